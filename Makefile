@@ -1,4 +1,4 @@
-# Everything a developer runs. Needs Python 3.10 or later, and make; Java comes from PyPI if missing.
+# All commands for developers. They need Python 3.10 or later and make; Java comes from PyPI if it is missing.
 # Variables: SPARK=3.5 (a section of pyzorder/spark_versions.ini; the newest if unset),
 # SPARKS="3.5 4.3" (for targets that use several; all if unset), PYTHON=python3.12, TESTS=tests/unit,
 # CASES=1000 (of the fuzz test), MINUTES=30 (of long-running tests)
@@ -65,18 +65,19 @@ publish: spark-repository ## Publish jar, sources and scaladoc to the Maven repo
 	mvn -B -q -f jvm -P spark-$(SPARK),release deploy -DskipTests -Dmaven.install.skip=true \
 	  -DaltDeploymentRepository=local::file:$(CURDIR)/build/packages
 
-test-cli: jar ## Test the command line, including interrupts at every step of OPTIMIZE
+test-cli: jar ## Test the command line, and interrupt OPTIMIZE at every step
 	$(RUN) -m pytest -m "" tests/unit/test_cli.py tests/unit/cli tests/spark/test_cli.py
 
-test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fill disk and memory; lose executors
+test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fill the disk and the memory; lose executors
 	$(RUN) -m pytest -m "" -n $(JOBS) --dist worksteal \
 		tests/spark/test_kill_points.py tests/spark/test_folders_being_deleted.py \
 		tests/spark/test_store_failures.py tests/spark/test_failing_tasks.py \
 		tests/spark/test_shared_folders.py tests/spark/test_driver_memory.py \
 		tests/spark/test_location_switch.py tests/spark/test_partition_switch.py \
-		tests/spark/test_partition_switch_killed.py tests/spark/test_staleness.py
+		tests/spark/test_partition_switch_killed.py tests/spark/test_staleness.py \
+		tests/spark/test_copied_records.py tests/spark/test_scheme_case.py tests/spark/test_older_plans.py
 
-test-fallback: jar ## Run all tests of the fallback for sessions without the jar: copies, switches, Connect, indexes, random queries
+test-fallback: jar ## Run all tests of the fallback for sessions without the jar, including Connect and random queries
 	$(RUN) -m pytest -m "" tests/fallback tests/unit/test_index.py tests/unit/index \
 	  tests/spark/test_journal_vectors.py
 
@@ -104,21 +105,21 @@ test-bi: jar ## Test clients of a Thrift server, then run 16 of them at once for
 	  tests/spark/test_thrift_server.py
 	$(RUN) -m tests.bi --minutes $(MINUTES)
 
-test-beside: ## Test statements of Delta, Iceberg and pyzorder with all extensions in one session
+test-beside: ## Test Delta, Iceberg and pyzorder statements with all three extensions in one session
 	@$(MAKE) jar SPARK=4.0
 	@$(PYTHON) benchmarks/peers.py fetch "Delta 4.4.0" "Iceberg 1.10.0"
 	.venv-4.0/bin/with-java .venv-4.0/bin/python -m pytest -m beside tests/spark/test_beside.py
 
-fuzz: jar ## Compare CASES=50000 random predicates with and without skipping; continues where the last run ended
+fuzz: jar ## Compare the rows of CASES=50000 random predicates with and without skipping; continues where the last run ended
 	$(RUN) -m tests.fuzz --cases $(CASES)
 
-soak: jar ## Run OPTIMIZE for MINUTES=30 during writes, ALTERs, queries and kills by other processes
+soak: jar ## Run OPTIMIZE for MINUTES=30 while other processes write, alter, query and kill
 	$(RUN) -m tests.soak --minutes $(MINUTES)
 
 mutants: jar ## Mutate the rules that skip files; fails if a mutant passes all tests
 	PYTHONPATH=jvm $(RUN) -m tests.mutants
 
-coverage: $(VENV)/made-test,coverage ## Measure the coverage of the Python package by its own tests
+coverage: $(VENV)/made-test,coverage ## Measure how much of the Python package its own tests cover
 	@$(RUN) jvm/build.py
 	@mkdir -p build
 	$(RUN) -m coverage run -m pytest tests/unit tests/property tests/fallback \
@@ -128,14 +129,14 @@ coverage: $(VENV)/made-test,coverage ## Measure the coverage of the Python packa
 smoke: jar ## Run the smoke test on one Spark version
 	$(RUN) -m pytest tests/spark/test_smoke.py
 
-smoke-matrix: ## Run the smoke test on all of SPARKS
+smoke-matrix: ## Run the smoke test on each of SPARKS
 	@for spark in $(SPARKS); do $(MAKE) smoke SPARK=$$spark || exit 1; done
 
-test-matrix: ## Run all tests on all of SPARKS in turn; lists failures at the end
+test-matrix: ## Run all tests on each of SPARKS; lists failures at the end
 	@for spark in $(SPARKS); do $(MAKE) test SPARK=$$spark || failed="$$failed $$spark"; done; \
 	  [ -z "$$failed" ] || { echo "Tests failed on Spark$$failed"; exit 1; }
 
-demo: $(VENV)/made-demo ## Query TPC-DS store_sales before and after OPTIMIZE: files opened, seconds, a picture
+demo: $(VENV)/made-demo ## Query TPC-DS store_sales before and after OPTIMIZE; prints files opened and seconds, and draws a picture
 	@$(RUN) jvm/build.py
 	@$(RUN) -m pyzorder.demo
 
@@ -143,7 +144,7 @@ bench: jar ## Measure the encoders' nanoseconds per row, and the parser's overhe
 	$(RUN) benchmarks/encoders.py
 	$(RUN) benchmarks/parser.py
 
-bench-joins: $(VENV)/made-demo ## Measure files and seconds of TPC-DS star joins with and without join keys
+bench-joins: $(VENV)/made-demo ## Measure the files and seconds of TPC-DS star joins, with and without skipping by join keys
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/joins.py
 
@@ -151,34 +152,34 @@ bench-small: $(VENV)/made-demo,bench ## Measure the extension's overhead on tiny
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/small_tables.py
 
-bench-planning: jar ## Measure whole queries on 1,000 to 100,000 files, and the index's part of their planning
+bench-planning: jar ## Measure whole queries on many files, and how much of the planning time the index takes
 	$(RUN) benchmarks/planning.py
 	$(RUN) benchmarks/many_files.py
 
 bench-engines: $(VENV)/made-test ## Measure how long other engines take to open tables of 10,000 and 100,000 files
 	$(RUN) benchmarks/engines.py
 
-peers: ## Fetch Delta, Iceberg and Hudi with Maven, and their Spark versions, for the benchmarks
+peers: ## Fetch Delta, Iceberg, Hudi and their Spark versions for the benchmarks
 	@for spark in 3.5 4.0; do $(MAKE) jar SPARK=$$spark EXTRAS=test || exit 1; done
 	@$(PYTHON) benchmarks/peers.py fetch
 
-bench-layout: $(VENV)/made-demo,bench ## Count the files that queries open in layouts of pyzorder and others, for real and difficult tables
+bench-layout: $(VENV)/made-demo,bench ## Count the files that queries open in the layouts of pyzorder and other projects, for real and synthetic tables
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/layout.py
 
-bench-curve: $(VENV)/made-demo ## Count the files that queries open with minima and maxima alone, and with z-values in addition
+bench-curve: $(VENV)/made-demo ## Count the files that queries open with minima and maxima alone, and with z-values as well
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/curve_ranges.py
 
-bench-appends: $(VENV)/made-demo ## Measure what OPTIMIZE rewrites after each of ten appends, and what lookups then open
+bench-appends: $(VENV)/made-demo ## Measure how much OPTIMIZE rewrites after each of ten appends, and how much lookups then open
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/appends.py
 
-bench-optimize: $(VENV)/made-demo,bench ## Measure the seconds, jobs and bytes of OPTIMIZE, ORDER BY and other projects, in turns
+bench-optimize: $(VENV)/made-demo,bench ## Measure the seconds, jobs and bytes of OPTIMIZE, ORDER BY and other projects, run alternately
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/optimize.py
 
-bench-advisor: $(VENV)/made-demo ## Show which columns the advisor picks for workloads on store_sales, and what they save
+bench-advisor: $(VENV)/made-demo ## Show which columns the advisor recommends for workloads on store_sales, and how much they save
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/advisor.py
 
@@ -200,7 +201,7 @@ lint-python: $(VENV)/made-test $(VENV)/made-lint ## Run ruff and mypy
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
-# The compiler is among PySpark's jars; scalafmt is only available from Maven.
+# The Scala compiler is among PySpark's jars, but scalafmt must be fetched with Maven.
 TOOL := build/tools/scalafmt
 SCALAFMT := java -cp "$(TOOL)/*" org.scalafmt.cli.Cli --non-interactive jvm/src
 

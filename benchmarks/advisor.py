@@ -1,11 +1,11 @@
-"""Measures whether the advisor finds the best columns for a workload, and what they save.
+"""Measures whether the advisor finds the best columns for a workload, and how much they save.
 
     python benchmarks/advisor.py [--scale 1] [--files 100]
 
 The workloads read TPC-DS store_sales. Each filters mostly by one or two columns, and sometimes by
-others. The advisor sees half of the statements, and the statement that it recommends is run. Then
-pyzorder.explain counts the bytes of the files that the other half opens. Prints a table, and writes
-it to benchmarks/results/advisor.md.
+others. The advisor is given half of the statements, and the statement that it recommends is run.
+pyzorder.explain then shows how many bytes the other half would open. Prints a table, and writes it
+to benchmarks/results/advisor.md.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ DATE = "JOIN date_dim ON ss_sold_date_sk = d_date_sk"
 
 
 def customer(draw: random.Random) -> str:
-    """Returns a lookup of a customer."""
+    """Returns a query that looks up a customer."""
     return f"{SELECT} s WHERE s.ss_customer_sk = {draw.randrange(1, 100_000)}"
 
 
 def days(draw: random.Random) -> str:
-    """Returns a filter on one to four weeks, by the keys of their days."""
+    """Returns a query for one to four weeks, which filters by date key."""
     first = draw.randrange(FIRST_DAY, LAST_DAY - 28)
     return f"{SELECT} WHERE ss_sold_date_sk BETWEEN {first} AND {first + draw.randrange(6, 28)}"
 
 
 def month(draw: random.Random) -> str:
-    """Returns a filter on a month, through a join."""
+    """Returns a query for a month, which filters through a join."""
     return (
         f"{SELECT} {DATE} WHERE d_year = {draw.randrange(1998, 2003)} "
         f"AND d_moy = {draw.randrange(1, 13)}"
@@ -53,13 +53,13 @@ def month(draw: random.Random) -> str:
 
 
 def demographics(draw: random.Random) -> str:
-    """Returns a filter on two demographics."""
+    """Returns a query that filters by two demographics."""
     keys = ", ".join(str(draw.randrange(1, 1_920_800)) for _ in range(2))
     return f"{SELECT} WHERE ss_cdemo_sk IN ({keys})"
 
 
 def item(draw: random.Random) -> str:
-    """Returns a lookup of an item, through WITH."""
+    """Returns a query that looks up an item, written with WITH."""
     return (
         "WITH sold AS (SELECT ss_item_sk AS item, ss_quantity FROM store_sales) "
         f"SELECT sum(ss_quantity) FROM sold WHERE item = {draw.randrange(1, 18_000)}"
@@ -67,7 +67,7 @@ def item(draw: random.Random) -> str:
 
 
 def paid(draw: random.Random) -> str:
-    """Returns a filter by a range that includes almost all rows."""
+    """Returns a query for a range that includes almost all rows."""
     return f"{SELECT} WHERE ss_net_paid > {draw.randrange(0, 500)}"
 
 
@@ -78,10 +78,10 @@ def everything(draw: random.Random) -> str:
 
 @dataclass(frozen=True)
 class Planted:
-    """A workload with known best columns.
+    """A workload whose best columns are known.
 
     Attributes:
-        questions: functions that draw a statement, each with its share of the workload in percent.
+        questions: functions that draw a statement, and their shares of the workload in percent.
         columns: the columns that the advisor should find.
     """
 
@@ -90,7 +90,7 @@ class Planted:
     columns: frozenset[str]
 
     def statements(self, seed: int) -> list[str]:
-        """Returns statements in proportion to their shares, with values drawn at random."""
+        """Returns random statements in the workload's proportions."""
         draw = random.Random(seed)
         return [
             question(draw)
@@ -135,7 +135,7 @@ def write_table(spark: SparkSession, source: Path, files: int) -> None:
 
 
 def opened(spark: SparkSession, statements: list[str]) -> float:
-    """Returns the average number of bytes in the files of store_sales that a statement opens."""
+    """Returns how many bytes of store_sales a statement opens on average."""
     total = 0
     for statement in statements:
         df = spark.sql(statement)
@@ -149,7 +149,7 @@ def opened(spark: SparkSession, statements: list[str]) -> float:
 def measure(
     spark: SparkSession, workload: Planted, source: Path, files: int
 ) -> tuple[list[str], bool]:
-    """Returns the line for a workload, and whether the advice is as expected."""
+    """Returns a workload's line of the results, and whether the advice is as expected."""
     write_table(spark, source, files)
     seen, held_back = workload.statements(1), workload.statements(2)
     advice: Advice = advise(spark, "store_sales", seen)
@@ -190,11 +190,11 @@ def main() -> int:
               "growth of table"]  # fmt: skip
     said = (
         f"store_sales of TPC-DS at scale factor {arguments.scale:g} in about {arguments.files} "
-        f"files, in the order in which dsdgen generates its rows, with an index from the start. "
-        f"The advisor saw {STATEMENTS} statements of each workload. The figures are the average "
-        f"bytes of the files that {STATEMENTS} other statements open. The layout of rows affects "
-        "compression: growth is the size of the whole table afterwards relative to its size "
-        "before. Measured by `make bench-advisor`."
+        f"files, indexed, and in the order in which dsdgen generates the rows. The advisor saw "
+        f"{STATEMENTS} statements of each workload. The figures are averages over {STATEMENTS} "
+        "other statements. The order of rows affects compression, so the last column shows the "
+        "size of the whole table afterwards relative to its size before. Measured by "
+        "`make bench-advisor`."
     )
     report.write(
         "advisor", "What the advisor's advice saves", said, [header, *(m[0] for m in measured)]

@@ -1,11 +1,11 @@
-"""Measures what OPTIMIZE rewrites after each of ten appends of 5 %, and what lookups then open.
+"""Measures how much OPTIMIZE rewrites after each of ten 5 % appends, and how much lookups open.
 
     python benchmarks/appends.py [--rounds 10] [--files 64]
 
 The table has a million rows, clustered by (a, b). The appended rows are either spread over the
 whole space, or come after all earlier rows in `a`, which acts as a timestamp. A lookup opens the
-files whose bounds in the Parquet footers contain the value, so the figures are the same in every
-run. The last line for each kind of append is OPTIMIZE FULL. Prints a table, and writes it to
+files whose bounds in the Parquet footers contain the value, so the figures do not vary between
+runs. For each kind of append, the last line shows OPTIMIZE FULL. Prints a table, and writes it to
 benchmarks/results/appends.md.
 """
 
@@ -34,7 +34,7 @@ FINGERPRINT = "count(*)", "sum(CAST(xxhash64(*) AS DECIMAL(38,0)))"
 
 
 def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Returns rows spread over the whole space, different in each round. Round 0 is the table."""
+    """Returns random rows, which differ in each round. Round 0 is the initial table."""
     a, b = (f"CAST(rand({2 * round_ + i}) * 1000000 AS INT)" for i in (1, 2))
     return spark.range(0, rows, 1, 4).selectExpr(f"{a} AS a", f"{b} AS b", "uuid() AS payload")
 
@@ -46,7 +46,7 @@ def in_time(spark: SparkSession, rows: int, round_: int) -> DataFrame:
 
 
 def opened(spark: SparkSession, folder: Path) -> float:
-    """Returns the mean share of bytes that `column = value` opens, for values in the table."""
+    """Returns the mean share of the table's bytes that a lookup of a value in the table opens."""
     files, _ = footers(folder, COLUMNS)
     sizes = np.array([size for _, size in files])
     some = spark.read.parquet(str(folder)).select(*COLUMNS).orderBy(F.xxhash64(*COLUMNS))
@@ -111,7 +111,8 @@ def main() -> int:
     spark.stop()
     report.write(
         "appends", "OPTIMIZE after appends",
-        f"A million rows, {arguments.files} files, appends of 5 %; `make bench-appends`.",
+        f"A million rows, {arguments.files} files, appends of 5 %. "
+        "Measured by `make bench-appends`.",
         [HEADER, *lines])  # fmt: skip
     print("\n".join("  ".join(line) for line in [HEADER, *lines]))
     return 0

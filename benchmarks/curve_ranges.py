@@ -1,12 +1,11 @@
-"""Measures how many files are skipped by z-value ranges in addition to minima and maxima.
+"""Measures how many more files z-value ranges skip than minima and maxima alone.
 
     python benchmarks/curve_ranges.py [--files 64,256]
 
-The method `direct` cuts files anywhere along the z-order curve, so the rows of a file fill only a
-part of the box between its bounds. pyzorder therefore also keeps the smallest and largest z-value
-of each file. The method `boundaries` makes each file a cell, whose rows fill its box.
-pyzorder.explain counts the files. Prints a table, and writes it to
-benchmarks/results/curve_ranges.md.
+With the method `direct`, a file can start anywhere on the z-order curve, so its rows fill only part
+of the box between its bounds. pyzorder therefore also records the smallest and largest z-value of
+each file. With the method `boundaries`, each file is a cell whose rows fill its box. The files are
+counted with pyzorder.explain. Prints a table, and writes it to benchmarks/results/curve_ranges.md.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ BOXES, SPAN = 60, 1_000_000_000
 
 
 def boxes(columns: Sequence[str], side: float) -> list[dict[str, tuple[int, int]]]:
-    """Returns boxes that span a share of each column's values, or lookups if `side` is 0.
+    """Returns boxes that span the share `side` of each column's values, or lookups if it is 0.
 
     A lookup restricts only one of the columns.
     """
@@ -45,7 +44,7 @@ def boxes(columns: Sequence[str], side: float) -> list[dict[str, tuple[int, int]
 
 
 def by_bounds(entries: Sequence[Row], box: dict[str, tuple[int, int]]) -> int:
-    """Returns the number of files that a box opens by minima and maxima alone."""
+    """Returns how many files a query on a box opens if only minima and maxima are used."""
     return sum(
         all(
             e[f"{c}_minValue"] <= high and low <= e[f"{c}_maxValue"]
@@ -96,7 +95,7 @@ def main() -> int:
         for line in measure(spark, uniform(columns), files, method)
     ]
     spark.stop()
-    said = "Shares of a table's files that queries open; `make bench-curve`."
+    said = "The share of a table's files that queries open. Measured by `make bench-curve`."
     title = "What z-values save in addition to minima and maxima"
     report.write("curve_ranges", title, said, [header, *lines])
     return 0

@@ -2,8 +2,8 @@
 
     python benchmarks/encoders.py [--rows 2000000]
 
-The loops in the JVM are io.pyzorder.expressions.EncoderBenchmark, in jvm/src/bench. Spark is used
-only to start the JVM.
+The loops for the JVM are in io.pyzorder.expressions.EncoderBenchmark, in jvm/src/bench. Spark only
+starts the JVM.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyzorder import boundaries, interleave
 
 
 def nanoseconds(run: Callable[[], object], rows: int) -> float:
-    """Returns the nanoseconds per row of the best of five runs."""
+    """Returns the nanoseconds per row in the fastest of five runs."""
     best = float("inf")
     for _ in range(5):
         start = time.perf_counter_ns()
@@ -45,7 +45,7 @@ def bit_loop(ids: list[np.ndarray], bits: int) -> np.ndarray:
 
 
 def numpy_side(rows: int) -> None:
-    """Measures NumPy: table lookups of 16 bits compared with a loop over bits, and searchsorted."""
+    """Measures the NumPy encoders. Interleaving is compared with a loop over bits."""
     random = np.random.default_rng(7)
     for n in (2, 4):
         bits = interleave.bits_per_column(n)

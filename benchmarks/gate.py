@@ -1,11 +1,11 @@
-"""Compares how much pyzorder opens with the committed results, and fails if any figure is worse.
+"""Compares how much queries open with the committed results, and fails if a figure is worse.
 
     python benchmarks/gate.py [--only layout,curve_ranges]
 
-Compares only pyzorder's figures, and only those that are the same in every run: shares of files and
-of their bytes. These are some of the figures that `make bench-layout` and `make bench-curve`
-measure, and the same code measures them here, in a few minutes. If figures have improved, run those
-benchmarks again and commit the results.
+Only figures that do not vary between runs are compared: the shares of files and of bytes that
+queries open in pyzorder's layouts. `make bench-layout` and `make bench-curve` measure these figures
+and others with the same code. The comparison takes a few minutes. If figures have improved, run
+those benchmarks again and commit the results.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Part:
         key: columns that identify a line.
         same: columns that must not change.
         less: columns in which a lower figure is better, and what they measure.
-        measure: measures lines in the format of the file.
+        measure: a function that measures the lines again, in the format of the file.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Part:
         return tuple(line[column] for column in self.key)
 
     def compared(self, line: Line, known: Sequence[Line]) -> Iterator[tuple[str, str]]:
-        """Yields `loss`, `gain` or `same`, and a sentence, for each figure of a measured line."""
+        """Yields `loss`, `gain` or `same`, with an explanation, for each figure of a line."""
         committed = [old for old in known if self.named(old) == self.named(line)]
         of = f"{self.name}, {', '.join(self.named(line))}"
         if len(committed) != 1:
@@ -104,7 +104,7 @@ PARTS = [
 
 
 def main() -> int:
-    """Returns 1 if any figure is worse than the committed one, or if none was compared."""
+    """Returns 1 if a figure is worse than the committed one, or if no figures were compared."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", help="names of results, separated by commas")
     arguments = parser.parse_args()

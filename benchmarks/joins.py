@@ -1,9 +1,9 @@
-"""Measures the files of store_sales that TPC-DS star joins open, with and without join keys.
+"""Measures how many files TPC-DS star joins open, with and without skipping by join keys.
 
     python benchmarks/joins.py [--scale 1] [--files 216]
 
-store_sales is Z-ordered by the keys of date_dim, item and customer. "Without" is the same table and
-index with spark.sql.zorder.join.maxKeys = 0. Writes only to the folder demo-output.
+store_sales is Z-ordered by the keys of date_dim, item and customer. The columns `without` show the
+same queries with spark.sql.zorder.join.maxKeys = 0. Writes only to the folder demo-output.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python benchmarks/layout.py [--only lineitem,uniform_2] [--files 64,100,256,1000] [--resume]
 
 Every table is written in each layout, with about the same number of files. The figures for what
-queries open (opened.py) are means over columns and values, and are the same in every run. The rows
+queries open (opened.py) are means over columns and values, and do not vary between runs. The rows
 of a box are those that Spark's reader returns after it has skipped pages. Layouts of other projects
 are measured for the real and the difficult tables, but not for the uniform ones.
 
@@ -36,7 +36,7 @@ from pyspark.sql import DataFrame, SparkSession
 import pyzorder
 from pyzorder import demo
 
-# ---- layouts: each writes the rows to a folder, as about the given number of Parquet files ----
+# ---- layouts: each writes the rows to a folder, in about the given number of Parquet files ----
 
 
 def _as_it_came(df: DataFrame, columns: Sequence[str], files: int, folder: Path) -> None:
@@ -150,10 +150,11 @@ HEADER = ["wanted", "table", "layout", "files", "lookup", "by column", "box", "b
 
 
 def against_pyzorder(lines: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Returns the ratios of other projects' shares of files to pyzorder's, and their means.
+    """Divides the share of files that queries open in other layouts by the share in pyzorder's.
 
-    There are ratios for lookups, for boxes, and for all queries, whose share is the mean of the
-    shares for the lookups of each column and for the boxes.
+    Each line has a ratio for lookups, for boxes, and for both together. The share for both is the
+    mean of the shares for lookups on each column and for boxes. The last line of each layout has
+    the geometric means.
     """
     shares = {
         (table, size, layout): (
@@ -224,7 +225,8 @@ def main() -> int:
                 lines.sort(key=lambda line: order.index(tuple(line[:3])))  # type: ignore[arg-type]
                 report.write(
                     part, "Layouts",
-                    "Shares of a table's files that queries open; `make bench-layout`.",
+                    "The share of a table's files that queries open. "
+                    "Measured by `make bench-layout`.",
                     [HEADER, *lines])  # fmt: skip
         compared = against_pyzorder(lines)
         for row in compared:
@@ -233,8 +235,8 @@ def main() -> int:
             report.write(
                 "layout_peers", "Files opened, relative to pyzorder",
                 "The number of files that queries open in another project's layout, divided by the "
-                "number in pyzorder's layout. Both have the same rows, the same columns and about "
-                "as many files. `all` is the mean over the lookups of each column and the boxes. "
+                "number in pyzorder's layout. Both have the same rows and columns, and about the "
+                "same number of files. `all` is the mean over lookups on each column and boxes. "
                 "Measured by `make bench-layout`.",
                 [["layout", "table", "files", "lookup", "box", "all"], *compared])  # fmt: skip
     spark.stop()

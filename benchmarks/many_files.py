@@ -9,8 +9,8 @@ the times of the first and the second query, and the median time of the later on
 table has only as many files as each query reads.
 
 With --peers, Delta and Iceberg also read the same files, on the Spark version that
-benchmarks/peers.py names for them. Delta converts the files (CONVERT TO DELTA), Iceberg adds them
-(add_files), and pyzorder runs once more on that Spark version.
+benchmarks/peers.py lists for them. The files are converted for Delta (CONVERT TO DELTA) and added
+to an Iceberg table (add_files). pyzorder is measured again on that Spark version.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ READ = 2
 
 STALENESS = "spark.sql.zorder.index.maxStaleness"
 
-#: Names of the ways to read a table. `prepare` makes the table for each way.
+#: Names of the ways to read a table. `prepare` creates the table for each.
 OURS = ("plain Spark", "pyzorder, 0s", "pyzorder, 1h")
 DELTA, ICEBERG = "Delta 4.4.0", "Iceberg 1.10.0"
 
 
 def link(source: Path, folder: Path, distinct: int, first: int = 0) -> None:
-    """Fills a folder with LINKS hard links to each of the distinct files from number `first` on."""
+    """Fills a folder with LINKS hard links to each distinct file, starting with file `first`."""
     folder.mkdir(parents=True)
     files = sorted(source.glob("*.parquet"))[first : first + distinct]
     for number, file in enumerate(files, first):
@@ -88,7 +88,7 @@ def prepare(name: str, folder: Path, home: Path) -> None:
 
 
 def run(name: str, folder: Path, home: Path, distinct: int, queries: int) -> list[float]:
-    """Returns the seconds of each query, in a session that has not used the table before."""
+    """Returns how many seconds each query takes in a session that has not used the table before."""
     spark = start(name, home)
     spark.sparkContext.setLogLevel("ERROR")
     spark.sql("SELECT sum(id) FROM range(1000)").collect()
@@ -127,7 +127,7 @@ def child(environment: Path | None, what: str, *arguments: object) -> str:
 def measure(
     name: str, source: Path, home: Path, distinct: int, queries: int, environment: Path | None
 ) -> list[float]:
-    """Prepares a table and returns the seconds of the queries on it."""
+    """Prepares a table, and returns how many seconds each query on it takes."""
     folder = home / "files"
     link(source, folder, distinct)
     try:
@@ -189,7 +189,7 @@ def main() -> int:
             report.write(
                 "many_files", "Whole queries on tables of many files",
                 f"Each query reads {READ * LINKS} files. `first query` is the first query of a "
-                "fresh process; `later` is the median of the third and later queries.",
+                "fresh process. `later` is the median of the third and all later queries.",
                 table)  # fmt: skip
     return 0
 

@@ -25,14 +25,14 @@ LOOKUPS, BOXES, READ, DRAWN = 500, 300, 5, 50_000
 
 @dataclass(frozen=True)
 class Bounds:
-    """Ranks of the bounds of units (files or row groups), in arrays indexed by column and unit."""
+    """The bounds of units (files or row groups), as arrays of ranks indexed by column and unit."""
 
     least: npt.NDArray[np.int64]
     greatest: npt.NDArray[np.int64]
     bytes: npt.NDArray[np.int64]
 
     def opened(self, low: Sequence[int | None], high: Sequence[int | None]) -> tuple[float, float]:
-        """Returns the shares of the units, and of their bytes, that may have a row in a box."""
+        """Returns the share of the units, and of their bytes, that may contain rows of a box."""
         hit = np.ones(len(self.bytes), dtype=bool)
         for c, (a, b) in enumerate(zip(low, high, strict=True)):
             if a is not None and b is not None:
@@ -41,7 +41,7 @@ class Bounds:
 
 
 class Queries:
-    """Lookups and boxes around values of a table, with the ranks for comparing values."""
+    """Lookups and boxes around values in a table, and the ranks by which values are compared."""
 
     def __init__(self, dataset: Dataset, files: Sequence[Path]) -> None:
         self.dataset = dataset
@@ -101,7 +101,7 @@ class Queries:
         return means
 
     def boxes(self, bounds: Bounds) -> tuple[float, float]:
-        """Returns the mean shares of the units, and of their bytes, that a box opens."""
+        """Returns the mean share of the units, and of their bytes, that a box opens."""
         shares = []
         for box in self.asked_boxes:
             low, high = (

@@ -1,14 +1,14 @@
-"""Compares the cost of an OPTIMIZE with that of an ORDER BY and of a plain rewrite.
+"""Compares the cost of OPTIMIZE with the cost of ORDER BY and of a plain rewrite.
 
     python benchmarks/optimize.py [--rounds 5] [--files 64] [--scales 1,10]
 
 The table is TPC-H lineitem in 64 files, with rows in their original order. It is clustered by
 (l_partkey, l_shipdate, l_suppkey) into the same number of files, with a heap of 2 GiB. A plain
-rewrite has one task and one new file for each file. Every round runs each way of rewriting once.
-The seconds are the minimum over all rounds; only their ratios matter. At larger scale factors, only
-the plain rewrite and pyzorder run, with files of the same size and a third of the rounds. The
-OPTIMIZE of another project alternates with pyzorder's on the newest Spark version that the project
-supports. Prints the results, and writes them to benchmarks/results/optimize.md and
+rewrite runs one task per file, which writes one new file. Each round measures every kind of rewrite
+once. The seconds are the minimum over all rounds, and only their ratios matter. At larger scale
+factors, only the plain rewrite and pyzorder run, with files of the same size and a third of the
+rounds. The OPTIMIZE of another project alternates with pyzorder's on the newest Spark version that
+the project supports. Prints the results, and writes them to benchmarks/results/optimize.md and
 optimize_peers.md.
 """
 
@@ -39,7 +39,7 @@ COLUMNS = ("l_partkey", "l_shipdate", "l_suppkey")
 
 @dataclass
 class Cost:
-    """The cost of a way of rewriting. All figures but the seconds are those of the last round."""
+    """The cost of a kind of rewrite. All figures except the seconds are from the last round."""
 
     seconds: list[float] = field(default_factory=list)
     jobs: int = 0
@@ -49,7 +49,7 @@ class Cost:
 
 
 def source(spark: SparkSession, scale: int, files: int) -> Path:
-    """Returns a folder with lineitem in about `files` files, and writes it first if needed."""
+    """Returns a folder with lineitem in about `files` files, and creates it first if needed."""
     folder = FOLDER / f"lineitem_{scale}_{files}"
     if not (folder / "_SUCCESS").exists():
         rows = lineitem(spark, scale)
@@ -136,7 +136,7 @@ class Meter:
 
 
 def measure(spark: SparkSession, scale: int, files: int, rounds: int) -> list[list[str]]:
-    """Returns one line per way of rewriting."""
+    """Returns one line per kind of rewrite."""
     table = source(spark, scale, files * scale)
     count = spark.read.parquet(str(table)).count()
     meter = Meter(spark)
@@ -193,8 +193,8 @@ def against_peers(table: Path, files: int, rows: list[list[str]]) -> None:
         print("  ".join(rows[-1]), flush=True)
         report.write(
             "optimize_peers", "OPTIMIZE against others",
-            "TPC-H lineitem at scale factor 1; pyzorder and the peer alternate on the peer's Spark "
-            "version; `make peers bench-optimize`.",
+            "TPC-H lineitem at scale factor 1. pyzorder and the peer alternate on the peer's Spark "
+            "version. Measured by `make peers bench-optimize`.",
             [PEERS_HEADER, *rows])  # fmt: skip
 
 
@@ -223,7 +223,7 @@ def main() -> int:
     if rows:
         report.write(
             "optimize", "What an OPTIMIZE costs",
-            "TPC-H lineitem, in a heap of 2 GiB; `make bench-optimize`.",
+            "TPC-H lineitem, with a heap of 2 GiB. Measured by `make bench-optimize`.",
             [HEADER, *rows])  # fmt: skip
         print("\n".join("  ".join(row) for row in [HEADER, *rows]))
     against_peers(table, arguments.files, report.read("optimize_peers") if arguments.resume else [])

@@ -2,7 +2,7 @@
 
     python benchmarks/parser.py [--calls 2000]
 
-Both parsers are called through Py4J in turns, so both figures include the cost of the calls.
+The parsers are called alternately through Py4J, so both figures include the cost of the calls.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@
     python benchmarks/peers.py time PEER SOURCE FOLDER COLUMNS FILES
 
 `lay-out` and `time` run in the environment of a Spark version that the peer supports. The folder
-`peers` in that environment has the peer's jars (`make peers` creates both). `lay-out` has the peer
-write a table with about FILES Parquet files, and copies them to FOLDER. `time` prints JSON with the
-seconds of a plain rewrite, of pyzorder's OPTIMIZE and of the peer's, which run in turns on that
-Spark version.
+`peers` in that environment contains the peer's jars (`make peers` creates both). With `lay-out`,
+the peer writes a table with about FILES Parquet files, which are then copied to FOLDER. `time`
+alternates between a plain rewrite, pyzorder's OPTIMIZE and the peer's OPTIMIZE, and prints as JSON
+how many seconds they take.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from urllib.parse import unquote, urlparse
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Number of times that `time` measures each way of rewriting.
+#: Number of times that `time` measures each kind of rewrite.
 ROUNDS = 3
 
-#: Number of times that `lay-out` tries to reach the number of files.
+#: Maximum number of attempts by `lay-out` to reach the number of files.
 TRIES = 5
 
 ROOT = Path(__file__).parents[1]
@@ -41,7 +41,7 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Peer:
-    """A peer: the version of Spark it runs on, its jars on Maven Central, and its settings."""
+    """A peer, with its Spark version, its jars on Maven Central, and its settings."""
 
     spark: str
     jars: tuple[str, ...]
@@ -111,8 +111,9 @@ def lay_out(name: str, source: Path, folder: Path, columns: Sequence[str], files
 def seconds(
     name: str, source: Path, folder: Path, columns: Sequence[str], files: int
 ) -> dict[str, list[float]]:
-    """Returns the seconds of a plain rewrite, of pyzorder and of the peer, on the peer's Spark
-    version.
+    """Returns how many seconds a plain rewrite, pyzorder and the peer take.
+
+    All of them run on the peer's Spark version.
 
     Args:
         folder: a folder for temporary files.
@@ -219,7 +220,7 @@ def as_many(spark: SparkSession, arguments: argparse.Namespace, table: Path) -> 
 def prepare(
     spark: SparkSession, arguments: argparse.Namespace, table: Path, target: int
 ) -> Prepared:
-    """Writes the rows as a table of the peer, to be rewritten with a target file size in bytes."""
+    """Writes the rows to a table of the peer, to be rewritten with a target file size in bytes."""
     make = {"D": delta, "I": iceberg, "H": hudi}[arguments.peer[0]]
     shutil.rmtree(table, ignore_errors=True)
     return make(
@@ -234,7 +235,7 @@ def size_of(folder: Path) -> int:
 def time_all(
     spark: SparkSession, arguments: argparse.Namespace, home: Path
 ) -> dict[str, list[float]]:
-    """Returns the seconds that each round takes once it has been prepared."""
+    """Returns how many seconds each round takes, without the time to prepare it."""
     from pyzorder import ZOrderTable
 
     rows = spark.read.parquet(str(arguments.source))

@@ -1,12 +1,12 @@
-"""Measures what the index adds to the planning of a query, as a table grows.
+"""Measures how much time the index adds to query planning as a table grows.
 
     python benchmarks/planning.py [--files 10000,100000,1000000]
 
-For synthetic tables of these sizes, with an index of four columns, measures the memory of the index
-and the milliseconds of three steps: loading the index, finding the entries of a listing, and
-pruning a listing whose entries are known (io.pyzorder.skipping.files.PlanningBenchmark, in
-jvm/src/bench). For a small table without an index, measures the milliseconds to plan a query with
-and without the extension, in separate processes.
+The tables are synthetic, with `--files` files and an index of four columns. Measures how much
+memory the index takes, and how many milliseconds each of three steps takes: loading the index,
+finding the entries of a listing, and pruning a listing whose entries are known
+(io.pyzorder.skipping.files.PlanningBenchmark, in jvm/src/bench). For a small table without an
+index, measures the time to plan a query with and without the extension, in separate processes.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ def plan_in_turns(with_extension: bool) -> None:
 
 
 def overhead(turns: int) -> tuple[float, float]:
-    """Returns the median milliseconds without the extension, and how many the extension adds.
+    """Returns the median milliseconds without the extension, and how many it adds.
 
-    Two processes, with and without the extension, are measured in turns.
+    Two processes, one with the extension and one without it, are measured alternately.
     """
     command = [sys.executable, __file__, "--plan"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

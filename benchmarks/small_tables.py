@@ -1,12 +1,11 @@
-"""Measures what the extension costs on tiny tables, and on a small table with many files.
+"""Measures the overhead of the extension on tiny tables, and on a small table with many files.
 
     python benchmarks/small_tables.py [--rounds 60]
 
-The tiny tables are optimized and have 3 files of 10 rows. In one session, each query runs with and
-without skipping, one run right after the other. The figure is the median of the ratios of these
-pairs. The small table has about 100 MB, and is written by OPTIMIZE with its defaults (at most 32
-files, of at least 1 MiB). The time to read all of it is compared with the time to read the same
-rows from one file.
+The tiny tables are optimized and have 3 files of 10 rows. In one session, each query is run in
+pairs, with and without skipping. The result is the median ratio over all pairs. The small table has
+about 100 MB, and is written by OPTIMIZE with its defaults (at most 32 files, of at least 1 MiB).
+The time to read all of it is compared with the time to read the same rows from one file.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ QUERIES = {
     "self join": "SELECT count(*) FROM fact x JOIN fact y ON x.a = y.b WHERE x.c = {i}",
 }
 SKIPPING = "spark.sql.zorder.skipping.enabled"
-#: Maximum ratio of a join's seconds with skipping to those without it.
+#: Maximum ratio of the time that a join takes with skipping to the time without it.
 MOST = 1.05
 
 
@@ -46,7 +45,7 @@ def seconds(run: Callable[[], object]) -> float:
 
 
 def figures(taken: list[float], beside: list[float]) -> list[str]:
-    """Returns the median milliseconds of `beside`, and the median ratio of `taken` to it."""
+    """Returns the median of `beside` in milliseconds, and the median ratio of `taken` to it."""
     ratio = statistics.median(a / b for a, b in zip(taken, beside, strict=True))
     return [f"{1000 * statistics.median(beside):.1f} ms", f"{ratio:.3f}"]
 

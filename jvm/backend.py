@@ -2,8 +2,8 @@
 
 The jar is built for the Spark version that PYZORDER_SPARK names, such as 3.5. If it is not set, the
 version is that of the environment's PySpark or, without PySpark, the newest that this Python can
-run. PYZORDER_SPARK may name several versions, as in `make wheel`. In that case, all of their jars
-but one must have been built already.
+run. PYZORDER_SPARK may name several versions, as in `make wheel`. In that case, at most one of
+their jars may still have to be built.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ JAVA_VERSIONS = (17, 21)
 
 
 def spark_versions() -> configparser.ConfigParser:
-    """The contents of pyzorder/spark_versions.ini, which has a section per Spark minor version."""
+    """The contents of pyzorder/spark_versions.ini, with one section per Spark minor version."""
     table = configparser.ConfigParser()
     table.read(ROOT / "pyzorder" / "spark_versions.ini", encoding="utf-8")
     return table
@@ -56,7 +56,7 @@ def project_version() -> str:
     text = (ROOT / "pyzorder" / "_version.py").read_text()
     found = re.search(r'^__version__ = "([^"]+)"$', text, re.MULTILINE)
     if found is None:
-        raise SystemExit('pyzorder/_version.py must hold the line: __version__ = "x.y.z"')
+        raise SystemExit('pyzorder/_version.py must contain the line: __version__ = "x.y.z"')
     return found.group(1)
 
 
@@ -243,7 +243,7 @@ def build(spark: str, pyspark_home: Path, out: Path) -> Path:
 
 
 def bench_jar() -> Path:
-    """Builds the jar of jvm/src/bench for the installed PySpark, on top of the production jar."""
+    """Builds the jar of jvm/src/bench for the installed PySpark, using the production jar."""
     spark, home = installed_spark()
     production = build(spark, home, ROOT / "pyzorder" / "jars")
     jar = ROOT / "build" / "bench" / production.name.replace("pyzorder-", "pyzorder-bench-", 1)
@@ -259,8 +259,8 @@ def bench_jar() -> Path:
     return jar
 
 
-#: Warnings are errors. Deprecations are not, because Spark versions that share sources differ in
-#: them.
+#: All warnings are errors, except for deprecations: Spark versions that share sources deprecate
+#: different APIs.
 LINT = ["-Xlint:_,-deprecation", "-Wconf:cat=deprecation:s", "-Werror"]
 
 

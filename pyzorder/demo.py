@@ -83,7 +83,7 @@ def queries(lowest: tuple[int, int], highest: tuple[int, int]) -> list[Query]:
 
 @contextmanager
 def step(what: str) -> Iterator[None]:
-    """Shows a step's progress while it runs, and its duration when it is done."""
+    """Shows that a step is running and, when it is done, how long it took."""
     started = time.perf_counter()
     columns = SpinnerColumn(), TextColumn("{task.description} …"), TimeElapsedColumn()
     quiet = not console.is_terminal
@@ -94,7 +94,7 @@ def step(what: str) -> Iterator[None]:
 
 
 def generate(*paths: Path, scale: float = 1) -> None:
-    """Generates the TPC-DS table that each Parquet file is named after, unless all files exist."""
+    """Generates the TPC-DS tables named by the Parquet files, unless all files exist."""
     if all(path.exists() for path in paths):
         return
     import duckdb
@@ -113,7 +113,7 @@ def generate(*paths: Path, scale: float = 1) -> None:
 
 
 def start_spark() -> SparkSession:
-    """Starts a local Spark session with pyzorder. The output folder holds its tables and log."""
+    """Starts a local Spark session with pyzorder. Its tables and log are in the output folder."""
     from pyspark.sql import SparkSession
 
     builder = (

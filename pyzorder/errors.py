@@ -2,7 +2,7 @@
 
 The messages are in error_conditions.json, a catalogue shared with the jar and the documentation.
 If an SQL statement fails, for example because a column is unknown, Spark itself raises an
-AnalysisException whose condition starts with ZORDER_. It is not converted to a ZOrderError.
+AnalysisException whose condition starts with ZORDER_, which is not converted to a ZOrderError.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def not_configured(extension: str) -> ZOrderError:
 
 
 def extension_not_loaded(extension: str) -> ZOrderError:
-    """The extension is set, but Spark did not find its class, and only logged that."""
+    """The extension is set, but Spark did not find its class and only logged a warning."""
     return error("ZORDER_EXTENSION_NOT_LOADED", extension=extension)
 
 
@@ -133,6 +133,11 @@ def java_missing(program: str | None, spark: str, needed: int) -> ZOrderError:
     if program is None:
         return error("ZORDER_JAVA_MISSING.NONE", spark=spark, needed=needed)
     return error("ZORDER_JAVA_MISSING.FAILED", spark=spark, needed=needed, program=program)
+
+
+def java_incomplete(program: str, spark: str, module: str) -> ZOrderError:
+    """The installed Java lacks a module without which Spark does not start."""
+    return error("ZORDER_JAVA_INCOMPLETE", program=program, spark=spark, module=module)
 
 
 def java_too_old(program: str, found: str, spark: str, needed: int) -> ZOrderError:
@@ -230,7 +235,7 @@ def where_twice() -> ZOrderError:
 
 
 def no_workload() -> ZOrderError:
-    """advise() was called without queries."""
+    """advise() was called without queries or an event log."""
     return error("ZORDER_NO_WORKLOAD")
 
 
@@ -274,7 +279,7 @@ def table_not_found(name: str, in_memory: bool, is_folder: bool) -> ZOrderError:
     """The catalog has no table of the name given on the command line.
 
     Args:
-        in_memory: whether the catalog is only in memory, and therefore starts out empty.
+        in_memory: whether the catalog is in memory, and therefore starts out empty.
         is_folder: whether a folder of that name exists.
     """
     if in_memory and is_folder:
@@ -300,8 +305,13 @@ def linked(path: str) -> ZOrderError:
     return error("ZORDER_SYMBOLIC_LINK.WRITING", path=path)
 
 
+def linked_data_file(path: str) -> ZOrderError:
+    """A data file to copy is reached through a link whose owner does not own its target."""
+    return error("ZORDER_SYMBOLIC_LINK.DATA_FILE", path=path)
+
+
 def used_up_numbers(folder: str) -> ZOrderError:
-    """The last run or snapshot in a folder already has the greatest possible number."""
+    """The last run or snapshot in a folder already has the highest possible number."""
     return error("ZORDER_NO_RUN_NUMBER", journal=folder)
 
 
@@ -320,5 +330,5 @@ def store_not_writable(folder: str, reason: str) -> ZOrderError:
 
 
 def store_has_two_winners(folder: str) -> ZOrderError:
-    """Two writers could create the same file: the store lacks create-if-absent."""
+    """Two writers can create the same file, because the store lacks create-if-absent."""
     return error("ZORDER_UNSUPPORTED_STORE.TWO_WINNERS", folder=folder)

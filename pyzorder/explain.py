@@ -30,11 +30,11 @@ class ScanExplanation:
     """The complete description from the JVM, including the fields above."""
 
     answered: int = 0
-    """Files that are not opened because the index has the answer for all of their rows."""
+    """Files that are not opened because the index already has the result for all of their rows."""
 
     @property
     def opened(self) -> int:
-        """Number of files the scan opens: the selected and the unindexed ones."""
+        """Number of files that the scan opens: the selected and the unindexed files."""
         return self.selected + self.unindexed
 
     @property
@@ -50,7 +50,7 @@ class ScanExplanation:
 
     @property
     def summary(self) -> str:
-        """The opened files in words, as in `opens 2 of 7 files (2 unindexed)`."""
+        """Describes the opened files, as in `opens 2 of 7 files (2 unindexed)`."""
         aside = [
             f"{count:,} {what}"
             for count, what in (
@@ -112,7 +112,7 @@ def explain(df: DataFrame) -> Explanation:
 
 
 def scan_explanation(scan: dict[str, Any]) -> ScanExplanation:
-    """Converts one element of the JVM's answer."""
+    """Converts one element of the JVM's description."""
     return ScanExplanation(
         table=scan["table"],
         total=scan["total"],

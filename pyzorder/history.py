@@ -1,4 +1,4 @@
-"""Reads the runs that a table's journal still records."""
+"""Reads the runs that are still recorded in a table's journal."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Run:
     began: datetime | None
     """Start time by the writer's clock; None if the run's record is torn."""
     ended: datetime | None
-    """End time by the store's clock. None if the run is in progress, or if its process died and the
-    next writing command will complete or undo it."""
+    """End time by the store's clock. None if the run is in progress, or was killed and will be
+    completed or undone by the next writing command."""
     committed: bool
     """Whether the run replaced files."""
     removed: int
@@ -118,5 +118,5 @@ def moment(milliseconds: int | None) -> datetime | None:
 
 
 def clock(time: datetime | None) -> str:
-    """Formats a time as in `2024-01-31 23:59:59 UTC`; empty if unknown."""
+    """Formats a time as in `2024-01-31 23:59:59 UTC`; empty if it is unknown."""
     return "" if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,4 +1,4 @@
-"""Renders results as HTML for notebooks. Text is escaped, and colours are left to the notebook."""
+"""Renders results as HTML for notebooks. Text is escaped. The notebook determines the colours."""
 
 from __future__ import annotations
 

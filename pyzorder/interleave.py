@@ -1,4 +1,4 @@
-"""Interleaves the bits of several columns into one z-value, taking the first column's bit first.
+"""Interleaves the bits of several columns into one z-value, starting with the first column.
 
 This is the readable reference implementation of io.pyzorder.expressions.InterleaveBits, and is
 used where there is no JVM. The format is specified in sql/FORMAT.md ("z-values").
@@ -38,8 +38,7 @@ def interleave_bytes(columns: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[n
 def interleave_byte_strings(columns: Sequence[Sequence[bytes | None]]) -> list[bytes]:
     """Interleaves byte strings, each padded with zeros to the length of the longest in its row.
 
-    Zeros are added on the right. A null counts as an empty string. A z-value is truncated to
-    `MAX_BYTES`.
+    The zeros are appended. A null counts as an empty string. A z-value is truncated to `MAX_BYTES`.
     """
     return [_one_row([value or b"" for value in row]) for row in zip(*columns, strict=True)]
 
@@ -90,7 +89,7 @@ def _spread_table(n: int) -> npt.NDArray[np.int64]:
 
 
 def _interleave_octets(columns: Sequence[npt.NDArray[np.uint8]]) -> npt.NDArray[np.uint8]:
-    """Interleaves columns of equal width, each with one row of bytes per value."""
+    """Interleaves columns of the same width, which have one row of bytes per value."""
     bits = np.stack([np.unpackbits(column, axis=1) for column in columns], axis=2)
     return np.packbits(bits.reshape(len(bits), -1), axis=1)[:, :MAX_BYTES]
 

@@ -1,4 +1,4 @@
-"""The value ranges that a table's data files cover, from which pictures are drawn."""
+"""The value ranges of a table's data files, from which pictures are drawn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Value = bool | int | float | Decimal | str
 microseconds, year-month intervals in months, times in nanoseconds. BINARY is hexadecimal text."""
 
 Range = tuple[Value | None, Value | None]
-"""Least and greatest value, each None if there is no limit."""
+"""Lower and upper limit, each None if there is none."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Column:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A data file, and the range of values it covers in each column."""
+    """A data file, and its range of values in each column."""
 
     path: str
     size: int
@@ -43,7 +43,7 @@ class DataFile:
     indexed: bool
     clustered_by: tuple[str, ...]
     bounds: tuple[tuple[Value, Value] | None, ...]
-    """Least and greatest value of each column; None if they are unknown or `empty` is True."""
+    """Minimum and maximum of each column; None if they are unknown or `empty` is True."""
     empty: tuple[bool, ...]
     """Whether all values are null or NaN, for each column."""
 
@@ -89,7 +89,7 @@ class Layout:
         return [file for file in self.files if None not in file.bounds]
 
     def notes(self) -> list[str]:
-        """Returns sentences about files that pictures do not show, or that are not indexed."""
+        """Returns sentences about files that pictures omit, and about unindexed files."""
         hidden = {"without rows": [file for file in self.files if file.rows == 0]}
         for i, column in enumerate(self.columns):
             filled = [file for file in self.files if file.rows != 0]
@@ -133,15 +133,15 @@ def read(
 ) -> Layout:
     """Reads the layout of a table from its index.
 
-    For files that are missing from the index, reads the files themselves, or only their footers
-    where these suffice. Nothing is written.
+    If files are missing from the index, reads the files, or only their footers if these suffice.
+    Nothing is written.
 
     Args:
         table: the table's name as in SQL, or the path of its folder.
         columns: the columns to read bounds of, named as in ZORDER BY. By default, those that the
             files are clustered by.
-        where: the condition of a query. The layout then says which files the query opens, as
-            `pyzorder.explain` reports them.
+        where: the condition of a query. The layout then includes the files that the query opens, as
+            reported by `pyzorder.explain`.
 
     Raises:
         ZOrderError: the session does not run pyzorder, or is a Spark Connect session.
@@ -178,7 +178,7 @@ def read(
 
 
 def opened_of(explanation: Explanation, paths: Sequence[str]) -> frozenset[str]:
-    """Returns the files that the query's scans open, or all if a scan does not list its files."""
+    """Returns the files that the query's scans open, or all if a scan's list is incomplete."""
     opened: set[str] = set()
     for scan in explanation:
         named = scan.details["opened"]
@@ -187,7 +187,7 @@ def opened_of(explanation: Explanation, paths: Sequence[str]) -> frozenset[str]:
 
 
 def data_file(found: dict[str, Any], types: Sequence[str]) -> DataFile:
-    """Converts one file in the JVM's answer."""
+    """Converts one file in the JVM's description."""
     bounds = [
         None if pair is None else (value(pair[0], type_), value(pair[1], type_))
         for pair, type_ in zip(found["bounds"], types, strict=True)
@@ -204,7 +204,7 @@ def data_file(found: dict[str, Any], types: Sequence[str]) -> DataFile:
 
 
 def value(told: Any, type_: str) -> Any:
-    """Converts a value in the JVM's answer.
+    """Converts a value in the JVM's description.
 
     Decimals and infinities arrive as strings, because JSON numbers cannot represent them exactly.
     """

@@ -1,8 +1,7 @@
 """A table's health in the OpenMetrics text format, for Prometheus.
 
-All metrics are gauges, which OpenMetrics and the older Prometheus text format write in the same
-way. The textfile collector of node_exporter, which reads the older format, therefore also accepts
-the text.
+All metrics are gauges, which look the same in OpenMetrics and in the older Prometheus text format.
+node_exporter's textfile collector reads the older format, so it also accepts this text.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Gauge:
     unit: str
     help: str
     samples: Sequence[tuple[Labels, float | None]]
-    """Labels and values. Values of None are unknown and left out."""
+    """Labels and values. A value of None is unknown, and is omitted."""
 
     def lines(self) -> list[str]:
         """Returns the lines of the family, or none if no value is known."""
@@ -71,7 +70,7 @@ def health(
     runs: Sequence[Run],
     skipped: Mapping[str, float],
 ) -> list[Gauge]:
-    """Returns the metrics that are worth monitoring for a table.
+    """Returns the metrics of a table that are worth monitoring.
 
     Args:
         table: the value of the samples' `table` label.

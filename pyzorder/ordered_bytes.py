@@ -1,4 +1,4 @@
-"""Encodes values as bits and bytes whose unsigned order is the order of the values.
+"""Encodes values as bits and bytes whose unsigned order matches the order of the values.
 
 This is the readable reference implementation of io.pyzorder.expressions.OrderedBytes, and is used
 where there is no JVM. The format is specified in sql/FORMAT.md ("z-values"). The module does not
@@ -27,10 +27,11 @@ Bits = npt.NDArray[np.uint64]
 
 SIGN_BIT = np.uint64(1 << 63)
 
-#: Number of leading bits of a wide decimal's magnitude that are kept. The first bit is implied.
+#: Number of leading bits to keep of a wide decimal's magnitude. The first bit is implied.
 MANTISSA_BITS = 57
 
-#: Width in bits of each fixed-width type. A time is nanoseconds within a day, which need 47 bits.
+#: Width in bits of each fixed-width type. A time is in nanoseconds within a day, which need 47
+#: bits.
 BITS = {
     "boolean": 1, "tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "float": 32, "double": 64,
     "date": 32, "timestamp": 64, "timestamp_ntz": 64, "time": 47,
@@ -60,9 +61,9 @@ def supports(data_type: str) -> bool:
 def of(values: Column, data_type: str) -> Bits:
     """Returns 64 ordered bits per value, left-aligned, to be compared as unsigned integers.
 
-    Null is 0. A value whose bits would be 0 is encoded as 1, so that only null is 0. A greater
-    value never has smaller bits, but different strings, binaries or decimals of more than 18
-    digits may have the same bits.
+    Null is 0. A value whose bits would be 0 is encoded as 1, which reserves 0 for null. A greater
+    value never has smaller bits, but different strings, different binaries, and different decimals
+    of more than 18 digits may have the same bits.
     """
     nulls = null_mask(values)
     if is_long(data_type):
@@ -80,9 +81,9 @@ def of(values: Column, data_type: str) -> Bits:
 
 
 def whole_of(values: Column, data_type: str) -> list[bytes | None]:
-    """Returns each value in full, as bytes whose unsigned lexicographic order is the values' order.
+    """Encodes each value in full, as bytes whose unsigned lexicographic order matches the values.
 
-    The width is fixed, except for strings and binaries, which are left as they are. Null is None.
+    The width is fixed, except for strings and binaries, which are unchanged. Null is None.
     """
     if is_long(data_type):
         bits = _left_aligned(long_of(values, data_type), data_type).astype(">u8")
@@ -103,18 +104,19 @@ def whole_of(values: Column, data_type: str) -> list[bytes | None]:
 
 
 def is_long(data_type: str) -> bool:
-    """Whether values of `data_type` fit in 64 bits, so that `long_of` encodes them in full."""
+    """Whether values of `data_type` fit into 64 bits, so `long_of` encodes them in full."""
     base = _base(data_type)
     return base in BITS or (base == "decimal" and _decimal(data_type)[0] <= 18)
 
 
 def long_of(values: Column, data_type: str) -> Longs:
-    """Returns longs whose signed order is the order of the values; equal longs mean equal values.
+    """Returns longs whose signed order matches the values. Equal longs mean equal values.
 
-    -0.0 equals 0.0, and all NaNs are one value above +infinity. The long of a null is arbitrary.
+    -0.0 equals 0.0, and all NaNs equal each other and exceed +infinity. The long for null is
+    arbitrary.
 
     Args:
-        data_type: a type for which `is_long` holds.
+        data_type: a type for which `is_long` is true.
     """
     base = _base(data_type)
     if base == "decimal":
@@ -129,14 +131,14 @@ def long_of(values: Column, data_type: str) -> Longs:
 
 
 def long_of_float(values: npt.NDArray[np.float32]) -> Longs:
-    """`long_of` for floats: their bits, with the order of the negative ones reversed."""
+    """`long_of` for floats: their bits, with the order of negative floats reversed."""
     canonical = np.where(np.isnan(values), np.float32(np.nan), values + np.float32(0))
     bits = canonical.astype(np.float32).view(np.int32)
     return np.where(bits < 0, bits ^ np.int32(0x7FFFFFFF), bits).astype(np.int64)
 
 
 def long_of_double(values: npt.NDArray[np.float64]) -> Longs:
-    """`long_of` for doubles: their bits, with the order of the negative ones reversed."""
+    """`long_of` for doubles: their bits, with the order of negative doubles reversed."""
     canonical = np.where(np.isnan(values), np.float64(np.nan), values + 0.0)
     bits = canonical.view(np.int64)
     return np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)
@@ -169,7 +171,7 @@ def _wide_decimal_bytes(unscaled: int, precision: int) -> bytes:
 
 
 def _decimal_width(precision: int) -> int:
-    """Returns the fewest bytes that hold the sign and all digits of a decimal."""
+    """Returns the number of bytes that the sign and all digits of a decimal need."""
     return int((10**precision - 1).bit_length()) // 8 + 1
 
 

@@ -105,7 +105,8 @@ def depth(
     *,
     ranks: bool = False,
 ) -> Picture:
-    """Draws how many files cover each value of a column. A lookup of the value opens these files.
+    """Draws how many files cover each value of a column. A lookup of a value opens the files that
+    cover it.
 
     The arguments are those of `rectangles`, except that any number of columns is allowed.
     """

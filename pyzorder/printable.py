@@ -1,4 +1,4 @@
-"""Makes text that others may have written safe to show on a terminal or in a log."""
+"""Makes untrusted text safe to show on a terminal or in a log."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def _is_deceptive(c: str) -> bool:
 
 
 def on_one_line(text: str) -> str:
-    """Makes text printable on a single line, so that it cannot forge a second line of a log."""
+    """Makes text printable on a single line, so it cannot forge a second line in a log."""
     return printable(" ".join(text.splitlines()))

@@ -69,7 +69,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Advice:
-    """A recommendation with its reason, and the statement to run if there is one."""
+    """A recommendation with its reason and, if there is one, the statement to run."""
 
     says: str
     statement: str = ""
@@ -89,7 +89,7 @@ def write(
         path: the file to write. Its folder is created if needed.
         columns: the columns to draw, named as in ZORDER BY. By default, those that the files
             are clustered by.
-        where: the condition of a query. The pictures highlight the files it opens, and the
+        where: the condition of a query. The pictures highlight the files that it opens, and the
             report explains why.
 
     Returns:
@@ -123,7 +123,7 @@ def is_clustered(found: Layout) -> bool:
 
 
 def clustered_next(found: Layout) -> list[str]:
-    """Returns the columns to recommend clustering by, for a table that is not clustered."""
+    """Returns the columns to recommend for clustering a table that is not clustered."""
     return [as_sql(column.name) for column in found.columns[:2]]
 
 
@@ -176,7 +176,7 @@ def rows_of(found: Layout) -> int | None:
 
 
 def clustering(found: Layout) -> str:
-    """Describes the columns that files are clustered by, with the number of files for each."""
+    """Lists the columns that files are clustered by, and how many files are clustered by them."""
     orders = Counter(file.clustered_by for file in found.files)
     return "; ".join(
         f"{', '.join(order) or 'nothing'} ({counted(count, 'file')})"
@@ -218,7 +218,7 @@ def best(columns: Sequence[Health]) -> list[Health]:
 def advice(
     found: Layout, columns: Sequence[Health], runs: History, first: Mapping[str, str]
 ) -> list[Advice]:
-    """Returns recommendations, with the statements to run.
+    """Returns recommendations and the statements to run.
 
     Args:
         first: as in `render`.
@@ -274,7 +274,7 @@ def advice(
 
 
 def clustered_first(columns: Sequence[Health]) -> list[Health]:
-    """Sorts clustering columns first, and then by the share of files that a lookup opens."""
+    """Sorts columns: clustering columns first, then by the share of files that a lookup opens."""
 
     def place(health: Health) -> tuple[bool, float]:
         share = health.lookup_share

@@ -15,7 +15,7 @@ from pyzorder.bridge import EXTENSION
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Extensions that must come after pyzorder's. The session's parser is that of the last extension,
+#: Extensions that must come after pyzorder's. The session uses the parser of the last extension,
 #: and Iceberg's statements work only with Iceberg's parser. Delta's extension plans every scan that
 #: no earlier extension has planned.
 LATER = (
@@ -75,7 +75,7 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 def check_java() -> None:
     """Raises if PySpark would have to start a JVM and there is no Java.
 
-    Raises nothing if there is a spark-env.sh, because it may set JAVA_HOME.
+    Does not raise if there is a spark-env.sh, because it may set JAVA_HOME.
     """
     if bridge.running_jvm() is not None or versions.java_program() is not None:
         return

@@ -81,10 +81,10 @@ class ZOrderTable:
         return self._spark.sql(f"DROP SKIPPING INDEX IF EXISTS ON {self._target}")
 
     def vacuum(self, retentionHours: int | None = None, dryRun: bool = False) -> DataFrame:
-        """Deletes files that were replaced longer ago than the retention.
+        """Deletes replaced files whose retention period has passed.
 
         Args:
-            retentionHours: the retention in hours. By default, the setting
+            retentionHours: the retention period in hours. By default, the setting
                 `spark.sql.zorder.vacuum.retentionHours`.
             dryRun: whether to list the files without deleting them.
 
@@ -175,7 +175,7 @@ class OptimizeBuilder:
 
     def _statement(self, z_order: str) -> str:
         full = " FULL" if self._full else ""
-        # The line feed ends a comment in the condition, which would otherwise hide what follows.
+        # The line feed ends a comment in the condition, which would otherwise hide the rest.
         where = f" WHERE {self._where}\n" if self._where is not None else ""
         dry_run = " DRY RUN" if self._dry_run else ""
         return f"OPTIMIZE {self._target}{full}{where}{z_order}{dry_run}"

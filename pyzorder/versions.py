@@ -20,7 +20,7 @@ def table() -> configparser.ConfigParser:
 
 
 def minor(version: str) -> str:
-    """Returns the minor version: "4.3" for "4.3.0", "4.3.0.dev1" and vendors' versions alike."""
+    """Returns the minor version, such as "4.3" for "4.3.0", "4.3.0.dev1" and vendors' versions."""
     return ".".join(version.split(".")[:2])
 
 

@@ -29,18 +29,18 @@ OPTIMIZE sales ZORDER BY (customer_id, sold_date) DRY RUN;
 -- Cluster the files, and store the bounds of their columns in an index.
 OPTIMIZE sales ZORDER BY (customer_id, sold_date);
 
--- The query now opens only a few files and returns the same answer.
+-- The query now opens only a few files, and returns the same result.
 EXPLAIN SELECT sum(amount) FROM sales WHERE customer_id = 7;
 SELECT sum(amount) AS amount_after FROM sales WHERE customer_id = 7;
 EXPLAIN SELECT * FROM sales WHERE sold_date = DATE'2024-02-29' AND customer_id < 100;
 
--- The health of the index, one row per column, and the index as a table.
+-- Show the health of the index, one row per column, and the index itself as a table.
 DESCRIBE SKIPPING INDEX ON sales;
 SELECT path, num_records, customer_id_minValue, customer_id_maxValue
 FROM skipping_index('sales') ORDER BY path LIMIT 3;
 
--- New rows are indexed as they are written. The next OPTIMIZE clusters them. If you run it again, it
--- has nothing to do.
+-- New rows are indexed as they are written, and the next OPTIMIZE clusters them. A second OPTIMIZE
+-- has nothing left to do.
 INSERT INTO sales VALUES (7, DATE'2025-01-01', 1);
 OPTIMIZE sales ZORDER BY (customer_id, sold_date);
 OPTIMIZE sales ZORDER BY (customer_id, sold_date);
@@ -57,7 +57,7 @@ VACUUM sales DRY RUN;
 DROP SKIPPING INDEX ON sales;
 CREATE SKIPPING INDEX ON sales (customer_id, sold_date);
 
--- Declare the clustering columns on the table, so that OPTIMIZE need not name them.
+-- Declare the clustering columns on the table. OPTIMIZE then needs no ZORDER BY.
 ALTER TABLE sales SET TBLPROPERTIES ('zorder.clusterBy' = 'customer_id, sold_date');
 OPTIMIZE sales;
 SELECT sum(amount) AS amount_of_all FROM sales WHERE customer_id = 7;

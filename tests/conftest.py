@@ -1,4 +1,5 @@
-"""Fixtures for every Spark test: one session per run, a new folder and database per test."""
+"""Provides the Spark session that all tests share, and prints how many processes tests have
+killed."""
 
 from __future__ import annotations
 
@@ -22,12 +23,12 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # for Spark's workers, 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The local Spark session with pyzorder, shared by all tests: unset what you set in it."""
+    """The local Spark session with pyzorder, shared by all tests. Unset whatever you set in it."""
     home = tmp_path_factory.mktemp("spark")
     settings = {"spark.sql.warehouse.dir": str(home / "warehouse")}
     for mode in ("datetimeRebaseModeInRead", "datetimeRebaseModeInWrite",
                  "int96RebaseModeInRead", "int96RebaseModeInWrite"):  # fmt: skip
-        # Spark 4's defaults; without such a setting, Spark 3.5 refuses dates before 1582.
+        # The defaults of Spark 4. Without them, Spark 3.5 refuses dates before 1582.
         settings[f"spark.sql.parquet.{mode}"] = "CORRECTED"
     session = sessions.session(threads=2, **settings)
     if not bridge.is_connect(session):
@@ -51,7 +52,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Prints how many processes were killed, where, and whether reads were right afterwards."""
+    """Prints how many processes were killed at each step and how many later reads were correct."""
     if kill_matrix.kills():
         terminalreporter.section(f"{kill_matrix.kills()} processes killed by SIGKILL")
         printed = Console(file=io.StringIO(), width=100)

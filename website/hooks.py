@@ -1,4 +1,4 @@
-"""Hooks for MkDocs, which add pages from outside docs/ and fill in the reference."""
+"""MkDocs hooks that add pages from outside docs/ and fill in the reference."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
 
 @cache
 def made() -> dict[str, str]:
-    """Returns the generated parts of the reference. Starts Spark once."""
+    """Returns the generated parts of the reference. The first call starts Spark."""
     with reference.session() as spark:
         return reference.pieces(spark)

@@ -33,12 +33,12 @@ def page_of(path: str) -> str | None:
 
 
 def source_of(page: str) -> str:
-    """Returns the path in the repository of the source of a page."""
+    """Returns the repository path of a page's source."""
     return {made: source for source, made in ELSEWHERE.items()}.get(page, f"docs/{page}")
 
 
 def rewrite(text: str, change: Callable[[str], str | None]) -> str:
-    """Changes the target of each relative link, except those for which `change` returns None."""
+    """Replaces the target of each relative link by what `change` returns, unless that is None."""
 
     def changed(link: re.Match[str]) -> str:
         target = link[2]
@@ -47,14 +47,14 @@ def rewrite(text: str, change: Callable[[str], str | None]) -> str:
         new = change(target)
         return link[0] if new is None else f"{link[1]}{new}{link[3] or ''}{link[4]}"
 
-    parts = FENCE.split(text)  # every second part is code, which is kept
+    parts = FENCE.split(text)  # every second part is code, which stays unchanged
     return "".join(part if i % 2 else LINK.sub(changed, part) for i, part in enumerate(parts))
 
 
 def for_site(text: str, page: str, missing: Callable[[str], None]) -> str:
-    """Returns a page's text with links to other pages of the site.
+    """Returns a page's text with its links pointing to pages of the site.
 
-    `missing` is called with the path of each linked file that the site does not have.
+    `missing` is called with the path of each linked file that is not on the site.
     """
     folder = posixpath.dirname(source_of(page))
 

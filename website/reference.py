@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 MARKER = re.compile(r"<!-- from the code: ([\w ]+) -->")
 
-#: The rows of a small table on which every statement runs.
+#: A query for the rows of the small table on which all statements run.
 ROWS = "SELECT id % 10 AS a, id AS b FROM range(100)"
 
 FUNCTIONS = ("interleave_bits", "zorder_value", "range_id")
@@ -28,7 +28,7 @@ FUNCTIONS = ("interleave_bits", "zorder_value", "range_id")
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting as the jar declares it. `property` is None if it has no table property."""
+    """A setting that the jar declares. `property` is None if the setting has no table property."""
 
     key: str
     default: str
@@ -59,7 +59,7 @@ def session() -> Iterator[SparkSession]:
 
 
 def pieces(spark: SparkSession) -> dict[str, str]:
-    """Returns all generated parts as Markdown, by their names in the markers."""
+    """Returns all generated parts as Markdown. The keys are the names in the markers."""
     makers: dict[str, Callable[[SparkSession], str]] = {
         "settings": settings_text,
         "statements": statements_text,
@@ -130,12 +130,12 @@ def functions_text(spark: SparkSession) -> str:
 
 
 def accepted_text() -> str:
-    """Returns the statements that tests run and that must be accepted."""
+    """Returns the statements that must be accepted, as a code block."""
     return "\n".join(["```sql", *lines("accepted.txt"), "```"])
 
 
 def refused_text() -> str:
-    """Returns statements that must be rejected, with the condition and some words of each error."""
+    """Returns the statements that must be rejected, with each condition and part of its message."""
     rows = [line.split(" | ") for line in lines("rejected.txt")]
     return table(
         ["statement", "condition", "the message contains"],
@@ -156,8 +156,8 @@ def conditions_text() -> str:
 
 
 def placeholders(sentence: str) -> str:
-    """Returns a sentence of the catalogue as Markdown, with placeholders outside of code in
-    italics."""
+    """Returns a sentence of the catalogue as Markdown, with placeholders in italics unless they are
+    in code."""
     parts = re.split(r"(`[^`]*`)", sentence)
     return "".join(
         part if number % 2 else re.sub(r"<(\w+)>", r"*\1*", part)
@@ -198,7 +198,7 @@ def results(spark: SparkSession) -> dict[str, StructType]:
 
 
 def results_text(spark: SparkSession) -> str:
-    """Returns one table of columns per statement."""
+    """Returns a table of the result columns of each statement."""
     texts = []
     for name, schema in results(spark).items():
         rows = [[f"`{path}`", kind, comment] for path, kind, comment in columns(schema)]
@@ -207,7 +207,7 @@ def results_text(spark: SparkSession) -> str:
 
 
 def columns(schema: StructType, prefix: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yields the path, type and comment of each column, and then of its fields if it has any."""
+    """Yields the path, type and comment of each column, followed by those of its fields."""
     for field in schema.fields:
         path = f"{prefix}{field.name}"
         inner = struct_of(field.dataType)
@@ -218,7 +218,7 @@ def columns(schema: StructType, prefix: str = "") -> Iterator[tuple[str, str, st
 
 
 def struct_of(kind: DataType) -> StructType | None:
-    """Returns a struct type or the struct type of an array's elements; None for other types."""
+    """Returns a struct type, or the struct type of an array's elements, or None for other types."""
     from pyspark.sql.types import ArrayType, StructType
 
     inner = kind.elementType if isinstance(kind, ArrayType) else kind
@@ -253,7 +253,7 @@ def nodes_text(spark: SparkSession) -> str:
 
 
 def walk(plan: Any) -> Iterator[Any]:
-    """Yields the nodes of a plan."""
+    """Yields all nodes of a plan."""
     yield plan
     for child in elements(plan.children()):
         yield from walk(child)

@@ -15,7 +15,7 @@ SHOWN = 8
 
 @dataclass(frozen=True)
 class Layout:
-    """A layout of the table, and how much of the table the workload's readings would open."""
+    """A layout of the table, and how much of the table the workload would open with it."""
 
     name: str
     """`ZORDER BY (a, b)`, `sorted by (a, b)`, or a description of the current files."""
@@ -24,20 +24,20 @@ class Layout:
     """The clustering columns; empty for the current files."""
 
     bytes_opened: float
-    """Average total size of the files that a reading opens, in bytes."""
+    """Average number of bytes in the files that a reading opens."""
 
     share_of_present: float
     """`bytes_opened` divided by the bytes opened with the current files and index."""
 
     growth: float
     """Size of the table in this layout divided by its current size. The sizes differ because the
-    order of rows affects compression. Measured for this layout, or for the best layout with the
-    same number of columns; 1 if not measured."""
+    order of rows affects compression. The ratio is measured for this layout or for the best layout
+    with the same number of columns. It is 1 if it was not measured."""
 
 
 @dataclass(frozen=True)
 class ColumnUse:
-    """How the workload uses a column. Counts are numbers of readings."""
+    """How the workload uses a column. The counts are numbers of readings."""
 
     column: str
     readings: int
@@ -48,8 +48,8 @@ class ColumnUse:
     join: int
     other: int
     rows_left: float | None
-    """The share of rows that a reading's filters on the column keep (median over the readings).
-    None if the filters skip no file, or if the column is a partition column."""
+    """The median share of rows that the filters on the column keep. None if the filters skip no
+    file, or if the column is a partition column."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Advice:
 
     reason: str
     layouts: tuple[Layout, ...]
-    """The candidates for ZORDER BY with 1 to 4 columns, best first."""
+    """The evaluated ZORDER BY layouts with 1 to 4 columns, best first."""
 
     sorted_layouts: tuple[Layout, ...]
     """Plain sorts by the best candidate's columns (`curve` = linear), best first."""
@@ -83,7 +83,7 @@ class Advice:
     """The current files with the current index."""
 
     present_indexed: Layout
-    """The current files with an index of all of them."""
+    """The current files, if all of them were indexed."""
 
     columns: tuple[ColumnUse, ...]
     left_out: tuple[LeftOut, ...]

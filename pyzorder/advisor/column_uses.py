@@ -11,9 +11,9 @@ COMPARISONS = (exp.EQ, exp.NullSafeEQ, exp.In, exp.StartsWith, exp.Like, *RANGES
 
 
 def uses_of(node: exp.Expression) -> Iterator[tuple[str, str]]:
-    """Yields each column of a predicate, as SQL, with the kind of its use.
+    """Yields each column of a predicate, as SQL, and how the predicate uses it.
 
-    The kind is one of `equality`, `in`, `range`, `prefix` and `other`.
+    The use is `equality`, `in`, `range`, `prefix` or `other`.
     """
     if isinstance(node, (exp.And, exp.Or, exp.Paren)):
         for child in node.iter_expressions():

@@ -34,8 +34,8 @@ def read(
 ) -> None:
     """Adds the SQL executions of the event logs at or below a path to a workload.
 
-    Reads an execution from its SQL text if the job's description contains it, as with spark-sql and
-    the Thrift server. Otherwise, reads the execution from its physical plan.
+    The analysis uses the SQL text if the job's description contains it, as with spark-sql and the
+    Thrift server. Otherwise, it uses the physical plan.
 
     Raises:
         ZOrderError: there is no log at the path.

@@ -1,4 +1,4 @@
-"""Searches for the clustering columns with which a workload opens the fewest bytes of a table."""
+"""Searches for the clustering columns with which a workload reads the fewest bytes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pyzorder.advisor.advice import Layout
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Number of columns to combine. They are the columns that save the most on their own.
+#: Number of columns to combine: those that save the most on their own.
 MOST_COLUMNS = 6
 
-#: For each number of columns, the number of layouts that are extended by one more column.
+#: Number of layouts that each step extends by one more column.
 BEAM = 3
 
 
@@ -45,10 +45,10 @@ class LayoutSearch:
     def candidates(
         self, columns: Sequence[str], most: int, margin: float, weigh: bool
     ) -> tuple[list[Layout], list[Layout]]:
-        """Returns layouts for ZORDER BY, and plain sorts by the columns of the best such layout.
+        """Returns ZORDER BY layouts, and plain sorts by the columns of the best one.
 
-        Combines the columns that save the most on their own, and extends the best layouts with each
-        number of columns by one more column. Both lists are sorted, best first.
+        Combines the columns that save the most on their own: each step extends the best layouts so
+        far by one more column. Both lists are sorted, best first.
 
         Args:
             columns: the columns that the table can be clustered by.
@@ -88,7 +88,7 @@ class LayoutSearch:
         """Returns the best candidate, or None if there is none.
 
         A candidate with more columns is better only if each additional column reduces the opened
-        bytes by at least the fraction `margin`, and if the saving is not just due to a few
+        bytes by at least the fraction `margin`, and if the saving does not come from only a few
         readings.
         """
         best: Layout | None = None

@@ -1,8 +1,8 @@
 """Determines how physical plans in Spark's event logs read a table.
 
-Plans contain filters as the text of Spark's source filters, such as `EqualTo(a,7)`. The values in
-them are not quoted, and are interpreted with the types in the scan's schema. Filters that the text
-does not show are counted as left out.
+Plans show filters as the text of Spark's source filters, such as `EqualTo(a,7)`. The values are not
+quoted, so they are interpreted with the types in the scan's schema. Filters that the text omits are
+counted as left out.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Scan:
     """The attributes in the data filters, with one element per occurrence."""
 
     attributes: frozenset[str]
-    """The attributes that the scan reads, as far as the plan's text shows them."""
+    """The attributes that the scan reads, to the extent that the plan's text shows them."""
 
     def is_of(self, table: TableNames) -> bool:
         """Whether the scan reads the table's folder."""
@@ -77,14 +77,14 @@ class Scan:
 
 @dataclass(frozen=True)
 class Key:
-    """The attribute of a join's key, such as `b#10L`, and the join."""
+    """A join, and the attribute that is its key, such as `b#10L`."""
 
     attribute: str
     join: KeyJoin
 
 
 def readings_of(plan: dict[str, Any], table: TableNames, workload: Workload) -> list[Reading]:
-    """Returns a plan's readings of the table, and counts the parts that are left out.
+    """Returns how a plan reads the table, and counts the parts that are left out.
 
     Args:
         plan: the `sparkPlanInfo` of an event.
@@ -134,7 +134,7 @@ def walk(
 
 
 def keys_of(pairs: tuple[str, str], built: dict[str, Any]) -> tuple[Key, ...]:
-    """Returns the keys of the scanned side, with queries for the keys of the broadcast side.
+    """Returns the keys of the scanned side, each with a query for the keys of the broadcast side.
 
     Raises:
         NotUnderstood: the plan does not show the keys.
@@ -243,7 +243,7 @@ def predicates_of(scan: Scan, workload: Workload | None) -> Iterator[Predicate]:
 
     told = 0
     for part in parts_of(scan.filters[1:-1]):
-        if part.startswith("IsNotNull("):  # Spark adds one to every comparison
+        if part.startswith("IsNotNull("):  # Spark adds this to every comparison
             told += 1
             continue
         try:

@@ -1,7 +1,7 @@
 """Determines how a query reads a table, through aliases, subqueries and joins.
 
-Filters are pushed down to the table as in Spark's optimizer. Join keys are pushed down as pyzorder
-does when a query runs. Filters and keys that do not reach the table are counted as left out.
+Filters are pushed down to the table as in Spark's optimizer, and join keys as in pyzorder when a
+query runs. Filters and keys that do not reach the table are counted as left out.
 """
 
 from __future__ import annotations
@@ -333,12 +333,12 @@ def is_semi(join: exp.Join | None) -> bool:
 
 
 def is_strict(join: exp.Join | None) -> bool:
-    """Whether rows without a match are dropped, as WHERE, inner joins and semi joins drop them."""
+    """Whether rows without a match are dropped, as in WHERE, inner joins and semi joins."""
     return join is None or is_semi(join) or (not join.side and join.kind.upper() != "ANTI")
 
 
 def rejects_null(bound: exp.Expression) -> bool:
-    """Whether a row of nulls fails the condition. This is a heuristic, good enough for advice."""
+    """Whether a row of nulls fails the condition. The heuristic is good enough for advice."""
     return bound.find(exp.Is, exp.Coalesce, exp.Case, exp.If, exp.NullSafeEQ) is None
 
 
@@ -365,7 +365,7 @@ def is_hinted(scope: Scope, name: str) -> bool:
 def other_side(
     scope: Scope, name: str, key: exp.Expression, conditions: list[exp.Expression]
 ) -> str:
-    """Returns a query for the other side of a join, with the key and all columns that are used.
+    """Returns a query for the other side of a join that selects the key and all columns in use.
 
     The size of the query's result determines whether Spark broadcasts it.
     """

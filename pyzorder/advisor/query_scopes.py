@@ -1,4 +1,4 @@
-"""Expands WITH and views in queries, and resolves columns to their tables in nested scopes."""
+"""Expands WITH and views in queries, and resolves columns in nested scopes to their tables."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Expansion:
     def expand(self, query: exp.Expression) -> exp.Expression:
         """Returns an equivalent query that refers only to tables, each qualified by its database.
 
-        Temporary views of DataFrames have no text, and are listed in `opaque`.
+        Temporary views of DataFrames have no SQL text. They are listed in `opaque`.
 
         Raises:
             NotUnderstood: the query has WITH RECURSIVE, sqlglot cannot parse the text of a view,
@@ -217,7 +217,7 @@ class Scope:
             source.table = parts_of(node)
         elif isinstance(node, exp.Subquery):
             source.branches, source.whole = branches_of(node, self._catalog)
-        # A source without an alias gets a generated name, with which no column can be qualified.
+        # A source without an alias gets a generated name that no query can use as a qualifier.
         name = node.alias_or_name.lower() or f" {len(self.sources)}"
         if name in self.sources:
             raise NotUnderstood("two tables or subqueries of the same name")
@@ -240,7 +240,7 @@ class Scope:
         return None if found is None else [name for name, _ in found]
 
     def projections(self) -> list[tuple[str, exp.Expression]] | None:
-        """Returns each column's name and expression in the SELECT, or None if they are unknown."""
+        """Returns the name and expression of each selected column, or None if unknown."""
         found: list[tuple[str, exp.Expression]] = []
         for item in self.select.selects:
             star = item.this if isinstance(item, exp.Column) else item

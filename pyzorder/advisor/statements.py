@@ -1,4 +1,4 @@
-"""Reads SQL statements, and extracts how their queries read one table."""
+"""Determines how the queries in SQL statements read a table."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class StatementReader:
         self._database = database
 
     def read(self, text: str, times: int = 1) -> None:
-        """Adds a statement's readings of the table, or counts the reason why it is left out.
+        """Adds the ways in which a statement reads the table, or counts why it is left out.
 
         Args:
             times: how often the statement ran.

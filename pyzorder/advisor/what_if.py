@@ -47,16 +47,16 @@ def advise(
     """Recommends clustering columns for a table and a workload, if clustering is worth it.
 
     For each candidate, lays out a sample of the table as OPTIMIZE would. Then evaluates the
-    workload's filters and join keys on the bounds of the resulting files, with the same code that
-    skips files in queries. Candidates are compared by the bytes of the files that would be opened.
-    The table is not changed. Parts of the workload that are not understood are counted.
+    workload's filters and join keys on the bounds of the resulting files, with the code that skips
+    files in queries. Candidates are compared by how many bytes would be opened. The table is not
+    changed. Parts of the workload that the advisor does not understand are counted.
 
     Args:
         table: the table's name as in SQL, or the path of its folder.
         queries: a file of SQL statements that end with semicolons, or a list of statements.
         event_log: a folder of Spark event logs or a single log, in any of Spark's codecs.
         max_columns: maximum number of clustering columns, from 1 to 4.
-        margin: share of the opened bytes that each further column must save, from 0 to 1.
+        margin: share of the opened bytes that each additional column must save, from 0 to 1.
         least_gain: share of the opened bytes that a recommendation must save, from 0 to 1.
         sample_rows: maximum number of rows to sample.
         weigh: whether to measure how the order of rows affects the size of files. This reads the
@@ -68,7 +68,7 @@ def advise(
 
     Raises:
         ZOrderError: there is no workload or it cannot be read, the session is a Connect session
-            or does not run pyzorder, sqlglot is missing, or an argument is out of range.
+            or does not run pyzorder, sqlglot is not installed, or an argument is out of range.
     """
     if bridge.is_connect(spark):
         raise errors.connect_has_no_advisor()
@@ -340,7 +340,9 @@ class WhatIf:
 
 
 def statements_of(queries: str | Path | Sequence[str]) -> list[str]:
-    """Returns the statements in a file or a list. Text that cannot be split is one statement.
+    """Returns the statements in a file or a list.
+
+    Text that cannot be split counts as one statement.
 
     Raises:
         ZOrderError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""The workload of one table: how queries read it, and the parts that were left out."""
+"""The workload on one table: how queries read it, and what was left out."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class NotUnderstood(Exception):
 
 @dataclass(frozen=True)
 class Predicate:
-    """A condition that holds for every row that a query uses."""
+    """A condition that is true for every row that a query uses."""
 
     sql: str
     """The condition in Spark's dialect, with only the table's columns."""
 
     uses: tuple[tuple[str, str], ...]
-    """Pairs of a column's SQL name and `equality`, `range`, `in`, `prefix` or `other`."""
+    """The columns as SQL, each with `equality`, `range`, `in`, `prefix` or `other`."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class KeyJoin:
     """A query for the other side, with the key in column KEY; empty if that side has no filter."""
 
     broadcast: bool
-    """Whether the other side is known to be broadcast. Otherwise, Spark's own choice applies."""
+    """Whether the other side is known to be broadcast. Otherwise, Spark decides."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Reading:
 
 @dataclass
 class Workload:
-    """Counts of readings, and of parts that were left out, with an example for each reason."""
+    """Counts of readings and of parts that were left out, with an example of each reason."""
 
     readings: Counter[Reading] = field(default_factory=Counter)
     statements: int = 0

@@ -19,7 +19,7 @@ from pyzorder.wording import percent
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Headers of the printed table, each with the column of the statement's result below it.
+#: Headers of the printed table, and the result columns that they stand for.
 COLUMNS = {
     "column": "column",
     "type": "type",

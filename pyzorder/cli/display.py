@@ -1,4 +1,4 @@
-"""Shows the progress of a statement on stderr: one line per step, and a bar on terminals."""
+"""Shows the progress of a statement on stderr: one line per step and, on a terminal, a bar."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Display:
         self._bar.stop()
 
     def say(self, text: str) -> None:
-        """Prints a line that stays."""
+        """Prints a permanent line."""
         self._console.print(text, markup=False)
 
     def show(self, steps: Iterable[Step]) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Check:
-    """The result of a check. `says` tells what was found or, if not `ok`, what to do."""
+    """The result of a check. `says` is what was found or, if the check failed, what to do."""
 
     name: str
     ok: bool
@@ -68,7 +68,7 @@ def command(settings: Settings, target: Target | None) -> None:
 
 
 def all_checks(settings: Settings, target: Target | None) -> Iterator[Check]:
-    """Yields the result of each check. Without a session, leaves out the checks that need one."""
+    """Yields the result of each check. Without a session, omits the checks that need one."""
     yield Check("pyzorder", True, f"{__version__}, Python {platform.python_version()}")
     here = [checked("spark", installed_spark)]
     if not settings.remote:
@@ -145,7 +145,7 @@ def in_memory(spark: SparkSession) -> bool:
 
 
 def store(spark: SparkSession, target: Target | None) -> str:
-    """Checks that the store can hold a table's lock, which needs create-if-absent."""
+    """Checks that tables in the store can be locked, which requires create-if-absent."""
     if target is None and in_memory(spark):
         return "not checked: name a TARGET to check its folder"
     folder = folder_of(spark, target)
@@ -171,7 +171,7 @@ def layout(spark: SparkSession, target: Target) -> str:
 
 
 def folder_of(spark: SparkSession, target: Target | None) -> str:
-    """Returns the folder of a table, or by default that of the warehouse."""
+    """Returns the folder of a table or, by default, the warehouse."""
     if target is None:
         return spark.conf.get(sessions.WAREHOUSE) or "."
     if target.path:

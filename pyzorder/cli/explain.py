@@ -42,6 +42,12 @@ def command(settings: Settings, query: str) -> None:
     """
     if query == "-":
         query = sys.stdin.read()
+    elif re.fullmatch(r"\S*/\S*", query):
+        raise click.BadParameter(
+            f"{query} is not a query. To explain a query on a folder, name the folder in it: "
+            f"'SELECT * FROM parquet.`{query}` WHERE …'",
+            param_hint="QUERY",
+        )
     with session(settings) as spark:
         text, found = run(
             spark,

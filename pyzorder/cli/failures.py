@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-#: Conditions for which a retry can help. They have an exit code of their own.
+#: Conditions for which a retry can help. They have a separate exit code.
 CONTENDED = ("ZORDER_CONCURRENT_OPTIMIZE", "ZORDER_CONFLICT")
 
 #: Conditions raised if Spark cannot be started or reached.
@@ -12,6 +12,7 @@ UNAVAILABLE = (
     "ZORDER_CONNECT_CLIENT",
     "ZORDER_JARS_OVERRIDDEN",
     "ZORDER_JAR_MISSING",
+    "ZORDER_JAVA_INCOMPLETE",
     "ZORDER_JAVA_MISSING",
     "ZORDER_JAVA_TOO_OLD",
     "ZORDER_JVM_NOT_STARTED",
@@ -23,7 +24,7 @@ UNAVAILABLE = (
     "ZORDER_UNSUPPORTED_SPARK",
 )
 
-#: The part of Spark's messages that is useful only to Spark's developers.
+#: The part of Spark's messages that only helps Spark developers.
 TAIL = re.compile(
     r"[;.]?\s*(\n?;?\s*line \d+,? pos \d+|SQLSTATE: \w{5}|\n== (SQL|DataFrame)|"
     r"\n?This stopped SparkContext was created at|\n?JVM stacktrace|\n?Driver stacktrace|"
@@ -33,7 +34,7 @@ TAIL = re.compile(
 
 
 class Interrupted(Exception):
-    """A signal stopped the command. The message says what happened to the command's work."""
+    """Raised if a signal stopped the command. The message says what happened to its work."""
 
     def __init__(self, message: str, signal: int = 2) -> None:
         super().__init__(message)

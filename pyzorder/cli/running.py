@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 UNCHANGED = "Interrupted; nothing was changed."
-"""The message for a command that only reads and was stopped."""
+"""The message for an interrupted command that only reads."""
 
 SECONDS = 0.25
 """Interval between updates of the progress."""
@@ -32,9 +32,9 @@ def run(
 ) -> T:
     """Runs a statement and shows its steps as they progress.
 
-    On SIGINT or SIGTERM, cancels the statement's jobs and waits for the statement to end, which
-    undoes everything that the statement has not published. A second signal exits the process
-    immediately, like a kill.
+    On SIGINT or SIGTERM, cancels the statement's jobs and waits while the statement undoes
+    everything that it has not published. A second signal exits the process immediately, like a
+    kill.
 
     Args:
         what: the name of the statement, such as OPTIMIZE.

@@ -1,4 +1,4 @@
-"""Provides a command's session: a new one, one on a Connect server, or one from the caller."""
+"""Provides a command's session, which is new, on a Connect server, or passed by the caller."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 #: Default settings of a new session, which --conf overrides.
 DEFAULTS = {"spark.app.name": "pyzorder", "spark.ui.showConsoleProgress": "false"}
 
+#: A module of the JDK that Spark 4's launcher always adds.
+VECTOR_MODULE = "jdk.incubator.vector"
+
 CATALOG, WAREHOUSE = "spark.sql.catalogImplementation", "spark.sql.warehouse.dir"
 
 
@@ -32,8 +35,8 @@ CATALOG, WAREHOUSE = "spark.sql.catalogImplementation", "spark.sql.warehouse.dir
 def session(settings: Settings) -> Iterator[SparkSession]:
     """Provides a session with these settings, and stops it after the `with` block.
 
-    Programs and tests can pass a session of their own as Click's context object. The command then
-    uses a new session of the same application, which is not stopped.
+    Programs and tests can pass an existing session as Click's context object. The command then uses
+    a new session of the same Spark application, which is not stopped.
 
     Raises:
         ZOrderError: Spark cannot be started or reached.
@@ -99,7 +102,7 @@ def connected(settings: Settings) -> SparkSession:
 def started(settings: Settings, scratch: str) -> SparkSession:
     """Starts a session with pyzorder in this process. The JVM's output goes to the log.
 
-    With an in-memory catalog, which starts without tables, the warehouse is the folder `scratch`.
+    An in-memory catalog starts without tables, so its warehouse is the folder `scratch`.
     """
     jar()  # raises if PySpark or the jar is missing
     from pyspark.sql import SparkSession
@@ -155,7 +158,7 @@ def java() -> tuple[str, str]:
     """Returns the Java program that Spark would start, and its version from `java -version`.
 
     Raises:
-        ZOrderError: Java is missing, or too old for the installed Spark.
+        ZOrderError: Java is missing, or the installed Spark does not run on it.
     """
     import pyspark
 
@@ -171,4 +174,7 @@ def java() -> tuple[str, str]:
     release = int(found[2]) if found[2] != "1" else int(found[1].split(".")[1])
     if release < needed:
         raise errors.java_too_old(str(program), found[1], spark, needed)
+    with_module = [str(program), f"--add-modules={VECTOR_MODULE}", "-version"]
+    if spark != "3.5" and subprocess.run(with_module, capture_output=True).returncode != 0:
+        raise errors.java_incomplete(str(program), spark, VECTOR_MODULE)
     return str(program), found[1]

@@ -1,4 +1,4 @@
-"""Tracks the progress of a running statement through Spark's job status, and cancels it."""
+"""Tracks the progress of a statement by the status of its Spark jobs, and cancels them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyzorder import bridge
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Title of jobs that do not belong to a step of a statement.
+#: Title of jobs that do not belong to any step of a statement.
 OTHER = "examine the table's files"
 
 #: The step whose last stage writes one file per task.
@@ -31,8 +31,8 @@ class Step:
         running: whether it is still running.
         share: the share of the job that is done, from 0 to 1.
         rows: the rows read in the current stage.
-        tasks: the number of finished tasks, and of all tasks.
-        files: the number of written files and of all files, if the job writes files.
+        tasks: the numbers of finished tasks and of all tasks.
+        files: the numbers of written files and of all files, if the job writes files.
     """
 
     number: int
@@ -54,7 +54,9 @@ class Steps(Protocol):
         """Prepares tracking. The statement's thread calls this before it runs the statement."""
 
     def now(self, last: bool = False) -> list[Step]:
-        """Returns the steps that have begun, in order. Each ended step is returned at least once.
+        """Returns the steps that have begun, in order.
+
+        Each step is returned at least once after it has ended.
 
         Args:
             last: whether the statement has ended.
@@ -75,7 +77,7 @@ class JobSteps:
     def thread(self, work: Callable[[], None]) -> threading.Thread:
         from pyspark import InheritableThread
 
-        return InheritableThread(target=work, daemon=True)  # has a JVM thread of its own
+        return InheritableThread(target=work, daemon=True)  # has its own JVM thread
 
     def begin(self) -> None:
         self._spark.sparkContext.setJobGroup(self._group, "pyzorder", interruptOnCancel=True)

@@ -1,8 +1,8 @@
 """pyzorder without its jar, for clusters and Connect servers that do not let you add a jar.
 
-The index has the same format as the jar's, so the fallback can read an index that the jar has
-written, and vice versa. Reading builds on `pyzorder.index`, which does not depend on Spark. The
-modules call each other as follows:
+The index has the same format with and without the jar, so each can read what the other has written.
+Reading builds on `pyzorder.index`, which does not depend on Spark. The modules call each other as
+follows:
 
     SELECT    queries → query_tables, or reader → selection → index.predicates → statistics_frame
     indexes   indexing → statistics → index.snapshot_writer

@@ -39,9 +39,9 @@ class Columns:
     def find(self, parts: Sequence[str]) -> Found:
         """Resolves a name to a column of the index.
 
-        The scan must read the column as the type of its bounds. CHAR is excluded, because its
-        bounds may come from values without padding. Columns with a default are excluded, because
-        files that lack the column may have been indexed without the default.
+        The scan must read the column with the type of its bounds. CHAR columns are excluded,
+        because their bounds may come from unpadded values. Columns with a default are excluded,
+        because files that lack the column may have been indexed without the default.
 
         Raises:
             NotUnderstood: the index has no such column, or its bounds must not be used.
@@ -84,7 +84,7 @@ class Columns:
         return (only.name, *below), data_type
 
 
-#: For each of Spark's types, the type in which Python sends bounds, and SQL to convert them back.
+#: For each Spark type, the type in which Python sends bounds, and SQL to convert them back.
 _SENT: dict[str, tuple[str, str]] = {
     "boolean": ("BOOLEAN", "{0}"), "byte": ("BIGINT", "CAST({0} AS TINYINT)"),
     "short": ("BIGINT", "CAST({0} AS SMALLINT)"), "integer": ("BIGINT", "CAST({0} AS INT)"),

@@ -1,4 +1,4 @@
-"""Finds columns in data files that the table does not declare, and that a copy would lose."""
+"""Finds columns in data files that a copy would lose, because the table does not declare them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def undeclared(
 
 
 def _schemas(spark: SparkSession, paths: Sequence[str], format: str) -> Iterator[StructType]:
-    """Yields the merged schema of all files, or several if a column's types cannot be merged."""
+    """Yields the merged schema of all files, or several if column types cannot be merged."""
     reader = spark.read.options(mergeSchema="true", recursiveFileLookup="true").format(format)
     try:
         yield reader.load([_no_glob(path) for path in paths]).schema

@@ -71,7 +71,7 @@ def single_file(table: str) -> ZOrderError:
 
 
 def foreign(table: str, format: str) -> ZOrderError:
-    """The folder belongs to a table whose format keeps its own log."""
+    """The folder belongs to a table in a format with its own log."""
     return error("ZORDER_FALLBACK_TABLE.FOREIGN", table=table, format=format)
 
 
@@ -160,7 +160,7 @@ def no_files(table: str, said: str) -> ZOrderError:
 
 
 def unfinished(folder: str, run: int) -> ZOrderError:
-    """A run is moving files of the table, or died while doing so."""
+    """A run is moving the table's files, or was killed while moving them."""
     return error("ZORDER_FALLBACK_UNFINISHED", folder=folder, run=run)
 
 
@@ -200,7 +200,7 @@ def changed(table: str, copy: str) -> ZOrderError:
 
 
 def row_count(table: str, read: int, written: int) -> ZOrderError:
-    """The copy and the table differ in their number of rows, in total or in a partition."""
+    """The copy and the table have different numbers of rows, in total or in a partition."""
     return error("ZORDER_ROW_COUNT.COPY", table=table, read=read, written=written)
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-#: Names in folders of other table formats.
+#: Names that mark the folders of other table formats.
 _FOREIGN = {"_delta_log": "Delta", ".hoodie": "Hudi"}
 
 
@@ -156,8 +156,8 @@ def check_served(table: Table) -> Store:
 def _check_writable(table: Table) -> None:
     """Raises a ZOrderError unless the fallback may publish an index in the table's own folder.
 
-    Other writers may publish there at the same time, so the fallback needs a store where it can
-    create a file only if it is absent. It can do so only on local disks.
+    Other writers may publish there at the same time, so the fallback needs an atomic
+    create-if-absent, which it has only on local disks.
     """
     if not table.obstacle and is_whole(table.location):
         raise failures.remote_writes(table.location)
@@ -219,8 +219,8 @@ def statistics_columns(
 ) -> list[IndexedColumn]:  # fmt: skip
     """Returns the columns to index, which include the clustering columns but no denied columns.
 
-    Besides the clustering columns, these are the columns of the existing index or, if there is
-    none, the first columns of the table.
+    The other columns are those of the existing index or, if there is none, the first columns of the
+    table.
     """
     if _finds_otherwise(spark, table):
         return []
@@ -236,7 +236,7 @@ def _latest(table: Table) -> Snapshot | None:
 
 
 def _finds_otherwise(spark: SparkSession, table: Table) -> bool:
-    """Whether columns are not matched by name, in which case no statistics are kept."""
+    """Whether Spark matches columns other than by name, in which case no statistics are kept."""
     positions = table.format == "orc" and matches_positions(read_settings(spark))
     return positions or matches_field_ids(spark)
 

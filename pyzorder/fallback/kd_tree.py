@@ -1,6 +1,6 @@
 """Cuts the space of range ids into cells with about equal numbers of rows, one cell per file.
 
-The tree has the same nodes as the one that io.pyzorder.layout.cells.KdTreeBuilder builds.
+The nodes of the tree are the same as those that io.pyzorder.layout.cells.KdTreeBuilder creates.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ import numpy.typing as npt
 
 Ids = npt.NDArray[np.int32]
 
-#: Share by which a cut may overfill files. If a cut exceeds it, other columns are tried.
+#: Maximum share by which a cut may overfill files. If a cut exceeds it, other columns are tried.
 TOLERATED = 0.25
 
-#: Columns with at least this share of the widest spread count as equally wide. Among these, the
-#: order of the columns decides.
+#: Columns whose spread is at least this share of the widest count as equally wide. Equally wide
+#: columns are tried in their given order.
 ABOUT_AS_WIDE = 0.9
 
-#: Stands for the number of slabs of a grid's last column, which is cut into as many slabs as the
-#: remaining files allow.
+#: Placeholder for the number of slabs of a grid's last column, which is cut into as many slabs as
+#: there are files left.
 REST = 0
 
-#: Factor by which lookups may open more files than with the best choice. Within this factor, a grid
-#: is preferred to halving, and a grid that favours the first columns is preferred to other grids.
+#: Factor by which lookups may open more files than with the best tree. Within this factor, a grid
+#: is preferred to repeated halving, and grids that favour the first columns are preferred to
+#: others.
 TOLERATED_SHARE = 1.05
 
 #: Relative accuracy of spreads that are estimated from a sample.
@@ -71,8 +72,8 @@ class KdTree(NamedTuple):
 def build(ids: Sequence[Ids], leaves: int) -> KdTree:
     """Builds the tree from a sample of rows.
 
-    Cells form a grid, unless lookups open noticeably fewer files with repeated halving. That is the
-    case if frequent values prevent an even grid.
+    The cells form a grid, unless lookups open noticeably fewer files with repeated halving. This
+    happens if frequent values prevent an even grid.
 
     Args:
         ids: for each column, the range id of each sampled row, which is 0 for null.
@@ -166,8 +167,8 @@ class _Split(NamedTuple):
 class _Builder:
     """Builds a tree top down.
 
-    Each node divides its leaves between two sides, and cuts where the sampled rows divide in the
-    same proportion. If equal ids prevent that, it cuts at the nearest possible place.
+    Each node divides its leaves between two sides, and its sampled rows in the same proportion. If
+    equal ids prevent such a cut, the node cuts at the nearest possible place.
     """
 
     def __init__(self, ids: Sequence[Ids], in_grid: bool) -> None:
@@ -193,8 +194,8 @@ class _Builder:
             rows: positions of the sampled rows.
             first: the subtree's first file.
             leaves: the subtree's number of files.
-            slabs: number of slabs into which each column is still to be cut. If the list is empty,
-                or all numbers are 1, columns are cut in half.
+            slabs: number of slabs into which each column must still be cut. If the list is empty or
+                all numbers are 1, columns are cut in half.
         """
         split = self._choose(rows, leaves, slabs) if leaves > 1 else None
         if split is None:
@@ -255,7 +256,7 @@ class _Builder:
         return _Split(c, int(ids[at]), slabs // 2, left, fullest - 1)
 
     def _spread(self, c: int, rows: npt.NDArray[np.int64]) -> float:
-        """Returns the distance between a cell's least and greatest id, as a share of all rows."""
+        """Returns the distance between a cell's lowest and highest ids, as a share of all rows."""
         if not len(rows):
             return 0.0
         ids = self._ids[c][rows]
@@ -266,7 +267,7 @@ class _Builder:
 
 
 def _slabs_of(c: int, leaves: int, slabs: list[int]) -> int:
-    """Returns the number of slabs that a column is still to be cut into; 1 without a grid."""
+    """Returns the number of slabs that a column must still be cut into; 1 without a grid."""
     if not slabs:
         return 1
     if slabs[c] != REST:

@@ -1,6 +1,6 @@
 """Clusters rows as OPTIMIZE does, but uses only Spark's public API.
 
-Each file is written by its own task, so that Spark's writer can be used for any store.
+Each file is written by a separate task. This allows the use of Spark's writer for any store.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KEY, GROUP, TASK, PLACE = "_zorder_key", "_zorder_group", "_zorder_task", "_zord
 _INTEGRAL = ("boolean", "byte", "short", "integer", "long")
 
 #: SQL that converts values to 64-bit integers, doubles or bytes in the same order. Distinct values
-#: may become equal, which only makes files overlap more.
+#: may become equal, in which case files overlap more.
 _KEYS = {
     "date": "CAST(unix_date({0}) AS BIGINT)", "timestamp": "unix_micros({0})",
     "timestamp_ntz": "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {0})",
@@ -44,7 +44,7 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class Group:
-    """A table partition, with its key, its number of rows, and the number of files to write."""
+    """A table partition: its key, its number of rows, and the number of files to write."""
 
     key: str
     rows: int
@@ -82,7 +82,7 @@ def laid_out(
     spark: SparkSession, rows: DataFrame, partitions: Sequence[str], groups: Sequence[Group],
     columns: Sequence[IndexedColumn],
 ) -> DataFrame:  # fmt: skip
-    """Distributes the rows to one task per new file, and sorts them as the file will store them.
+    """Distributes the rows to one task per new file, and sorts them in the order of the file.
 
     Args:
         rows: the table's rows.
@@ -126,7 +126,7 @@ def quoted(name: str) -> str:
 def _grouped(
     spark: SparkSession, rows: DataFrame, partitions: Sequence[str], groups: Sequence[Group]
 ) -> DataFrame:
-    """Adds the number of each row's group."""
+    """Adds a column with the number of each row's group."""
     from pyspark.sql import functions as F
 
     if len(groups) == 1:

@@ -1,7 +1,7 @@
 """Runs OPTIMIZE … ZORDER BY without the jar, by writing a clustered copy of a table with an index.
 
-The table itself is not changed, so no lock and no journal are needed. Readers of the table are not
-affected, unless the location of a catalog table is then switched to the copy.
+The table itself is not changed, so no lock or journal is needed. Readers of the table are not
+affected, unless the location of a catalog table is switched to the copy.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ from pyzorder.fallback.stores import located, store_of
 from pyzorder.fallback.tables import Table, frame_of, partition_columns
 from pyzorder.index import snapshot_writer
 from pyzorder.index.entries import FileEntry
+from pyzorder.index.local_files import strange
 from pyzorder.index.snapshots import IndexedColumn
-from pyzorder.index.stores import Store, is_whole
+from pyzorder.index.stores import LocalStore, Store, is_whole
 from pyzorder.index.table_folder import TableFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Size of row groups in bytes. It is small, so that a file has several row groups with narrow
+#: Size of row groups in bytes. It is small, to divide a file into several row groups with narrow
 #: bounds.
 ROW_GROUP = 32 << 20
 
-#: Settings for copying rows. With them, Spark skips no files, pads no text and rebases no dates.
+#: Settings for copying rows. They stop Spark from skipping files, padding text and rebasing dates.
 COPYING = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
@@ -55,7 +56,7 @@ class Optimized:
     Attributes:
         path: the copy's folder.
         files: number of data files of the copy.
-        bytes: their total size.
+        bytes: total size of these files in bytes.
         rows: number of rows, which is the same in the copy and in the table.
         partitions: number of partitions of the copy; 1 if it has no partition columns.
         is_switched: whether the table's location has been switched to the copy.
@@ -81,10 +82,10 @@ def optimize(
 ) -> Optimized:
     """Writes a copy of a table, clustered by the given columns, and the copy's index.
 
-    The table itself is not changed. Spark's own writer writes the data files to any store that it
-    supports, with the session's settings for codec and timestamps. The index is written with
-    Hadoop's FileSystem. A Spark Connect client has no FileSystem, so it must be able to access the
-    store itself, through a mount or with PyArrow.
+    The table itself is not changed. Spark writes the data files, to any store that it supports and
+    with the session's settings for codec and timestamps. The index is written with Hadoop's
+    FileSystem. A Spark Connect client has no FileSystem, so it must be able to access the store
+    itself, through a mount or with PyArrow.
 
     Args:
         table: the table's name as in SQL, or the path of its folder.
@@ -95,10 +96,11 @@ def optimize(
         format: the format of the files if `table` is a path, either parquet or orc.
 
     Raises:
-        ZOrderError: `to` cannot be used (ZORDER_FALLBACK_TARGET); the table cannot be copied, or
-            its location cannot be switched (ZORDER_FALLBACK_TABLE); the copy does not have the
-            table's rows (ZORDER_ROW_COUNT); or another writer has changed the table
-            (ZORDER_CONFLICT).
+        ZOrderError: the condition is ZORDER_FALLBACK_TARGET if `to` cannot be used,
+            ZORDER_FALLBACK_TABLE if the table cannot be copied or its location cannot be switched,
+            ZORDER_SYMBOLIC_LINK if a data file is a link to a file of another owner,
+            ZORDER_ROW_COUNT if the copy does not have the table's rows, and ZORDER_CONFLICT if
+            another writer has changed the table.
     """
     found = target(spark, table, format)
     check_served(found)
@@ -146,6 +148,7 @@ class _Copy:
         self._store = _empty_target(spark, table, self.folder)
         #: The files to copy.
         self.sources = source_files(self._rows, self._partitions)
+        _check_links(table, self.sources)
         if check_settled(table) != run:
             raise errors.conflict(f"{table.name} was optimized by another command")
         paths = [file.path for file in self.sources]
@@ -159,7 +162,7 @@ class _Copy:
             raise failures.no_files(self._table.name, "")
         if not is_whole(self.folder.root):
             os.makedirs(self.folder.root, exist_ok=True)
-        # Claim the folder first, so that two copies to the same path cannot mix.
+        # Claim the folder first, to prevent two copies from being written to the same path.
         if not self._store.create(self.folder.incarnation, str(uuid.uuid4()).encode()):
             raise failures.target_claimed(self.folder.root)
         self._write()
@@ -220,6 +223,15 @@ def _empty_target(spark: SparkSession, table: Table, folder: TableFolder) -> Sto
     if store.stats([root]) or store.names(root):
         raise failures.target_not_empty(root)
     return store
+
+
+def _check_links(table: Table, sources: Sequence[SourceFile]) -> None:
+    """Raises if a file is reached through a link whose owner might not be allowed to read it."""
+    if isinstance(table.store, LocalStore):
+        for path in (file.path for file in sources):
+            is_inside = path.startswith(f"{table.location}/")
+            if strange(table.location if is_inside else os.path.dirname(path), path):
+                raise errors.linked_data_file(path)
 
 
 def _check_rows(table: str, sources: Sequence[SourceFile], files: Sequence[SourceFile]) -> None:

@@ -25,8 +25,8 @@ Nulls = npt.NDArray[np.bool_]
 class Boundaries:
     """Sorted distinct boundaries of a column of 64-bit integers, doubles or bytes.
 
-    Range ids are those of pyzorder.boundaries: 0 for null, otherwise 1 + the number of boundaries
-    <= the value.
+    Range ids are as in pyzorder.boundaries: 0 for null, otherwise 1 + the number of boundaries <=
+    the value.
     """
 
     def __init__(self, values: Values, nulls: Nulls) -> None:
@@ -69,8 +69,8 @@ class Placement:
             columns: for each column, the values and null flags of the sampled rows.
             leaves: the number of files of each table partition.
             bits: the number of bits per column in a z-value.
-            spread: the numbers 0 to 65535, each with its bits moved apart, so that neighbouring
-                bits are as many places apart as there are columns.
+            spread: the numbers 0 to 65535, with the bits of each moved apart: neighbouring bits are
+                as many places apart as there are columns.
         """
         self._boundaries = [Boundaries(values, nulls) for values, nulls in columns]
         ids = self._ids(columns)

@@ -2,7 +2,7 @@
 
 In the query's text, each table whose rows the query restricts is replaced with
 `(SELECT * FROM t WHERE …) AS t`. The condition excludes files without relevant rows. The rest of
-the text stays as it is.
+the text is unchanged.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def sql(spark: SparkSession, query: str, args: Any = None) -> DataFrame:
     """Runs `spark.sql(query, args)`, and opens only files that may have relevant rows.
 
-    Parts of the query that this function does not understand only make it open more files.
-    Statements other than queries are passed to Spark unchanged.
+    If this function does not understand a part of the query, the query opens more files. Statements
+    other than queries are passed to Spark unchanged.
 
     Raises:
         ZOrderError: a table has an unfinished OPTIMIZE that is moving files.
@@ -54,7 +54,7 @@ def _run(spark: SparkSession, query: str, args: Any) -> DataFrame:
 
 
 def _settled_tables(spark: SparkSession, query: str) -> dict[str, tables.Table]:
-    """Returns the tables of a query that Spark can resolve, by name as written in the query.
+    """Returns the tables of a query that Spark can resolve, by their names in the query.
 
     Raises:
         ZOrderError: a table has an unfinished OPTIMIZE that is moving files.

@@ -3,13 +3,13 @@
 In each SELECT, the relevant rows of a table are restricted by
 
 - WHERE: each conjunct must be TRUE. This does not hold if an outer join may replace the table's
-  rows with nulls, because a missing row could then make a row of nulls appear.
+  rows with nulls, because skipping a row could then produce a row of nulls.
 - ON: each conjunct must be TRUE. This holds only if rows of the table that do not match cannot
   affect the result.
 
 Columns of the right side of a SEMI or ANTI join are visible only in that join's ON. Conditions on a
-subquery in FROM, or on a WITH that is referenced once, also restrict the sources of the subquery,
-provided that it passes their columns through unchanged.
+subquery in FROM, or on a WITH that is referenced once, also restrict the sources of the subquery if
+it passes their columns through unchanged.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from sqlglot import exp
 
 from pyzorder.index.predicates.conditions import NotUnderstood, conjuncts, parse, parts_of
 
-#: Arguments that a table may have if a subquery is to replace it.
+#: Arguments that a table may have if a subquery replaces it.
 _PLAIN_TABLE = {"this", "db", "catalog", "alias"}
 
-#: Arguments that a SELECT may have if conditions on its rows are to restrict its sources.
+#: Arguments that a SELECT may have if conditions on its rows restrict its sources.
 _PLAIN_SELECT = {"expressions", "from", "from_", "joins", "where", "hint", "order", "with", "with_"}
 
 
@@ -40,7 +40,8 @@ class TableUse:
         has_alias: whether the qualifier is an alias.
         conditions: conditions that are TRUE for all relevant rows.
         others: the qualifiers of the other sources of the SELECT.
-        merged: columns of USING that, if not qualified, are taken from the first source instead.
+        merged: columns of USING that are taken from the first source instead if they are
+            unqualified.
     """
 
     start: int
@@ -109,7 +110,7 @@ def table_uses(statement: exp.Expression, query: str) -> Iterator[TableUse]:
 
 
 def _outer_first(statement: exp.Expression) -> list[exp.Select]:
-    """Returns all SELECTs, each before those that it reads from."""
+    """Returns all SELECTs. Each precedes the SELECTs that it reads from."""
     selects = list(statement.find_all(exp.Select))
     places = {id(select): place for place, select in enumerate(selects)}
     return sorted(selects, key=lambda s: (s.depth, -places[id(s)]))
@@ -120,8 +121,8 @@ def _sources(
 ) -> Iterator[tuple[exp.Expression, list[exp.Expression], set[str], set[str]]]:
     """Yields the tables and subqueries of a SELECT.
 
-    With each of them, yields the conditions on its rows, the names of all sources including LATERAL
-    VIEWs, and the names of USING columns that are taken from the first source instead.
+    Each comes with the conditions on its rows, the names of all sources including LATERAL VIEWs,
+    and the names of the USING columns that are taken from the first source instead.
     """
     first = select.args.get("from_") or select.args.get("from")
     if first is None:
@@ -205,7 +206,7 @@ def _has_columns(node: exp.Expression) -> bool:
 
 
 def _by_database(table: exp.Table, columns: list[tuple[str, ...]]) -> bool:
-    """Whether a column may be qualified with the table's database, which an alias forbids."""
+    """Whether a column may be qualified with the table's database, which aliases do not allow."""
     return any(table.name.lower() in parts[1:-1] for parts in columns)
 
 
@@ -215,8 +216,7 @@ def _handed_on(
     """Translates a condition on a subquery to a condition on its sources, or returns None.
 
     Args:
-        is_alone: whether the subquery is the only source, so that all unqualified columns are its
-            own.
+        is_alone: whether the subquery is the only source, so all unqualified columns belong to it.
     """
     if any(value and name not in _PLAIN_SELECT for name, value in body.args.items()):
         return None
@@ -241,7 +241,7 @@ def _handed_on(
 
 
 def _named(parts: tuple[str, ...], body: exp.Select) -> exp.Column:
-    """Returns the column of a SELECT's sources that the SELECT returns under the given name."""
+    """Returns the column of a SELECT's sources that the SELECT returns with the given name."""
     name = parts[0].lower()
     found = [i for i in body.expressions if not i.is_star and i.alias_or_name.lower() == name]
     stars = [item for item in body.expressions if item.is_star]

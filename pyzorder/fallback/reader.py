@@ -24,7 +24,7 @@ class TableReader:
         self._schema = schema
 
     def all(self) -> DataFrame:
-        """Returns all rows, as Spark reads the table.
+        """Returns all rows of the table, without skipping files.
 
         Raises:
             ZOrderError: the table has an unfinished OPTIMIZE that is moving files.
@@ -36,8 +36,7 @@ class TableReader:
         """Returns the rows for which a condition in SQL is TRUE.
 
         Spark opens only the files that may have such rows, and applies the whole condition to
-        their rows. Parts of the condition that pyzorder does not understand only make it open more
-        files.
+        their rows. If pyzorder does not understand a part of the condition, Spark opens more files.
 
         Raises:
             ZOrderError: the table has an unfinished OPTIMIZE that is moving files.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: Maximum number of files to name in a query. With more, Spark would take too long to plan it.
 MOST_NAMED = 20_000
 
-#: Paths that need no escapes in SQL.
+#: Paths that need no escaping in SQL.
 _QUOTABLE = re.compile(r"[^'\\]+")
 
 
@@ -87,8 +87,8 @@ class Selection:
         """Returns a condition that excludes the skipped files, or None if there are none.
 
         Spark evaluates the condition for each file while listing. The condition identifies files by
-        path, size and modification time, so new files are read, and so are files that have changed
-        since they were indexed.
+        path, size and modification time. New files, and files that have changed since they were
+        indexed, are therefore read.
         """
         if not self.skipped:
             return None
@@ -103,7 +103,7 @@ def among(files: Iterable[SkippedFile]) -> str:
 
 
 def check_settled(table: Table) -> int:
-    """Returns the number of the table's last run, after checking that the run is not moving files.
+    """Checks that the table's last run is not moving files, and returns the number of the run.
 
     While a run moves files, a listing may lack some of the old files and some of the new ones.
 
@@ -187,7 +187,7 @@ def _skipped(
     tests: list[str],
     columns: list[int],
 ) -> tuple[list[SkippedFile], tuple[str, ...]]:
-    """Returns unchanged files for which a test is false, and reasons why others are not skipped."""
+    """Returns the unchanged files for which a test is false, and why no others are skipped."""
     # Only catalog tables have partitions outside their folder. For other tables, absolute paths are
     # not trusted.
     outside = table.is_catalog and bool(table.partitions)
@@ -215,8 +215,8 @@ def _skipped(
         for i in sorted(ruled_out)
         if not leaves(rows["path"][i]) and (outside or not is_whole(rows["path"][i]))
     }
-    # Spark's listing may be old and still match the entry of a file that has changed. Do not skip
-    # such files.
+    # A cached listing in Spark may still match the entry of a file that has since changed. Do not
+    # skip such files.
     now = table.store.stats(known) if table.store is not None else {}
     named = [
         SkippedFile(path, *entry)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def setting(spark: SparkSession, name: str) -> str:
-    """Returns a setting's value in the session or its default; empty if Spark does not know it."""
+    """Returns a setting's value in the session, or its default; empty if Spark does not know it."""
     try:
         return str(spark.conf.get(name))
     except Exception:
@@ -26,8 +26,7 @@ def own_setting(
 ) -> str:
     """Returns pyzorder's setting `spark.sql.zorder.<name>`.
 
-    The session's setting takes precedence over the table's property, which takes precedence over
-    `default`.
+    The session's setting overrides the table's property, which overrides `default`.
     """
     given = spark.conf.get(f"spark.sql.zorder.{name}", None)
     of_table = {key.lower(): value for key, value in (properties or {}).items()}
@@ -56,7 +55,7 @@ def is_on(spark: SparkSession, name: str) -> bool:
 
 
 def read_settings(spark: SparkSession) -> ReadSettings:
-    """Returns the read settings of scans without options of their own."""
+    """Returns the read settings of scans that have no options."""
     structural = [
         ("caseSensitive", str(is_on(spark, "spark.sql.caseSensitive")).lower()),
         ("fieldIds", str(matches_field_ids(spark)).lower()),
@@ -108,7 +107,7 @@ def _jvm_time_zone(spark: SparkSession) -> str:
         return str(jvm.java.util.TimeZone.getDefault().getID())
     try:
         text = spark.sql("SELECT reflect('java.util.TimeZone', 'getDefault')").collect()[0][0]
-    except Exception:  # a server may forbid reflect: then temporal bounds are not used
+    except Exception:  # a server may forbid reflect, in which case temporal bounds are not used
         return ""
     found = re.search(r'[\[,]id="?([^",\]]+)', str(text))
     return found[1] if found else ""

@@ -1,4 +1,4 @@
-"""Lists the files that a DataFrame reads, and plans how many files a copy of them should have."""
+"""Lists the files that a DataFrame reads, and plans the number of files in a copy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A data file as it was listed, with the key of the partition that contains its rows."""
+    """A data file as listed, with the key of the partition that contains its rows."""
 
     partition: str
     path: str

@@ -1,6 +1,6 @@
 """Collects the statistics of files with an aggregation in Spark.
 
-Spark reads every value, as it does in queries, so statistics in footers need not be trusted.
+Spark reads every value, as in queries, so statistics in footers need not be trusted.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def collect(
 ) -> dict[tuple[str, Stat], tuple[int, dict[str, ColumnStatistics]]]:
     """Returns the row count and the column statistics of each file that a DataFrame reads.
 
-    Files without rows are missing. Each key is a file's path and its status when it was listed.
+    Files without rows are omitted. Each key is a file's path and its status when it was listed.
     """
     from pyspark.sql import functions as F
 
@@ -125,7 +125,7 @@ def entries(
 
 
 def _held(known: ColumnStatistics, settings: ReadSettings) -> ColumnStatistics:
-    """Drops bounds that depend on unknown settings, because no scan can use such bounds."""
+    """Drops bounds that depend on unknown settings, because no scan can use them."""
     if known.settings_dependent and settings.temporal is None:
         return ColumnStatistics(None, False, known.null_count, known.nan_seen, known.empty, True)
     return known

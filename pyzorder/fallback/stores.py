@@ -73,7 +73,7 @@ class HadoopStore:
     def _seen(self, paths: set[str]) -> Iterator[tuple[str, Stat]]:
         """Yields the status of the files among the paths, and possibly of other files.
 
-        If a folder has several of the paths, lists the folder, which is cheaper than many lookups.
+        Folders that contain several of the paths are listed, which is cheaper than many lookups.
         """
         folders = Counter(os.path.dirname(path) for path in paths)
         for path in sorted(p for p in paths if folders[os.path.dirname(p)] == 1):
@@ -109,7 +109,7 @@ def located(spark: SparkSession, path: str) -> str:
 
 
 def store_of(spark: SparkSession, location: str) -> Store | None:
-    """Returns the store that holds `location`, or None if this process cannot reach it."""
+    """Returns the store of `location`, or None if this process cannot reach it."""
     if not is_whole(location):
         return LocalStore()
     try:

@@ -1,4 +1,4 @@
-"""Describes tables of the catalog or at a path, with SQL that every Spark client can run."""
+"""Describes tables in the catalog or at a path, with SQL that every Spark client can run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _READ_OPTIONS = re.compile(
 
 @dataclass(frozen=True)
 class Table:
-    """A table, and the facts that matter for its index.
+    """A table, with the properties that affect its index.
 
     Attributes:
         name: the table's name as in SQL.
@@ -38,7 +38,7 @@ class Table:
         types: the type of each column in DESCRIBE, by name.
         defaults: columns with a default, whose values are not null in files that lack the column.
         properties: the table's properties.
-        obstacle: the reason why no file may be skipped; empty if there is none.
+        obstacle: the reason why no file may be skipped; empty if files may be skipped.
         is_bucketed: whether the table is bucketed.
         is_external: whether dropping the table leaves its files in place.
         path: the path to pass to spark.read; empty for a table of the catalog.

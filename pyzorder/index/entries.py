@@ -15,11 +15,11 @@ from pyzorder.index.stored_types import FLAGS, schema_of
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """Statistics of one column in one file. The fields are those of FORMAT.md.
+    """Statistics of one column in one file. FORMAT.md describes the fields.
 
     Attributes:
-        bounds: least and greatest value; None if they are unknown, or if all values are null or
-            NaN. Dates and timestamps are days and microseconds since the epoch.
+        bounds: minimum and maximum; None if they are unknown, or if all values are null or NaN.
+            Dates and timestamps are days and microseconds since the epoch.
     """
 
     bounds: tuple[Any, Any] | None = None
@@ -35,8 +35,8 @@ class FileEntry:
     """The index's row for one data file.
 
     Attributes:
-        statistics: the statistics of each column, by IndexedColumn.name. The statistics of missing
-            columns are unknown.
+        statistics: the statistics of each column, by IndexedColumn.name. Columns that are missing
+            here have unknown statistics.
     """
 
     path: str
@@ -71,7 +71,7 @@ def table_of(columns: Sequence[IndexedColumn], entries: Sequence[FileEntry]) -> 
 
 
 def _array(values: list[Any], stored: pa.DataType) -> pa.Array:
-    """Converts values to an array. Strings may be given as bytes, which need not be UTF-8."""
+    """Converts values to an array. Strings may be passed as bytes, which need not be UTF-8."""
     if stored == pa.string():
         octets = [v.encode() if isinstance(v, str) else v for v in values]
         return pa.array(octets, pa.binary()).view(pa.string())

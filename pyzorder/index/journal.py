@@ -1,7 +1,7 @@
 """Reads the journal of the runs that rewrite a table (sql/FORMAT.md, section "Journal").
 
-Only pyzorder's jar writes the journal. A record that cannot be parsed, or that names files outside
-the table's folder, is treated as missing.
+Only pyzorder's jar writes the journal. A record is treated as missing if it cannot be parsed or
+names files outside the table's folder.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pyzorder.index.stores import Store, is_whole
 from pyzorder.index.table_folder import TableFolder, is_id, leaves
 
-#: Required fields of each kind of record, besides those that all kinds have.
+#: Required fields of each kind of record, in addition to those that all records have.
 FIELDS: dict[str, tuple[str, ...]] = {
     "prepare": ("operation", "owner", "host", "pid", "started", "began", "lease"),
     "retire": ("retire", "add", "folders"),
@@ -23,7 +23,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "done": (),
 }
 
-#: JSON longer than `_FEW` bytes must average at least `_TOKEN` bytes per bracket or comma.
+#: JSON longer than `_FEW` bytes must have at least `_TOKEN` bytes per bracket or comma on average.
 _FEW, _TOKEN = 1 << 20, 5
 
 #: Run numbers have at most 18 digits and no leading zeros. Files with other names are ignored.
@@ -50,12 +50,12 @@ class FileRef(NamedTuple):
 
 
 class Overlay(NamedTuple):
-    """The corrections that readers must make to a listing while a run is unfinished.
+    """The corrections that readers apply to a listing while a run is unfinished.
 
     Attributes:
         shown: files that belong to the table, wherever they currently are.
         hidden: files that do not belong to the table.
-        committed: whether `shown` has the run's new files, as opposed to the old ones.
+        committed: whether `shown` contains the run's new files instead of the old ones.
         incarnation: the incarnation id in the names of the run's markers.
     """
 
@@ -66,7 +66,7 @@ class Overlay(NamedTuple):
 
 
 class JournalState:
-    """The state of a journal's last run, as one listing of the journal shows it."""
+    """The state of a journal's last run, according to one listing of the journal."""
 
     def __init__(self, store: Store, folder: TableFolder) -> None:
         self._store, self.folder = store, folder
@@ -77,7 +77,7 @@ class JournalState:
 
     @property
     def unfinished(self) -> bool:
-        """Whether the run is not done. Only the existence of its `done` record matters."""
+        """Whether the run has no `done` record."""
         return self.run > 0 and "done" not in self.kinds
 
     @property
@@ -148,5 +148,5 @@ def _all(listed: list[dict[str, Any]]) -> list[FileRef]:
 
 
 def _files(listed: list[dict[str, Any]]) -> tuple[FileRef, ...]:
-    """Returns the files below the table's folder. A listing of that folder has no other files."""
+    """Returns the files below the table's folder. A listing cannot contain any others."""
     return tuple(ref for ref in _all(listed) if not is_whole(ref.path))

@@ -1,4 +1,4 @@
-"""Files of the index on a local disk. Each is created atomically, by only one writer."""
+"""Files of the index on a local disk. Each is created atomically by a single writer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MISSING = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 def create_if_absent(path: str, data: bytes) -> bool:
     """Creates a file that contains `data`, and any missing parent folders from `_zorder` down.
 
-    Writers hard-link a complete temporary file to `path`, which succeeds for only one of them.
+    Each writer hard-links a complete temporary file to `path`, which succeeds for only one of them.
 
     Returns:
         False if the name is taken. The existing file is left unchanged.
@@ -45,8 +45,8 @@ def create_if_absent(path: str, data: bytes) -> bool:
 def linked(path: str) -> bool:
     """Whether a path goes through a symbolic link at or below `_zorder`.
 
-    pyzorder creates no links, and anyone with write access to the folder could create one that
-    leads readers anywhere.
+    pyzorder creates no links. Anyone with write access to the folder could create one, and redirect
+    readers to arbitrary files.
     """
     parts = path.split("/")
     own = parts.index("_zorder") if "_zorder" in parts else len(parts)
@@ -54,11 +54,11 @@ def linked(path: str) -> bool:
 
 
 def strange(root: str, path: str) -> bool:
-    """Whether the path from a table's folder to a file goes through a link to a foreign target.
+    """Whether the path from a table's folder to a file contains a link with a foreign target.
 
-    A target is foreign if its owner is not the owner of the link. The owner of the link might not
-    be allowed to read the target, and an index in the table's folder must not reveal the target's
-    minima and maxima.
+    A target is foreign if its owner is not the owner of the link. The link's owner might not be
+    allowed to read the target, and the table's index must not reveal the target's minima and
+    maxima.
     """
     parts = path.removeprefix(f"{root}/").split("/")
     links = ["/".join([root, *parts[: i + 1]]) for i in range(len(parts))]
@@ -105,8 +105,8 @@ def remove(path: str) -> None:
 def _make_folder(folder: str) -> None:
     """Creates a folder and its parents up to `_zorder`, but not the table's folder.
 
-    If the table's folder is missing, the table may just have been dropped. The folder must not
-    reappear, so this raises FileNotFoundError.
+    If the table's folder is missing, the table may have been dropped, and its folder must not be
+    recreated. In that case, this function raises FileNotFoundError.
     """
     if os.path.isdir(folder):
         return
@@ -120,14 +120,14 @@ def _make_folder(folder: str) -> None:
 def _share(made: str) -> None:
     """Gives a new file or folder the permissions, group and owner of its parent, if permitted.
 
-    An index reveals minima and maxima, so only those who may read the table may read the index.
+    An index reveals minima and maxima, so only users who may read the table may read its index.
     """
     around, own = os.stat(os.path.dirname(made)), os.stat(made)
     wanted = stat.S_IMODE(around.st_mode)
     if not stat.S_ISDIR(own.st_mode):
         wanted &= 0o666
     with contextlib.suppress(OSError):
-        # Restrict permissions until the file has the group for which the folder's are meant.
+        # Restrict the permissions until the file has the folder's group.
         os.chmod(made, stat.S_IMODE(own.st_mode) & wanted)
         if own.st_gid != around.st_gid:
             os.chown(made, -1, around.st_gid)

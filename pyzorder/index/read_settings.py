@@ -1,4 +1,4 @@
-"""Settings of a scan that determine which values are read from a file's bytes.
+"""Settings of a scan that determine how it interprets the bytes of a file.
 
 The settings are two strings, equal to those of Scala's ReadSettings. An entry applies only to scans
 with the same structural string. If bounds in the entry depend on the temporal string, they apply

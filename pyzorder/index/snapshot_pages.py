@@ -1,7 +1,7 @@
 """Checks the pages of a snapshot's Parquet file before it is decoded.
 
-Arrow decodes as many values as the headers of pages say, whatever the file's footer says. Lists
-and some encodings can expand a page of a few bytes to gigabytes.
+Arrow decodes as many values as the page headers specify, regardless of the file's footer. Lists and
+some encodings can expand a page of a few bytes to gigabytes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _VALUES = 1
 _HEADERS = {_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}
 _ENCODINGS = {_DATA: 2, _DICTIONARY: 2, _DATA_V2: 4}
 
-#: PLAIN, PLAIN_DICTIONARY, RLE and RLE_DICTIONARY, which the writers use. In other encodings, a few
-#: bytes can stand for many copies of a long string.
+#: PLAIN, PLAIN_DICTIONARY, RLE and RLE_DICTIONARY, which pyzorder's writers use. In other
+#: encodings, a few bytes can represent many copies of a long string.
 _KNOWN = {0, 2, 3, 8}
 
 #: Types of Thrift's compact protocol.
@@ -27,7 +27,7 @@ _TRUE, _FALSE, _INT, _LONG, _BINARY, _STRUCT = 1, 2, 5, 6, 8, 12
 
 
 def are_sound(data: bytes, chunk: Any) -> bool:
-    """Whether a column chunk has as many values as the footer says, in pages of known kinds."""
+    """Whether a column chunk has as many values as its footer states, in pages of known kinds."""
     try:
         return _values(data, chunk) == chunk.num_values
     except (ValueError, LookupError, TypeError, RecursionError):  # a damaged header
@@ -56,7 +56,7 @@ def _values(data: bytes, chunk: Any) -> int:
 
 
 def _struct(data: bytes, at: int) -> tuple[dict[int, Any], int]:
-    """Parses a struct. Returns its 32-bit integers and structs, and leaves out its other fields."""
+    """Parses a struct. Returns its 32-bit integers and structs, and omits its other fields."""
     found: dict[int, Any] = {}
     number = 0
     while data[at]:

@@ -1,4 +1,4 @@
-"""The statistics of a snapshot that hold for a scan under given settings."""
+"""The statistics of a snapshot that are valid for a scan with given settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SnapshotStatistics:
     """The statistics of a snapshot, limited to those that a scan may use."""
 
     def __init__(self, snapshot: Snapshot, settings: ReadSettings) -> None:
-        """`settings` are those of the scan. Bounds that may not hold under them are unknown."""
+        """`settings` are the scan's. Bounds that they may invalidate are treated as unknown."""
         self.snapshot = snapshot
         texts = snapshot.rows["read_settings"].to_pylist()
         split = {text: text.partition(SEPARATOR) for text in set(texts)}
@@ -32,7 +32,7 @@ class SnapshotStatistics:
         )
 
     def agrees(self, column: IndexedColumn) -> Flags:
-        """Returns whether each entry's bounds hold under the scan's temporal settings."""
+        """Returns whether each entry's bounds are valid for the scan's temporal settings."""
         return ~self._bools(f"{column.name}_settings_dependent") | self._same_time
 
     def flags(self, column: IndexedColumn, known: Sequence[bool] | Flags) -> tuple[Flags, ...]:

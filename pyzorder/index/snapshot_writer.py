@@ -1,7 +1,7 @@
 """Publishes snapshots of the index (sql/FORMAT.md, section "Index table").
 
-Publishing is optimistic and takes no lock. If the next pointer already exists, the writer loads the
-snapshot of that pointer, applies its own change to it, and retries with the following version.
+Publishing is optimistic and takes no lock. If the next version already has a pointer, the writer
+loads that version's snapshot, applies its own change to it, and retries with the version after it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pyzorder.index.snapshots import (
 from pyzorder.index.stores import Store
 from pyzorder.index.table_folder import TableFolder
 
-#: Attempts to read or create the incarnation id.
+#: Number of attempts to read or create the incarnation id.
 _TRIES = 10
 
 #: Number of snapshots that are kept when a new one is published, including the new one.
@@ -43,7 +43,7 @@ def incarnation_of(store: Store, folder: TableFolder) -> str:
     The id is random. It stays the same until the whole table is overwritten.
 
     Raises:
-        ZOrderError: the file for the id exists but holds something else.
+        ZOrderError: the file for the id exists but contains something else.
     """
     for _ in range(_TRIES):
         known = read_incarnation(store, folder)
@@ -65,18 +65,18 @@ def publish(
 ) -> Pointer:
     """Publishes a snapshot of `entries` and the rows that `keep` selects from the latest snapshot.
 
-    An unreadable index is treated as one without entries.
+    An unreadable index is treated as empty.
 
     Args:
-        columns: maps the columns that had statistics to those of the new snapshot. The statistics
-            of columns that are dropped or change their type are not carried over.
+        columns: maps the columns that had statistics to those of the new snapshot. If a column is
+            dropped or its type changes, its statistics are not carried over.
         keep: selects rows of the latest snapshot.
         entries: rows to add.
         is_denied: whether a column must not be recorded in the index. Older snapshots with such a
             column are deleted.
 
     Raises:
-        ZOrderError: the latest version is the greatest possible one.
+        ZOrderError: the latest version is the highest possible one.
     """
     added = list(entries)
     while True:

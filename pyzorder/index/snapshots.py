@@ -41,27 +41,27 @@ _MOST_COLUMNS = 10_000
 #: Maximum number of values per row and column. Entries have at most 63 clustering columns.
 _MOST_VALUES = 64
 
-#: The strings of a decoded snapshot, with repeated ones counted each time, are limited to
-#: `_LEAST_TEXT` bytes plus `_MOST_TEXT` bytes for every byte of the file.
+#: The strings of a decoded snapshot, counting each repetition, are limited to `_LEAST_TEXT` bytes
+#: plus `_MOST_TEXT` bytes for every byte of the file.
 _MOST_TEXT, _LEAST_TEXT = 64, 16 << 20
 
 #: The maximum memory in bytes for the rows of one snapshot, and for all cached rows together.
 MOST_MEMORY = 1 << 30
 
-#: The approximate memory in bytes for an entry, besides the values in its columns.
+#: The approximate memory in bytes for an entry, without the values in its columns.
 _ENTRY_BYTES = 64
 
 #: The maximum size of a decimal, which has at most 38 digits.
 _DECIMAL_BYTES = 16
 
-#: Longer reasons are truncated in warnings, because they may quote the index.
+#: Longer reasons are truncated in warnings, because they may contain text from the index.
 _LONGEST_REASON = 200
 
 #: The maximum size of a pointer in bytes. A pointer takes about 200 bytes per column.
 _LONGEST_POINTER = 8 << 20
 
-#: The codecs that pyzorder uses, in Scala and in Python. Others can compress gigabytes to a few
-#: KiB. Snappy compresses by a factor of at most 22.
+#: The codecs that pyzorder uses, in Scala and in Python. Other codecs can compress gigabytes to a
+#: few KiB. Snappy's compression ratio is at most 22.
 _CODECS = ("SNAPPY", "UNCOMPRESSED")
 
 #: Cached rows of immutable snapshots, by table folder and snapshot file, least recently used first.
@@ -162,7 +162,7 @@ def versions(store: Store, folder: TableFolder) -> list[int]:
 def latest(store: Store, folder: TableFolder) -> Snapshot | None:
     """Returns the newest snapshot, or None if there is no usable index.
 
-    An index that exists but cannot be used is logged once as a warning.
+    If the index exists but cannot be used, logs a warning once.
     """
     try:
         known = versions(store, folder)
@@ -174,7 +174,7 @@ def latest(store: Store, folder: TableFolder) -> Snapshot | None:
                 "it belongs to another table, or to this table before it was overwritten"
             )
         return Snapshot(pointer, _rows(store, pointer))
-    except Exception as failure:  # a broken index never breaks a query
+    except Exception as failure:  # a broken index must not make a query fail
         _warn(folder, failure)
         return None
 
@@ -207,7 +207,7 @@ def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
         raise Unusable("a column's type is not atomic")
     paths = [tuple(c["path"]) for c in text["columns"]]
     if len(paths) > _MOST_COLUMNS or len(set(paths)) < len(paths):
-        raise Unusable("its columns repeat, or are more than pyzorder writes")
+        raise Unusable("its columns contain duplicates, or exceed pyzorder's limits")
     return Pointer(
         folder,
         int(text["version"]),
@@ -250,8 +250,8 @@ def _rows(store: Store, pointer: Pointer) -> pa.Table:
 def _decoded(data: bytes, pointer: Pointer) -> pa.Table:
     """Decodes the rows of a snapshot.
 
-    If all rows have the same value, Parquet stores it only once, so a small forged file could
-    exhaust the memory. Files that pyzorder cannot have written are rejected.
+    If all rows have the same value, Parquet stores it once, so a small forged file could exhaust
+    the memory. Files that pyzorder cannot have written are rejected.
     """
     file = pq.ParquetFile(io.BytesIO(data))
     found = file.metadata
@@ -332,7 +332,7 @@ def _may_be_long_decimal(leaf: pq.ColumnSchema) -> bool:
 
 
 def _width_of(path: str, widths: dict[str, int]) -> int:
-    """Returns the memory for a value, besides the bytes of strings; 0 if its column is not read."""
+    """Returns the memory for a value without the bytes of strings; 0 if its column is not read."""
     return widths.get(path) or widths.get(path.partition(".")[0], 0)
 
 
@@ -360,7 +360,7 @@ def _check_files(rows: pa.Table, pointer: Pointer) -> None:
 
 
 def _text_bytes(column: pa.ChunkedArray) -> int:
-    """Returns the total length of a column's strings in bytes, counting repeated ones each time."""
+    """Returns the total length of a column's strings in bytes, counting each repetition."""
     total = 0
     for chunk in column.chunks:
         inner = chunk.flatten() if pa.types.is_list(chunk.type) else chunk
@@ -375,7 +375,7 @@ def _warn(folder: TableFolder, failure: Exception) -> None:
 
 
 def _warn_once(folder: TableFolder, effect: str, reason: str) -> None:
-    """Warns about an index, once for each message. `reason` may quote the index."""
+    """Warns about an index, once per message. `reason` may contain text from the index."""
     if len(reason) > _LONGEST_REASON:
         reason = f"{reason[:_LONGEST_REASON]}..."
     text = f"The skipping index of {folder.root} {effect}: {on_one_line(reason)}"

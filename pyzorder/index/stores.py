@@ -20,7 +20,7 @@ _LOCAL = re.compile(r"^file:/+")
 _WHOLE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
-#: Maximum size in bytes of pyzorder's files that are read as a whole.
+#: Maximum size in bytes of the pyzorder files that are read as a whole.
 LONGEST = 256 << 20
 
 
@@ -65,7 +65,7 @@ class Store(Protocol):
         """Creates a file with these bytes, unless the name is taken.
 
         On a local disk, only one of several writers succeeds, and readers never see a partial
-        file. On other stores, use this only in folders that nobody else writes to.
+        file. On other stores, use this method only in folders that nobody else writes to.
 
         Returns:
             False if the name is taken. The existing file is left unchanged.
@@ -210,7 +210,7 @@ def is_whole(path: str) -> bool:
 
 
 def store_of(root: str) -> Store:
-    """Returns the store that holds `root`, a path in the form that `plain` returns.
+    """Returns the store of `root`, a path in the form that `plain` returns.
 
     Raises PyArrow's error if PyArrow does not support the store.
     """

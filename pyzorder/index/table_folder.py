@@ -53,8 +53,8 @@ class TableFolder:
     def relative(self, path: str) -> str:
         """Returns the name of a data file; the inverse of `resolve`.
 
-        A file in a folder such as `file:` keeps its whole path, because its relative name would
-        look like a whole path to somewhere else.
+        A file in a folder that is named like a scheme, such as `file:`, keeps its absolute path,
+        because its relative name would look like an absolute path.
         """
         name = path.removeprefix(f"{self.root}/")
         if not is_whole(name):
@@ -108,7 +108,7 @@ def leaves(relative: str) -> bool:
 
 
 def folders_above(path: str) -> list[str]:
-    """Returns a path and its ancestors up to the first that is not named like `name=value`."""
+    """Returns a path and its ancestors, up to the first one that is not named `name=value`."""
     found = [path]
     while "=" in path.rsplit("/", 1)[-1] and path.count("/") > 1:
         path = path.rsplit("/", 1)[0]

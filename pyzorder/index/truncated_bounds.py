@@ -1,8 +1,8 @@
 """Truncates bounds of long strings and binaries, in the order of unsigned bytes.
 
-The rules and their proof are those of Scala's TruncatedBounds. A prefix is not greater than the
-whole value. A prefix whose last character or byte is incremented is greater than all values that
-start with the original prefix.
+The rules and their proof are those of Scala's TruncatedBounds. A prefix is never greater than the
+whole value. If the last character or byte of a prefix is incremented, the result is greater than
+all values that start with the prefix.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The data files that make up a table, determined from a listing of its folder and the journal.
 
-The rules are those of Scala's Overlay, as is the argument that no file is missed. A file that is
-moved gets its new name before it loses the old one. If the journal is the same before and after the
-listing, the direction in which files were moving is known.
+The rules are those of Scala's Overlay, which explains why no file is missed. A file that is moved
+gets its new name before it loses the old one. If the journal did not change during the listing, the
+direction in which files were moving is known.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class VisibleFile(NamedTuple):
 def visible_files(store: Store, folder: TableFolder) -> list[VisibleFile]:
     """Returns the files of a table, sorted by path.
 
-    Partitions with locations outside the table's folder are known only to a catalog, so their files
+    Only a catalog knows the partitions that are stored outside the table's folder, so their files
     are not included.
 
     Raises:
-        RuntimeError: the journal kept changing during many attempts to list the folder.
+        RuntimeError: the journal changed during every attempt to list the folder.
     """
     for _ in range(_TRIES):
         state = JournalState(store, folder)

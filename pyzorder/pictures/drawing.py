@@ -32,12 +32,12 @@ SINGLE = 0.8
 """Opacity of a rectangle that overlaps no others."""
 
 MOST_PATHS = 2_000
-"""Number of rectangles in an SVG beyond which they are rasterized."""
+"""Maximum number of rectangles in an SVG. If there are more, they are rasterized."""
 
 
 @dataclass(frozen=True)
 class Boxes:
-    """Rectangles, as rows of x0, x1, y0 and y1, with the attributes that determine their style.
+    """Rectangles, as rows of x0, x1, y0 and y1, and attributes that determine their style.
 
     `lit` marks the files that the query opens.
     """
@@ -96,7 +96,7 @@ def scales_of(layouts: Sequence[Layout], ranks: bool) -> list[Scale]:
 
 
 def boxes_of(layout: Layout, scales: Sequence[Scale]) -> Boxes:
-    """Returns the rectangles of files with bounds. For one column, they are sorted bars."""
+    """Returns the rectangles of files with bounds. For one column, these are sorted bars."""
     files = chosen(layout)
     sides = np.array([ends_of(file, scales) for file in files], dtype=float)
     sides = sides.reshape(len(files), 2 * len(scales)) + margins(scales)
@@ -114,18 +114,18 @@ def boxes_of(layout: Layout, scales: Sequence[Scale]) -> Boxes:
 
 
 def margins(scales: Sequence[Scale]) -> Floats:
-    """Returns the offsets from the places of bounds to the edges of rectangles: half a step."""
+    """Returns how far rectangles extend beyond the positions of their bounds: half a step."""
     return np.array([part for side in scales for part in (-side.step / 2, side.step / 2)])
 
 
 def ends_of(file: DataFile, scales: Sequence[Scale]) -> list[float]:
-    """Returns the places of a file's bounds for each column."""
+    """Returns the positions of a file's bounds for each column."""
     pairs = zip(scales, file.bounds, strict=True)
     return [side.place(end) for side, pair in pairs for end in pair or ()]
 
 
 def chosen(layout: Layout) -> list[DataFile]:
-    """Returns the files to draw. If there are too many, leaves out some that are not opened."""
+    """Returns the files to draw. If there are too many, omits some that the query does not open."""
     files = layout.covering()
     if len(files) <= MOST_FILES:
         return files
@@ -151,7 +151,7 @@ def crowded(layout: Layout) -> list[bool]:
 
 
 def noted(layouts: Mapping[str, Layout]) -> list[str]:
-    """Returns the notes of all panels, with the panel's title if there are several."""
+    """Returns the notes on all panels, prefixed by the panel's title if there are several."""
     several = len(layouts) > 1
     return [
         plain(f"{name}: {note}") if several else note
@@ -172,7 +172,7 @@ def notes(layout: Layout) -> list[str]:
 
 
 def limits_of(sides: Iterable[Floats]) -> Limits:
-    """Returns the limits of an axis that shows all finite places with some margin."""
+    """Returns the limits of an axis that shows all finite positions with some margin."""
     places = np.concatenate([np.ravel(side) for side in sides])
     finite = places[np.isfinite(places)]
     if not len(finite):
@@ -183,7 +183,7 @@ def limits_of(sides: Iterable[Floats]) -> Limits:
 
 
 def draw_boxes(panel: Any, boxes: Boxes, limits: Sequence[Limits]) -> None:
-    """Draws the rectangles, with the lit ones on top. Widens those too thin to be visible."""
+    """Draws the rectangles, with the lit ones on top, and widens very thin ones."""
     sides = boxes.sides.copy()
     for first, (low, high) in zip((0, 2), limits, strict=True):
         pair = np.clip(sides[:, first : first + 2], low, high)
@@ -335,13 +335,13 @@ def draw_depth_of(panel: Any, layout: Layout, ranks: bool) -> None:
 
 
 def depths(sides: Floats, step: float) -> tuple[Floats, Floats]:
-    """Returns places, and the number of ranges that cover each of them.
+    """Returns positions, and the number of ranges that cover each of them.
 
     Args:
         sides: rows with the low and the high end of a range, both inclusive.
         step: the distance between neighbouring values, each of which covers a whole step; 0 for
-            continuous values. For these, each end of a range is returned three times, with the
-            depths to the left of the end, at the end, and to the right of it.
+            continuous values. In that case, each end of a range is returned three times, with the
+            depths to its left, at it, and to its right.
     """
     lows, highs = np.sort(sides[:, 0] - step / 2), np.sort(sides[:, 1] + step / 2)
     ends = np.unique(np.concatenate([lows, highs]))

@@ -59,7 +59,7 @@ def canvas(width: float, height: float) -> Picture:
 
 
 def wrapped(text: str, picture: Picture, letters: float) -> str:
-    """Wraps text to the width of the picture, at `letters` per inch."""
+    """Wraps text to the width of the picture, with `letters` characters per inch."""
     width = max(20, int(picture.get_figwidth() * letters))
     return plain(textwrap.fill(text, width, break_on_hyphens=False))
 

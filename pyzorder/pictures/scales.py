@@ -59,7 +59,7 @@ def scale(
         zone: the time zone for labels.
         ranks: whether to place values by their rank among `bounds` and `limits`. Strings and
             binaries are always placed this way.
-        limits: further values to place. They get no ticks if values are placed by rank.
+        limits: more values to place. They get no ticks if values are placed by rank.
     """
     if ranks or is_text(column):
         return ranked(column, bounds, zone, limits)
@@ -193,12 +193,12 @@ def text_of(value: Any, type_: str, zone: str) -> str:
 
 
 def in_calendar(day: float) -> bool:
-    """Whether Python can represent a day, given in days since 1970, and a margin around it."""
+    """Whether Python can represent a day, given as days since 1970, and a margin around it."""
     return date.min.toordinal() + 400 < day + 719_163 < date.max.toordinal() - 400
 
 
 def zone_of(type_: str, zone: str) -> tzinfo:
-    """Returns the time zone for a type's values; UTC if Python does not know Spark's zone."""
+    """Returns the time zone for values of a type; UTC if Python does not know Spark's zone."""
     offset = re.fullmatch(r"(?:GMT|UTC|UT)?([+-])(\d{1,2}):?(\d\d)?(?::(\d\d))?", zone)
     if type_ != "TIMESTAMP":
         return timezone.utc

@@ -7,9 +7,9 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 /**
- * A JDBC client that reads requests from its input and writes answers to its output. Each request
- * and each answer is a line of JSON. clients.py sends the requests. The driver is Hive's, from
- * Spark's own jars.
+ * A JDBC client that reads requests from its standard input and writes answers to its standard
+ * output. Each request and each answer is a line of JSON. clients.py sends the requests. The driver
+ * is Hive's JDBC driver, which Spark's jars include.
  */
 object JdbcClient {
 
@@ -60,7 +60,7 @@ object JdbcClient {
         }
     }
 
-  /** Sets a parameter; `value` is a list of its type and its text. */
+  /** Sets a parameter. `value` is a list of its type and its text. */
   private def bind(statement: PreparedStatement, at: Int, value: JsonNode): Unit = {
     val text = value.get(1).asText
     value.get(0).asText match {
@@ -89,7 +89,7 @@ object JdbcClient {
       }
     }
 
-  /** All rows of a result, and the metadata of its columns. */
+  /** The rows of a result, and the metadata of its columns. */
   private def read(result: ResultSet): JavaMap[String, Any] = {
     val metadata = result.getMetaData
     val columns = new JavaList[Any]

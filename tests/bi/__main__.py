@@ -1,10 +1,10 @@
-"""Runs many clients of one Thrift server while its tables are appended to and optimized.
+"""Runs many clients against one Thrift server while its tables are appended to and optimized.
 
     python -m tests.bi --minutes 10
 
-An answer is right if it has all rows committed before the query began, and no rows written after
-it ended. Prints statistics at intervals. Exits with 1 if an answer or a statement was wrong, or
-if the server's heap grows.
+An answer is right if it contains all rows that were committed before the query began, and no rows
+that were written after it ended. Prints statistics at regular intervals. Exits with 1 if an answer
+was wrong, a statement failed, or the server's heap grew.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from tests.support.processes.servers import free_port, spark_server
 
 SERVER = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 
-#: The limit for the heap's growth, measured after full collections, from the first minute to the
-#: end. Caches and the server's records of statements and sessions may grow within this limit.
+#: How much the heap may grow between the first minute and the end, measured after full garbage
+#: collections. Caches and the server's records of statements and sessions grow a little.
 GROWTH = 1.25
 
 HEAD = "minute  queries     per s   median ms   95 % ms  appends  OPTIMIZE  heap MiB  RSS MiB"
@@ -36,7 +36,7 @@ HEAD = "minute  queries     per s   median ms   95 % ms  appends  OPTIMIZE  heap
 def row(
     minute: float, since: float, ledger: Ledger, memory: Memory, previous: dict[str, int]
 ) -> str:
-    """A line of statistics: what was done since the previous line, and the current memory."""
+    """A line of statistics: the work since the previous line, and the current memory."""
     taken = sorted(ledger.taken()) or [0.0]
     counts = {key: n - previous.get(key, 0) for key, n in ledger.counts.items()}
     queries = counts.get("queries", 0)
@@ -48,8 +48,7 @@ def row(
 
 
 def prepare(client: Client) -> None:
-    """Creates the tables with their first batches and optimizes them, which
-    creates their indexes."""
+    """Creates the tables with their first batches, and optimizes them to create their indexes."""
     client.rows("SET spark.sql.zorder.optimize.targetFileSize = 24k")
     for table in TABLES:
         client.rows(table.create)
@@ -64,7 +63,7 @@ TABLES = load_tables()
 
 
 def load(folder: Path, minutes: float, clients: int, every: float) -> int:
-    """Starts the server, runs the clients, and measures at intervals of `every` seconds."""
+    """Starts the server, runs the clients, and measures the memory every `every` seconds."""
     port, log = free_port(), folder / "gc.log"
     arguments = ["--hiveconf", f"hive.server2.thrift.port={port}",
                  "--hiveconf", "hive.server2.thrift.bind.host=127.0.0.1"]  # fmt: skip
@@ -119,10 +118,10 @@ def load(folder: Path, minutes: float, clients: int, every: float) -> int:
 
 
 def verdict(ledger: Ledger, memories: list[Memory]) -> int:
-    """Prints the totals; returns 1 if something was wrong."""
+    """Prints the totals. Returns 1 if something was wrong."""
     settled, last = memories[1], memories[-1]
     print(", ".join(f"{n} {what}" for what, n in sorted(ledger.counts.items())))
-    print(f"heap after a full collection: {settled.heap} MiB after the first minute, {last.heap} MiB "
+    print(f"heap after a full GC: {settled.heap} MiB after the first minute, {last.heap} MiB "
           f"at the end; resident: {settled.resident} and {last.resident} MiB")  # fmt: skip
     for wrong in ledger.wrong[:10]:
         print(f"WRONG: {wrong}")
@@ -130,7 +129,7 @@ def verdict(ledger: Ledger, memories: list[Memory]) -> int:
     if grows:
         print(f"WRONG: the heap grew by more than {GROWTH - 1:.0%}")
     if not ledger.wrong and not grows:
-        print("Every answer was right, and the server's memory is flat.")
+        print("Every answer was right, and the server's heap stayed within its limit.")
     return 1 if ledger.wrong or grows else 0
 
 

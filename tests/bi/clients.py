@@ -1,4 +1,4 @@
-"""The clients that BI tools are based on (JDBC, PyHive and SQLAlchemy), with a common interface."""
+"""Clients that BI tools are based on (JDBC, PyHive and SQLAlchemy), with a common interface."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Client(Protocol):
 
 
 def java(*arguments: str) -> list[str]:
-    """The command that runs Spark's Java, with a small heap and Spark's jars."""
+    """A command that runs the same Java as Spark, with a small heap and Spark's jars."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else "java"
     options = ["-Xss8m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
@@ -48,7 +48,7 @@ def compile_jdbc_client(folder: Path) -> Path:
 
 
 class Jdbc:
-    """JdbcClient.scala in a JVM of its own, like the JDBC driver of a BI tool."""
+    """JdbcClient.scala in a separate JVM, as a BI tool runs the JDBC driver."""
 
     def __init__(self, port: int, classes: Path) -> None:
         url = f"jdbc:hive2://127.0.0.1:{port}/default"
@@ -64,30 +64,31 @@ class Jdbc:
         self._turn = threading.Lock()
 
     def ask(self, **request: Any) -> dict[str, Any]:
-        """Sends a request to JdbcClient.scala; returns the answer, or raises the error that it
-        reports."""
+        """Sends a request to JdbcClient.scala. Returns the answer, or raises the error that
+        JdbcClient.scala reports."""
         with self._turn:
             assert self._process.stdin is not None and self._process.stdout is not None
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
             line = self._process.stdout.readline()
-        assert line, "the JDBC client has ended"
+        assert line, "the JDBC client has exited"
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise RuntimeError(answer["error"])
         return answer
 
     def query(self, sql: str) -> dict[str, Any]:
-        """Runs a statement; returns its columns, from ResultSetMetaData, and its rows."""
+        """Runs a statement. Returns its rows, and its columns as described by
+        ResultSetMetaData."""
         return self.ask(do="query", sql=sql)
 
     def prepared(self, sql: str, *values: tuple[str, object]) -> dict[str, Any]:
-        """Like `query`, but runs a PreparedStatement; each value is given with its type."""
+        """Like `query`, but runs a PreparedStatement with these types and values."""
         listed = [[kind, str(value)] for kind, value in values]
         return self.ask(do="prepared", sql=sql, values=listed)
 
     def metadata(self, call: str, *arguments: Any) -> dict[str, Any]:
-        """The result of a method of DatabaseMetaData."""
+        """Calls a method of DatabaseMetaData and returns its result."""
         return self.ask(do="metadata", call=call, arguments=arguments)
 
     def rows(self, statement: str) -> list[list[str | None]]:
@@ -101,8 +102,8 @@ class Jdbc:
 
 
 def _holds_rows(columns: Iterable[str]) -> bool:
-    """Whether a statement returns rows. For a statement that does not, Spark reports one column,
-    `Result`, and PyHive fails if it tries to fetch rows from Spark 3.5."""
+    """Whether a statement returns rows. If it does not, Spark reports a single column `Result`, and
+    with Spark 3.5, PyHive would fail to fetch its rows."""
     return list(columns) not in ([], ["Result"])
 
 

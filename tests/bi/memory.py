@@ -1,4 +1,5 @@
-"""The memory of a Spark server: its heap after a full collection, and its resident pages."""
+"""Measures the memory of a Spark server: its heap after a full garbage collection, and its resident
+set size."""
 
 from __future__ import annotations
 
@@ -21,15 +22,15 @@ class Memory:
 
 
 def options(log: Path) -> str:
-    """Java options with which the server logs its garbage collections."""
+    """Java options that make the server log its garbage collections."""
     return f"-Xlog:gc:file={log} -XX:TieredStopAtLevel=1"
 
 
 def measure(client: Client, log: Path, process: int) -> Memory:
     """Triggers a garbage collection in the server's JVM with a query, then measures the memory.
 
-    Repeats the query if no collection took place: the JVM skips it while a thread in native
-    code, such as compression, holds an array.
+    Repeats the query if no collection took place. The JVM skips a collection while native code,
+    such as a compression library, has pinned an array.
     """
     found = before = COLLECTED.findall(log.read_text())
     for _ in range(20):
@@ -38,7 +39,7 @@ def measure(client: Client, log: Path, process: int) -> Memory:
         if len(found) > len(before):
             break
         time.sleep(0.5)
-    assert len(found) > len(before), f"no collection in {log}"
+    assert len(found) > len(before), f"no garbage collection in {log}"
     status = Path(f"/proc/{process}/status").read_text()
     resident = re.search(r"VmRSS:\s+(\d+) kB", status)
     assert resident is not None, status

@@ -1,5 +1,4 @@
-"""The roles of clients in the load run. Each client is a thread that works until it is
-told to stop."""
+"""The roles of clients in the load run. Each client is a thread that works until the run ends."""
 
 from __future__ import annotations
 
@@ -12,12 +11,12 @@ from collections.abc import Callable
 from tests.bi.clients import Client
 from tests.bi.tables import Ledger, LoadTable, Question, judge
 
-#: Number of queries after which a client reconnects, as BI tools do.
+#: A client reconnects after this many queries, as BI tools do.
 QUESTIONS_A_CONNECTION = 40
 
 
 class Role(threading.Thread):
-    """A client. An error ends the client and counts as a wrong answer."""
+    """A client. An error stops the client and counts as a wrong answer."""
 
     def __init__(
         self, connect: Callable[[], Client], tables: list[LoadTable], ledger: Ledger, seed: int
@@ -40,11 +39,11 @@ class Role(threading.Thread):
             self.ledger.failed(f"{type(self).__name__}: {traceback.format_exc()[-3000:]}")
 
     def work(self, client: Client) -> None:
-        """The work done with one connection."""
+        """Does the work of this role with one connection."""
         raise NotImplementedError
 
     def pause(self, seconds: float) -> bool:
-        """Waits for about this long; returns False if the client should stop."""
+        """Waits for about this long. Returns False if the client should stop."""
         return not self.told.wait(seconds * self.random.uniform(0.5, 1.5))
 
 
@@ -94,8 +93,8 @@ class Reader(Role):
             self.ledger.queried(until - since, wrong)
 
     def repeated(self, client: Client, table: LoadTable, question: Question) -> str:
-        """Repeats a query after a wrong answer, and says whether it is right on this connection and
-        on a new one."""
+        """Repeats a query after a wrong answer. Returns a text that says whether the new answers on
+        the same connection and on a new connection are right."""
         new = self.connect()
         told = []
         for who, one in (("on the same connection", client), ("on a new one", new)):

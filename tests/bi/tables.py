@@ -1,7 +1,7 @@
-"""The tables of the load run, and the correct answers to all queries on them.
+"""The tables in the load run, and the correct answers to all queries on them.
 
-Batch k holds BATCH ids, beginning with k * BATCH. The other values of a row follow from its id, so
-the number of batches determines the rows of a table.
+Batch k consists of BATCH ids, starting with k * BATCH. All values in a row are computed from its
+id, so the number of batches determines the rows of a table.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-#: Rows of one INSERT, which writes a single file, so a query sees either all of them or none.
+#: The number of rows in an INSERT. It writes a single file, so a query sees all of them or none.
 BATCH = 500
 
-#: The number of batches that a table has at first. Each batch is one file.
+#: The initial number of batches in a table. Each batch is one file.
 FIRST = 16
 
 VALUES = "CAST(id * 7919 % 997 AS INT) AS a, CAST(id * 104729 % 991 AS INT) AS b, id"
@@ -25,8 +25,8 @@ VALUES = "CAST(id * 7919 % 997 AS INT) AS a, CAST(id * 104729 % 991 AS INT) AS b
 
 @dataclass(frozen=True)
 class Question:
-    """A query, and a function from the number of a table's batches to the rows of the answer, as
-    text."""
+    """A query, and a function that computes the rows of its answer, as text, from the number of
+    batches in the table."""
 
     sql: str
     answer: Callable[[int], list[list[str]]]
@@ -34,7 +34,7 @@ class Question:
 
 @dataclass
 class LoadTable:
-    """A table with a single writer; `begun` and `ended` are the times of its INSERTs."""
+    """A table with a single writer. `begun` and `ended` are the times of its INSERTs."""
 
     name: str
     columns: str
@@ -56,8 +56,8 @@ class LoadTable:
         )
 
     def batches(self, since: float, until: float) -> range:
-        """The numbers of batches that a query between these times may see: at least those whose
-        INSERT had ended by `since`, and at most those whose INSERT had begun by `until`."""
+        """How many batches a query between these times may see: at least those whose INSERT had
+        ended by `since`, and at most those whose INSERT had begun by `until`."""
         ended = sum(time <= since for time in list(self.ended))
         begun = sum(time <= until for time in list(self.begun))
         return range(ended, begun + 1)
@@ -136,7 +136,7 @@ def load_tables() -> list[LoadTable]:
 
 
 class Ledger:
-    """What clients record: the time that each query took, counts of statements, and errors."""
+    """What clients record: the durations of queries, the numbers of statements, and errors."""
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
@@ -160,7 +160,7 @@ class Ledger:
             self.wrong.append(what)
 
     def taken(self) -> list[float]:
-        """The seconds that each query has taken since the last call."""
+        """The durations in seconds of the queries since the last call."""
         with self._turn:
             taken, self._taken = self._taken, []
         return taken

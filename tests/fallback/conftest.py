@@ -1,4 +1,4 @@
-"""Fixtures from tests/spark that the fallback's tests also use."""
+"""Fixtures from tests/spark that the tests of the fallback also use."""
 
 from tests.spark.conftest import database, defaults
 

@@ -1,4 +1,4 @@
-"""The fallback skips the same files as the jar for each predicate, except as listed below."""
+"""For each predicate, the fallback skips the same files as the jar, except as listed below."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tests.spark.test_skipping_fixtures import FIXTURES, fixtures_of
 from tests.support import scans
 from tests.support.fallback_files import by_jar, kept, selection
 
-#: The values in file {k} of each column of sql/skipping; {r} is the row, 0 to 19.
+#: The values of each column in sql/skipping. {k} is the number of the file, and {r} that of the
+#: row, from 0 to 19.
 VALUES = {
     "i": "int({k} * 3 + {r} % 3)", "l": "bigint({k} * 2 + {r} % 3)", "sh": "smallint({k} * 3)",
     "by": "tinyint({k} + {r} % 2)", "f": "float({k} / 4)", "d": "if({k} = 7, double('NaN'), {k} / 4D)",
@@ -31,11 +32,11 @@ VALUES = {
 #: column to a different one.
 FAILS = {"s = 5", "_metadata.file_size > 5"}
 
-#: Predicates for which the fallback opens fewer files than the jar because it skips files with only
-#: nulls, and why the jar does not skip them.
+#: Predicates for which the fallback opens fewer files than the jar, and why. The fallback skips
+#: files with only nulls that the jar does not skip.
 OPENS_FEWER = {
-    r"^i > \d OR length": "the jar uses the fact that a comparison is not TRUE for nulls only if it is the whole condition",
-    r"trunc\(": "Spark's trunc does not declare that its result is null for a null",
+    r"^i > \d OR length": "the jar skips such files only if the comparison is the whole condition",
+    r"trunc\(": "Spark does not declare that trunc returns null for null",
     r"NOT LIKE 'a%c'": "the optimizer replaces it with three conditions joined by OR",
 }
 
@@ -45,22 +46,22 @@ KEEPS_MORE = {
     r"\\": "sqlglot may read a string with a backslash differently than Spark",
     r"ESCAPE": "the fallback does not support LIKE with ESCAPE",
     r"\bANY\b|\bALL\b": "the fallback does not support LIKE ANY and LIKE ALL",
-    r"^coalesce|^nvl|^CASE|^if|\) (=|<=>|!=) (\(|b)|IS (NULL|NOT TRUE)$": "only the jar can judge conditions that are composed of others",
+    r"^coalesce|^nvl|^CASE|^if|\) (=|<=>|!=) (\(|b)|IS (NULL|NOT TRUE)$": "only the jar can judge conditions that are composed of other conditions",
     r"^s = 5": "Spark casts the string column to a number",
     r"i = rand|s RLIKE|_metadata": "the fallback does not support these functions and columns",
     r"'a%c'|LIKE '%|ends|contains|ILIKE|LIKE v": "the optimizer adds IS NOT NULL, or conditions for parts of the pattern",
-    r"^n = 1\.(125|255)": "the optimizer knows that no value of the column has that many digits",
+    r"^n = 1\.(125|255)": "the optimizer knows that no value of the column has so many digits",
     r"^tn = TIMESTAMP'": "the column is cast to TIMESTAMP, unless the optimizer casts the literal instead",
-    r"^cast\(b AS": "the optimizer turns it into a comparison of booleans",
-    r"> double\('NaN'\)": "no value is above NaN, but for a comparison with NaN the fallback keeps any file with a value",
+    r"^cast\(b AS": "the optimizer converts it to a comparison of booleans",
+    r"> double\('NaN'\)": "no value is above NaN, but for comparisons with NaN, the fallback keeps every file with a value",
 }
 
 
 def made(spark: SparkSession, path: Path) -> tuple[str, Path]:
-    """A table for a fixture file, and its folder of nine data files. The last file has only
-    nulls."""
+    """Creates a table for a fixture file. Returns its name, and its folder with nine data files, of
+    which the last contains only nulls."""
     name, columns = f"agree_{path.stem}", fixtures_of(path)[0].columns
-    if spark.version.startswith("3."):  # with CHAR, the fallback skips no files there
+    if spark.version.startswith("3."):  # in Spark 3, CHAR columns prevent skipping
         columns = re.sub(r"\bCHAR\(\d+\)", "STRING", columns)
     spark.sql(f"DROP TABLE IF EXISTS {name}")
     spark.sql(f"CREATE TABLE {name} ({columns}) USING parquet")
@@ -89,7 +90,7 @@ def test_agrees_with_the_jar(spark: SparkSession, path: Path) -> None:
         jar = by_jar(spark, table, predicate)
         found = kept(folder, selection(spark, table, predicate))
         if not found >= needed.get(predicate, set()):
-            unsound.append(f"{predicate}: leaves out files with matching rows")
+            unsound.append(f"{predicate}: skips files with matching rows")
         elif found == jar:
             same += 1
         elif not any(re.search(r, predicate) for r in (KEEPS_MORE if found > jar else OPENS_FEWER)):

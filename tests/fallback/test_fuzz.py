@@ -1,5 +1,5 @@
-"""On generated tables, the fallback skips no file with a matching row, and it skips nearly as many
-files as the jar. `make test-fallback` generates more tables."""
+"""On random tables, the fallback skips no file with a matching row, and it skips nearly as many
+files as the jar. `make test-fallback` tests more tables."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tests.support.tables import data_files
 
 
 class Tally:
-    """Counts over all predicates: files of the tables, files that the jar skips, and files that
-    the fallback skips."""
+    """Counts, over all predicates, how many files the tables have and how many of them the jar and
+    the fallback skip."""
 
     def __init__(self) -> None:
         self.cases = self.files = self.jar = self.fallback = self.same = 0
 
 
 def check(spark: SparkSession, folder: Path, world: World, tally: Tally) -> None:
-    """Checks a world's predicates, their negations and their IS NULL forms."""
+    """Checks the predicates of a world, their negations, and their IS NULL forms."""
     table = folder / "t"
     with differential.session(spark, world):
         asked = differential.make(spark, table, world)
@@ -45,7 +45,7 @@ def check(spark: SparkSession, folder: Path, world: World, tally: Tally) -> None
                 if jar is None:
                     continue
                 found = kept(table, reader.select_files(text))
-                assert needed <= found, f"{world!r}\n{text}: leaves out {sorted(needed - found)}"
+                assert needed <= found, f"{world!r}\n{text}: skips {sorted(needed - found)}"
                 tally.cases += 1
                 tally.files += total
                 tally.jar += total - len(jar)

@@ -1,4 +1,4 @@
-"""Indexes that the fallback writes match the rows, and the jar can use them as its own."""
+"""Indexes that the fallback writes match the rows, and the jar can use them like its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support import indexes, scans
 from tests.support.fallback_files import kept, selection
 from tests.support.tables import data_files, sales
 
-#: SELECT lists for three files that have a column of every type.
+#: The SELECT list of three files with a column of every type.
 FILES = [
     f"int({k} * 10 + id) AS i; {k} * 10 + id AS l; smallint(id) AS sh; tinyint({k}) AS by; "
     f"float({k}) AS f; if(id = 3, double('NaN'), {k} / 2D) AS d; decimal({k} + id / 4) AS n; "
@@ -30,7 +30,7 @@ FILES = [
     for k in range(3)
 ]
 
-#: predicate | how many of the three files are skipped
+#: predicate | the number of skipped files, out of three
 PREDICATES = """
 i = 15 | 1
 l > 25 | 1
@@ -79,8 +79,8 @@ def test_index(spark: SparkSession, tmp_path: Path, format: str) -> None:
 
 
 def test_writers_in_turns(spark: SparkSession, tmp_path: Path) -> None:
-    """The jar and the fallback each keep the other's entries, even those they could
-    not collect themselves."""
+    """The jar and the fallback keep each other's entries, even those that they could not collect
+    themselves."""
     table = tmp_path / "t"
     written(spark, table)
     indexes.build(spark, table, "parquet")
@@ -169,7 +169,8 @@ def test_char_and_defaults(spark: SparkSession, database: str) -> None:
 @pytest.mark.fallback
 @pytest.mark.parametrize("number", range(7))
 def test_drawn_tables(spark: SparkSession, tmp_path: Path, number: int) -> None:
-    """With the fallback's index, the jar and the fallback skip only files without matching rows."""
+    """With an index that the fallback has written, neither the jar nor the fallback skips a file
+    with matching rows."""
     counts = [0, 0]
 
     def run(world: World) -> None:
@@ -218,10 +219,10 @@ def test_nan_alone(spark: SparkSession, tmp_path: Path) -> None:
         assert len(selection(spark, str(table), predicate).skipped) == few, predicate
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give links to another user")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can change the owner of a link")
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_strange_links(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    """The index leaves out a file that is reached through a link if the link and the file belong to
+    """A file that is reached through a link is not indexed if the link and the file belong to
     different users."""
     table, secret = tmp_path / "t", tmp_path / "secret"
     spark.range(10).selectExpr("id", "1 AS day").write.partitionBy("day").parquet(str(table))

@@ -1,5 +1,5 @@
-"""The fallback's k-d tree equals the jar's, node by node, and cuts columns into the expected
-grids."""
+"""The fallback builds the same k-d tree as the jar, node by node, and cuts columns into the
+expected grids."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from pyzorder.fallback import kd_tree
 from tests.property.test_kd_tree import leaves_of
 
-# (files, spreads of the columns, slabs of each column; 0: cut last, into as many slabs as needed)
+# (number of files, spread of each column, number of slabs of each column). 0 slabs means that the
+# column is cut last, into as many slabs as needed.
 GRIDS = [
     (64, (1, 1, 1), [4, 4, 0]),
     (90, (1, 1, 1), [6, 5, 0]),
@@ -27,7 +28,7 @@ GRIDS = [
     (8, (1, 0.1, 0.1), [0, 1, 1]),
     (32, (1, 0.5, 1), [4, 2, 0]),
     (7, (0.3,), [0]),
-    (47, (0.593, 0.792, 0.10007), [5, 7, 0]),  # 6 times 8 slabs would exceed the number of files
+    (47, (0.593, 0.792, 0.10007), [5, 7, 0]),  # 6 × 8 slabs would exceed the number of files
     (1, (1, 1), [1, 1]),
     (50, (0, 0), [1, 1]),
     (10, (1,) * 16, [3, 3, *[1] * 13, 0]),
@@ -44,8 +45,8 @@ def test_grids(leaves: int, spreads: tuple[float, ...], slabs: list[int]) -> Non
     spreads=st.lists(st.sampled_from([0.0, 0.001, 0.2, 0.5, 0.97, 1.0]), min_size=1, max_size=5),
 )
 def test_no_grid_opens_many_more(leaves: int, spreads: list[float]) -> None:
-    """For any number of files, lookups open at most 1.25 times the share that they would open with
-    even cells."""
+    """For any number of files, lookups open at most 1.25 times as many files as with cells of equal
+    size."""
     slabs = kd_tree.grid(leaves, spreads)
     others = math.prod(count for count in slabs if count != kd_tree.REST)
     last = leaves / others

@@ -1,4 +1,4 @@
-"""The fallback loses no row for conditions that sqlglot and Spark parse differently."""
+"""The fallback returns every row even for conditions that sqlglot and Spark parse differently."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyzorder import fallback
 from tests.support import scans
 
-#: Each condition is TRUE for some of the rows below.
+#: Each of these conditions is TRUE for some of the rows below.
 CONDITIONS = """
 s IS NOT FALSE
 NOT (s <=> false)
@@ -29,12 +29,12 @@ NOT (i > 123456789012345678901) AND p IS NULL
 (i < 123456789012345678901) IS NOT NULL AND p IS NULL
 """
 
-#: Conditions for Spark 4 and later.
+#: Conditions that need Spark 4 or later.
 CONDITIONS_OF_4 = """
 concat(*) != 'x'
 """
 
-#: Values of p, q, r and i, one file each.
+#: The values of p, q, r and i in each file, which has one row.
 ROWS = [
     "false, true, NULL, 1", "true, true, NULL, 2", "NULL, true, true, NULL", "false, false, true, 3"
 ]  # fmt: skip

@@ -1,9 +1,10 @@
-"""The fallback's OPTIMIZE writes a copy of the table's rows to files that are clustered as well as
-the jar's."""
+"""OPTIMIZE in the fallback copies the table's rows to files that are clustered as well as those
+that the jar writes."""
 
 from __future__ import annotations
 
 import importlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,8 @@ def test_a_copy(spark: SparkSession, tmp_path: Path, format: str) -> None:
 
 
 def test_the_jar_goes_on_with_a_copy(spark: SparkSession, tmp_path: Path) -> None:
-    """The jar treats the copy's files as clustered, and appends, OPTIMIZE and RESTORE work as
-    usual."""
+    """The jar treats the copied files as clustered. Appends, OPTIMIZE and RESTORE work on the copy
+    as usual."""
     table, to = tmp_path / "t", tmp_path / "z"
     sales(spark, 3000).write.partitionBy("day").parquet(str(table))
     aim_at(spark, table, 9)
@@ -58,8 +59,8 @@ def test_the_jar_goes_on_with_a_copy(spark: SparkSession, tmp_path: Path) -> Non
 
 
 def shares(spark: SparkSession, table: Path) -> tuple[float, float]:
-    """The mean share of files opened by lookups in one column, and by boxes of 10 %
-    of both columns."""
+    """The mean shares of files that are opened by lookups in one column, and by boxes that span
+    10 % of both columns."""
     random, total = np.random.default_rng(3), len(data_files(table))
     relation = f"parquet.`{table}`"
 
@@ -89,8 +90,8 @@ def test_files_as_good_as_the_jars(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("partition", ["id % 3", "concat('p', id % 3)"])
 def test_rows_lie_in_order(spark: SparkSession, tmp_path: Path, partition: str) -> None:
-    """If there is a single clustering column, the rows of each file are sorted by it. Each file is
-    written by one task."""
+    """With a single clustering column, the rows in each file are sorted by it. Each file is written
+    by one task."""
     table, to = tmp_path / "t", tmp_path / "z"
     rows = spark.range(0, 6000, 1, 4).selectExpr("abs(xxhash64(id)) AS a", f"{partition} AS p")
     rows.write.partitionBy("p").parquet(str(table))
@@ -103,8 +104,8 @@ def test_rows_lie_in_order(spark: SparkSession, tmp_path: Path, partition: str) 
 
 @pytest.mark.fallback
 def test_types_and_names(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Covers every type that can be a clustering column, names that need quotes, and unusual
-    partition values."""
+    """OPTIMIZE accepts clustering columns of every supported type, names that need quotes, and
+    unusual partition values."""
     spark.sql("""
         CREATE TABLE x (`a b` TINYINT, `x.y` DECIMAL(20,3), f FLOAT, dt DATE, ts TIMESTAMP,
           tn TIMESTAMP_NTZ, bin BINARY, flag BOOLEAN, c CHAR(4), n DECIMAL(9,2), `p q` STRING)
@@ -133,8 +134,8 @@ def test_types_and_names(spark: SparkSession, database: str, tmp_path: Path) -> 
 def test_a_heavy_value_that_comes_again_and_again(
     spark: SparkSession, tmp_path: Path, period: int
 ) -> None:
-    """Rows with the frequent value are spread evenly, however regularly other rows
-    occur between them."""
+    """Rows with a frequent value are distributed evenly, even if other rows occur between them at
+    regular intervals."""
     table, to = tmp_path / "t", tmp_path / "z"
     rows = spark.range(0, 40_000, 1, 1)
     rows.selectExpr(f"if(id % {period} = 0, 0, id) AS a", "xxhash64(id) AS payload").write.parquet(
@@ -169,7 +170,7 @@ def test_refused(spark: SparkSession, database: str, tmp_path: Path, case: tuple
     assert not (tmp_path / "z").exists()
 
 
-#: An error → the files in the folder that cause it.
+#: An error → the files in the folder that cause it
 FOLDERS: dict[str, dict[str, bytes]] = {
     "ZORDER_NO_FILES": {},
     "ZORDER_UNREADABLE_FILE": {"a.parquet": b"no such thing" * 9},
@@ -227,7 +228,8 @@ def test_one_text_is_no_list_of_columns(spark: SparkSession, tmp_path: Path) -> 
         fallback.optimize(spark, str(tmp_path / "t"), "id", to=str(tmp_path / "z"))
 
 
-#: SELECT list of a second file → the column that a table (a BIGINT, s STRUCT<x INT>) would lose.
+#: SELECT list of a second file → the column that is missing in the table's schema, which is
+#: (a BIGINT, s STRUCT<x INT>)
 LOST = {
     "id AS a; named_struct('x', 1) AS s; id AS z": "z",
     "id AS a; named_struct('x', 1, 'y', 2) AS s": "s.y",
@@ -252,8 +254,8 @@ def test_a_column_that_would_be_lost(spark: SparkSession, tmp_path: Path, column
 def test_rows_are_counted(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If another writer adds rows to the copy's folder, the copy gets no index and no table is
-    switched to it."""
+    """If another writer adds rows to the copy's folder, OPTIMIZE fails. It neither creates an index
+    nor switches the table to the copy."""
     table, to = tmp_path / "t", tmp_path / "z"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     copy = importlib.import_module("pyzorder.fallback.optimize")._Copy
@@ -275,7 +277,8 @@ def test_rows_are_counted(
 
 
 def test_settings_stay(spark: SparkSession, tmp_path: Path) -> None:
-    """Session settings determine how files are written, and OPTIMIZE leaves them unchanged."""
+    """OPTIMIZE respects the session's settings for writing files and leaves the settings
+    unchanged."""
     table, old = tmp_path / "t", "spark.sql.files.ignoreMissingFiles"
     rows = spark.range(0, 40, 1, 4).selectExpr("id", "timestamp_seconds(id) AS ts")
     rows.write.parquet(str(table))
@@ -292,3 +295,17 @@ def test_settings_stay(spark: SparkSession, tmp_path: Path) -> None:
     assert footer.row_group(0).column(1).compression == "GZIP"
     assert footer.schema.column(1).physical_type == "INT64"
     assert len(selection(spark, str(tmp_path / "z"), "ts > timestamp_seconds(90)").skipped) == 1
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can change the owner of a link")
+def test_strange_links_are_not_copied(spark: SparkSession, tmp_path: Path) -> None:
+    table, secret, to = tmp_path / "t", tmp_path / "secret", tmp_path / "copy"
+    spark.range(10).write.parquet(str(table))
+    spark.range(100, 110).coalesce(1).write.parquet(str(secret))
+    [file] = data_files(secret)
+    link = table / "x.parquet"
+    link.symlink_to(file)
+    os.lchown(link, 12345, 12345)
+    with pytest.raises(ZOrderError, match="ZORDER_SYMBOLIC_LINK"):
+        fallback.optimize(spark, str(table), ["id"], to=str(to))
+    assert not to.exists()

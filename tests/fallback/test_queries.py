@@ -16,8 +16,8 @@ from tests.support import indexes, scans
 from tests.support.fallback_files import kept, opened, selection
 from tests.support.tables import data_files, rows_of
 
-# query | number of skipped files of t and u, which have eight files each; t.a and u.a are 0 to 9 in
-# the first file, 10 to 19 in the second, and so on; t.p is null in the third file
+# query | the number of skipped files in t and u, which have eight files each. t.a and u.a are 0 to
+# 9 in the first file, 10 to 19 in the second, and so on. t.p is null in the third file.
 CASES = """
 SELECT * FROM t WHERE a = 25 | 7
 SELECT * FROM q.t WHERE a = 25 | 7
@@ -104,7 +104,8 @@ COLUMNS = "int(id % 10 + {k} * 10) AS a; concat('s', id % 10 + {k} * 10) AS s; "
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of a database with tables t and u, of eight files each, and a view v of t."""
+    """The folder of a database with a view v of t, and the tables t and u, which have eight files
+    each."""
     folder = tmp_path_factory.mktemp("queries")
     spark.sql(f"CREATE DATABASE q LOCATION '{folder}'")
     spark.sql("USE q")
@@ -120,7 +121,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def cases() -> list[object]:
-    """The lines as parameters. `make test` runs only every ninth line."""
+    """The lines as test parameters. `make test` runs only every ninth line."""
     lines = CASES.strip().splitlines()
     return [
         line if number % 9 == 0 else pytest.param(line, marks=pytest.mark.fallback)
@@ -143,7 +144,7 @@ def test_answers_of_plain_spark(spark: SparkSession, tables: Path, line: str) ->
 
 
 def interpreted(spark: SparkSession) -> Any:
-    """Turns off code generation, which is not worth its cost for queries that run once."""
+    """Turns off code generation, whose cost does not pay off for queries that run once."""
     return scans.settings(
         spark,
         spark__sql__codegen__wholeStage="false",
@@ -159,7 +160,7 @@ def test_files_are_not_opened(spark: SparkSession, tables: Path) -> None:
         assert opened(found) == opened(read) == 1
 
 
-#: Conditions on i INT and d DOUBLE; without ANSI mode, strings that are not numbers become NULL.
+#: Conditions on i INT and d DOUBLE. Without ANSI mode, a string that is not a number becomes NULL.
 WITHOUT_ANSI = [
     "i <=> 'abc'", "NOT (i <=> 'abc')", "i <=> '16777217'", "d <=> 'abc'", "i IN ('abc', '3')",
     "d IN (16777217, 1.5F)", "d NOT IN (99999999999999999999999999999999999999, 0.5)",
@@ -210,12 +211,12 @@ def test_a_statement_that_is_no_query(spark: SparkSession, tables: Path) -> None
 
 
 def put_in_place(source: Path, target: Path) -> None:
-    """Replaces a file, and deletes Hadoop's checksum of the old one."""
+    """Replaces a file, and deletes Hadoop's checksum of the old file."""
     source.replace(target)
     target.with_name(f".{target.name}.crc").unlink()
 
 
-# What changes after the table has been indexed.
+# Changes that are made after the table has been indexed.
 @pytest.mark.fallback
 @pytest.mark.parametrize("change", ["touched", "replaced", "appended", "off", "newer", "no index"])
 def test_when_in_doubt_the_file_is_read(spark: SparkSession, tmp_path: Path, change: str) -> None:
@@ -257,8 +258,8 @@ def test_when_in_doubt_the_file_is_read(spark: SparkSession, tmp_path: Path, cha
 
 
 def test_changed_after_the_query_was_planned(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark keeps its first listing of the table, so a file that has since been
-    replaced must not be skipped."""
+    """A file that is replaced after the query was planned must not be skipped, even though Spark
+    keeps its first listing of the table."""
     table = tmp_path / "t"
     for k in range(3):
         spark.range(k * 10, k * 10 + 10, 1, 1).toDF("a").write.mode("append").parquet(str(table))
@@ -277,8 +278,7 @@ def test_changed_after_the_query_was_planned(spark: SparkSession, tmp_path: Path
 
 
 def test_time_zones(spark: SparkSession, tmp_path: Path) -> None:
-    """Bounds of timestamps are used only in scans with the settings under which
-    they were collected."""
+    """Bounds of timestamps are used only by scans with the same settings as the collection."""
     table = tmp_path / "t"
     for k in range(3):
         rows = spark.range(0, 10, 1, 1).selectExpr(f"timestamp_micros({k} * 86400000000 + id) AS a")
@@ -303,7 +303,7 @@ def test_a_schema_given_by_the_reader(spark: SparkSession, tmp_path: Path) -> No
     for schema, few in (("a INT", 2), ("a BIGINT", 0), (None, 2)):
         found = fallback.read(spark, str(table), schema=schema)
         assert len(found.select_files("a = 5").skipped) == few, schema
-        if schema != "a BIGINT" or not spark.version.startswith("3."):  # 3.5 cannot widen INT
+        if schema != "a BIGINT" or not spark.version.startswith("3."):  # Spark 3.5 cannot widen INT
             assert found.where("a = 5").count() == 1
 
 

@@ -1,4 +1,4 @@
-"""The fallback's commands on a disk that is full or read-only."""
+"""Commands of the fallback report a full or read-only disk."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 Command = Callable[[SparkSession, str], object]
 
-#: Numbers the copies, because each attempt writes to a new folder.
+#: Numbers for the copies, because each attempt writes to a new folder.
 numbers = itertools.count()
 
 
@@ -39,7 +39,7 @@ COMMANDS = [
 
 
 def refused_for_space(disk: Disk, command: Callable[[], object], **room: int) -> bool:
-    """Runs the command, which must either succeed or fail because the disk is full; returns whether
+    """Runs the command, which must either succeed or fail because the disk is full. Returns whether
     it failed."""
     try:
         with disk.room(**room):
@@ -52,8 +52,8 @@ def refused_for_space(disk: Disk, command: Callable[[], object], **room: int) ->
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_full_disk_is_reported(spark: SparkSession, disk: Disk, command: Command) -> None:
-    """Runs the command on a read-only disk, then on a full one with room for 0, 1, 2 … files,
-    until it succeeds."""
+    """A read-only or full disk is reported at any step of a command. The command runs on a
+    read-only disk, and then on a disk with free space for 0, 1, 2 … files until it succeeds."""
     table = disk.folder / "t"
     sales(spark, 2000).write.parquet(str(table))
     rows, files = rows_of(spark.read.parquet(str(table))), data_files(table)

@@ -1,4 +1,4 @@
-"""The location of an external table is switched to the copy, or left unchanged."""
+"""OPTIMIZE switches the location of an external table to the copy, or leaves it unchanged."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def test_a_table(spark: SparkSession, database: str, tmp_path: Path) -> None:
 
 
 def test_partitions(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Covers partitions with unusual values and with null, one that is stored elsewhere, and one
-    without rows."""
+    """All partitions are switched, including partitions with unusual or null values, a partition in
+    a different location, and a partition without rows."""
     old, new = tmp_path / "t", tmp_path / "z"
     spark.sql(
         "CREATE TABLE x (id BIGINT, p STRING, `q r` INT) USING parquet "
@@ -82,7 +82,8 @@ def test_a_path_has_no_location(spark: SparkSession, tmp_path: Path) -> None:
 def test_others_write_meanwhile(
     spark: SparkSession, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The copy is complete but outdated, so the table keeps its location and the new row."""
+    """If another writer adds a row in the meantime, the copy is outdated, so the table keeps its
+    location and the new row."""
     old, new = tmp_path / "t", tmp_path / "z"
     spark.range(0, 40, 1, 4).write.parquet(str(old))
     spark.sql(f"CREATE TABLE x USING parquet LOCATION '{old}'")

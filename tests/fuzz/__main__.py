@@ -1,8 +1,8 @@
-"""The long run of the fuzz test: `make fuzz CASES=50000`.
+"""Runs the fuzz test for a long time: `make fuzz CASES=50000`.
 
-Each seed generates some worlds (random tables with predicates), and several processes check seeds.
-Finished seeds are recorded in a file, from which the next run continues. The first difference ends
-the run: it is shrunk and printed as SQL, with its seed.
+Each seed generates several worlds, which are random tables with predicates. Several processes check
+seeds in parallel. Finished seeds are recorded in a file, so the next run can continue from there.
+The run stops at the first difference, which is shrunk and printed as SQL together with its seed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.fuzz.seeds import one
 
 
 def main() -> int:
-    """Checks seeds until enough cases are done; returns 1 if a difference was found."""
+    """Checks seeds until enough cases are done. Returns 1 if a difference was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--cases", type=int, default=50_000, help="number of predicates to check")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="number of processes")

@@ -14,11 +14,11 @@ from tests.fuzz.worlds import World, write
 from tests.support import indexes, scans
 from tests.support.tables import data_files
 
-#: How many predicates of a world are executed. For the others, only the set of opened files is
+#: How many of a world's predicates are executed. For the others, only the set of opened files is
 #: checked.
 ROWS_OF = 3
 
-#: The view of a world's table.
+#: The name of the view on a world's table.
 VIEW = "fuzzed"
 
 
@@ -43,7 +43,8 @@ def check(spark: SparkSession, folder: Path, world: World) -> Tally:
     """Asserts that every predicate, its negation and its IS NULL form select the same rows with and
     without skipping, and that no row has an outcome that was judged impossible for its file.
 
-    Leaves out predicates that fail without skipping, and worlds that plain Spark cannot read.
+    Predicates that fail without skipping are left out, and so are worlds that plain Spark cannot
+    read.
     """
     with session(spark, world):
         asked = make(spark, folder / "t", world)
@@ -66,7 +67,7 @@ def check(spark: SparkSession, folder: Path, world: World) -> Tally:
 
 
 def make(spark: SparkSession, table: Path, world: World) -> list[str] | None:
-    """Creates a world's files, has the jar index them, and creates the view VIEW. Call it
+    """Writes a world's files, indexes them with the jar, and creates the view VIEW. Must be called
     within `session`.
 
     Returns the predicates that plain Spark can answer, or None if it cannot read the rows.
@@ -92,7 +93,7 @@ def make(spark: SparkSession, table: Path, world: World) -> list[str] | None:
 
 
 def lay_out(spark: SparkSession, table: Path, world: World) -> None:
-    """Recreates a folder, and writes a world's files to it."""
+    """Writes a world's files to a folder, which is emptied first."""
     shutil.rmtree(table, ignore_errors=True)
     table.mkdir(parents=True)
     for file in world.files:
@@ -126,7 +127,7 @@ def session(spark: SparkSession, world: World) -> Iterator[None]:
         spark__sql__ansi__enabled=str(world.ansi).lower(),
         spark__sql__codegen__wholeStage="false",
         spark__sql__adaptive__enabled="false",
-        # Spark's own pushdown loses NaN and -0.0 in other writers' files, which is not tested here.
+        # In files from other writers, Spark's own pushdown loses NaN and -0.0. This is not tested.
         spark__sql__parquet__filterPushdown="false",
         spark__sql__orc__filterPushdown="false",
     ):
@@ -134,7 +135,7 @@ def session(spark: SparkSession, world: World) -> Iterator[None]:
 
 
 def run(df: DataFrame) -> None:
-    """Computes every row but fetches none, because Python's dates have no year 0."""
+    """Computes all rows without fetching them, because Python dates cannot represent year 0."""
     df.write.format("noop").mode("overwrite").save()
 
 
@@ -161,7 +162,7 @@ def answerable(spark: SparkSession, view: str, predicates: Sequence[str]) -> lis
 
 
 def check_rows(spark: SparkSession, view: str, predicates: Sequence[str]) -> None:
-    """Compares the rows of all predicates in one query."""
+    """Compares the rows that each predicate selects, with a single query for all predicates."""
     if not predicates:
         return
     query = " UNION ALL ".join(
@@ -172,7 +173,7 @@ def check_rows(spark: SparkSession, view: str, predicates: Sequence[str]) -> Non
         try:
             expected = {row["i"]: tuple(row) for row in spark.sql(query).collect()}
         except scans.FAILURES:
-            return  # a filter may evaluate parts that a projection does not
+            return  # a filter may evaluate parts of a predicate that a projection does not
     found = {row["i"]: tuple(row) for row in spark.sql(query).collect()}
     wrong = [f"{p}: {found[i]} instead of {expected[i]}"
              for i, p in enumerate(predicates) if found[i] != expected[i]]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Strategies for SQL predicates on columns of given types, and values as SQL literals."""
+"""Strategies that generate SQL predicates on columns of given types and values as SQL literals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMPARISONS = ["=", "<", "<=", ">", ">=", "!=", "<=>"]
 INTEGERS = ["tinyint", "smallint", "int", "bigint"]
 NUMBERS = [*INTEGERS, "float", "double", "decimal(7,2)", "decimal(38,10)"]
 
-#: By type: expressions around a column `{0}`, each with the type of its result.
+#: For each type, expressions that contain a column `{0}`, with the types of their results.
 AROUND: dict[str, list[tuple[str, str]]] = {
     **{t: [("{0} + 1", "bigint"), ("-{0}", "bigint"), ("{0} % 7", "int"), ("abs({0})", "bigint"),
            ("CAST({0} AS BIGINT)", "bigint"), ("CAST({0} AS DOUBLE)", "double"),
@@ -47,8 +47,8 @@ AROUND: dict[str, list[tuple[str, str]]] = {
 
 
 def near(data_type: str, i: int) -> Any:
-    """The value at position `i`, from 0 to 1000, in an ascending series of close values of the
-    type."""
+    """The value at position `i`, from 0 to 1000, in an ascending series of values that are close to
+    each other."""
     if data_type == "boolean":
         return i > 500
     if data_type == "tinyint":
@@ -74,14 +74,15 @@ def near(data_type: str, i: int) -> Any:
 
 
 def values(data_type: str) -> st.SearchStrategy[Any]:
-    """Values that are mostly in a narrow range, but may be any value of the type or null."""
+    """Generates values that are mostly in a narrow range, but may be null or any value of the
+    type."""
     return st.one_of(
         *[st.integers(0, 1000).map(lambda i: near(data_type, i))] * 6, of_type(data_type)
     )
 
 
 def of_type(data_type: str) -> st.SearchStrategy[Any]:
-    """Any value of the type that can be written in SQL."""
+    """Generates any value of the type that can be written in SQL."""
     if data_type == "interval second":
         return st.integers(-(10**15), 10**15)
     if data_type == "string":

@@ -1,4 +1,4 @@
-"""Checks one seed of the long run, which generates some worlds, in this process."""
+"""Checks the worlds that one seed of the long run generates, in the current process."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tests.fuzz.differential import Tally, check
 from tests.fuzz.worlds import World, on_drawn
 from tests.support import sessions
 
-#: Number of worlds per seed, and of predicates per world.
+#: The number of worlds per seed, and the number of predicates per world.
 WORLDS, CASES = 10, 30
 
 
 def session() -> SparkSession:
-    """This process's session, created on first use."""
+    """Returns the session of this process, which is created on first use."""
     spark = sessions.session(memory="2g", spark__sql__shuffle__partitions="1")
     spark.sparkContext.setLogLevel("OFF")
     return spark
 
 
 def one(number: int) -> Tally:
-    """Checks the worlds of a seed; raises AssertionError with the smallest difference found."""
+    """Checks the worlds of a seed. Raises AssertionError with the smallest difference found."""
     tally = Tally()
     spark = session()
     with tempfile.TemporaryDirectory() as folder:
@@ -33,7 +33,7 @@ def one(number: int) -> Tally:
 
         try:
             on_drawn(run, examples=WORLDS, cases=CASES, number=number, shrink=True)
-        except Exception as error:  # only the text can be sent to another process
+        except Exception as error:  # it may not be picklable, but its text is
             notes = getattr(error, "__notes__", [])
             raise AssertionError("\n".join([f"{type(error).__name__}: {error}", *notes])) from None
     return tally

@@ -1,4 +1,4 @@
-"""A short run of the fuzz test; `make fuzz CASES=50000` is the long one."""
+"""A short run of the fuzz test. `make fuzz CASES=50000` starts a long one."""
 
 from __future__ import annotations
 

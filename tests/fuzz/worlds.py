@@ -1,4 +1,4 @@
-"""Strategies for small tables with unusual files and a partly outdated index."""
+"""Strategies that generate small tables with unusual files and a partly outdated index."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TYPES = [
     "interval month", "interval second",
 ]  # fmt: skip
 
-#: Narrower types that a file may have instead of the table's type. Readers widen the values.
+#: The narrower types that a column may have in a file. Readers widen values to the table's type.
 NARROWER = {
     "bigint": ["int", "smallint"], "int": ["smallint", "tinyint"], "smallint": ["tinyint"],
     "double": ["float"],
@@ -37,7 +37,7 @@ ZONES = ["UTC", "America/Los_Angeles", "America/St_Johns", "Asia/Kathmandu", "Pa
 
 @dataclass
 class File:
-    """A data file; `types` are the types it is written with. It may lack columns of the table."""
+    """A data file. `types` are the types of its columns. It may lack columns of the table."""
 
     name: str
     types: dict[str, str]
@@ -47,8 +47,7 @@ class File:
 
 @dataclass
 class World:
-    """A table's columns and files, the changes made after it was indexed, and the session's
-    settings."""
+    """A table's columns and files, the changes after it was indexed, and the session settings."""
 
     format: str
     writer: str
@@ -77,7 +76,7 @@ class World:
 
 
 def insert(file: File) -> str:
-    """The file's rows as an SQL query."""
+    """The SQL query that returns the file's rows."""
     names = ", ".join(file.types)
     rows = [
         "(" + ", ".join(predicates.literal(row[n], t) for n, t in file.types.items()) + ")"
@@ -88,7 +87,7 @@ def insert(file: File) -> str:
 
 @st.composite
 def files(draw: Draw, name: str, columns: dict[str, str], format: str) -> File:
-    """A file whose rows mostly have values in a narrow range."""
+    """Generates a file in which most values are in a narrow range."""
     types = {}
     for column, data_type in columns.items():
         chance = draw(st.integers(0, 19))
@@ -122,7 +121,7 @@ def files(draw: Draw, name: str, columns: dict[str, str], format: str) -> File:
 
 @st.composite
 def worlds(draw: Draw, cases: int = 10) -> World:
-    """A table, with `cases` predicates on it."""
+    """Generates a table with `cases` predicates on it."""
     format = draw(st.sampled_from(["parquet", "parquet", "orc"]))
     types = draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=3))
     columns = {"k": draw(st.sampled_from(["int", "date", "string", "timestamp", "decimal(7,2)"]))}
@@ -148,7 +147,7 @@ def worlds(draw: Draw, cases: int = 10) -> World:
 
 
 def write(spark: SparkSession, folder: Path, world: World, file: File) -> None:
-    """Writes a file to the folder, replacing any file of the same name."""
+    """Writes a file to the folder. Replaces an existing file of the same name."""
     path = folder / file.name
     table = pa.table({n: arrow([row[n] for row in file.rows], t) for n, t in file.types.items()})
     if world.writer == "pyarrow":
@@ -182,8 +181,8 @@ def on_drawn(
 ) -> None:
     """Checks `examples` generated worlds with `cases` predicates each.
 
-    `number` is the seed; without it, each run checks the same worlds, derived from the name of
-    `check`. With `shrink`, a failing world is reduced to a smaller one that still fails.
+    `number` is the seed. Without it, every run checks the same worlds, which are derived from the
+    name of `check`. With `shrink`, a failing world is reduced to a smaller one that still fails.
     """
     drawn = given(worlds(cases))(check)
     drawn = settings(

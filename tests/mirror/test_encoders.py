@@ -1,7 +1,7 @@
-"""Both encoders produce the same bytes for the vectors and for drawn values, in Spark and in NumPy.
+"""The encoders in Spark and NumPy produce the same bytes for the vectors and for random values.
 
-In Spark, each test runs twice: interpreted and with generated code. Values reach Spark in a
-Parquet file, which can hold values that no SQL literal can express.
+In Spark, each test runs twice: interpreted and with generated code. Spark reads the values from a
+Parquet file, because some of them cannot be written as SQL literals.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ def has_time(spark: SparkSession) -> bool:
 
 
 def frame(spark: SparkSession, folder: Path, columns: dict[str, tuple[list, str]]) -> DataFrame:
-    """A DataFrame with these columns, given as {name: (values, type)}, and the row number in
-    `row`."""
+    """Creates a DataFrame from {name: (values, type)}, with the row number in column `row`."""
     table = {name: arrow(values, data_type) for name, (values, data_type) in columns.items()}
     rows = len(next(iter(table.values())))
     pq.write_table(pa.table({"row": pa.array(range(rows), pa.int32()), **table}), folder / "v")
@@ -59,7 +58,7 @@ def mode(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def selected(data: DataFrame, *expressions: str) -> list[Any]:
-    """The values of expressions in each row, ordered by the column `row`."""
+    """Evaluates the expressions on each row and returns the results ordered by column `row`."""
     return [list(r)[1:] for r in sorted(data.selectExpr("row", *expressions).collect())]
 
 
@@ -152,7 +151,8 @@ def test_long_z_value_vectors(spark: SparkSession) -> None:
 
 
 def test_batches_of_draws(spark: SparkSession, tmp_path: Path, mode: str) -> None:
-    """Compares draws of all types at once. Add a failing draw to the vectors."""
+    """The encoders agree on random values of all types, compared in one batch. If a value fails,
+    add it to the vectors."""
     types = [t for t in BY_TYPE if t != "time" or has_time(spark)]
     size = 60
 

@@ -7,11 +7,12 @@ import scala.tools.nsc.{Global, Settings}
 import scala.tools.nsc.reporters.StoreReporter
 
 /**
- * Compiles sources with all their mutants at once: each mutated place asks `Active` which of its
- * mutants to run. Leaves out mutants that do not compile, and marks them in the list.
+ * Compiles sources with all their mutants at once. At run time, each mutated place asks `Active`
+ * which of its mutants to run. Mutants that do not compile are left out and marked in the list.
  *
- * Arguments: the folder for classes, the file for the list (tab-separated: number, file, line,
- * column, before, after, whether it compiles), the Scala files.
+ * Arguments: the folder for the classes, the file for the list of mutants, and the Scala files. The
+ * columns of the list are tab-separated: number, file, line, column, before, after, and whether the
+ * mutant compiles.
  */
 object Mutator {
 
@@ -80,7 +81,7 @@ object Mutator {
 
   private def shown(text: String): String = text.replaceAll("\\s+", " ")
 
-  /** The code of `Active`, which holds the active mutant and records those that were reached. */
+  /** The code of `Active`, which selects the active mutant and records the mutants reached. */
   private val active = new scala.reflect.internal.util.BatchSourceFile("Active.scala",
     """package io.pyzorder.mutants
       |
@@ -101,7 +102,7 @@ object Mutator {
       |
       |  def set(number: Int): Unit = { asked = 0; mutant = number }
       |
-      |  /** The mutants reached since the last call. */
+      |  /** The mutants that were reached since the last call. */
       |  def reached(): String = {
       |    val found = seen.indices.filter(seen(_))
       |    seen = new Array[Boolean](65536)
@@ -122,7 +123,7 @@ object Mutator {
 
     val text: String = out.toString
 
-    /** The mutant whose text is at this position of the written file. */
+    /** The mutant whose text is at this position in the file that was written. */
     def at(place: Int): Option[Int] =
       ranges.filter { case (start, end, _) => start <= place && place <= end }
         .minByOption { case (start, end, _) => end - start }.map(_._3)
@@ -177,7 +178,7 @@ object Mutator {
 
     private final class Finder(text: String) extends Traverser {
 
-      /** By place, so that an expression has a single site even if several rules find it. */
+      /** The sites by position. An expression has a single site even if several rules find it. */
       private val places = mutable.LinkedHashMap.empty[(Int, Int), Seq[String]]
 
       def found: Iterable[Site] = places.map { case ((start, end), after) =>
@@ -204,7 +205,7 @@ object Mutator {
       /** Whether the tree is a name without braces in an interpolated string. */
       private def isBare(tree: Tree): Boolean = text.startsWith("$", tree.pos.start - 1)
 
-      /** Adds a mutant of an expression with one of its names replaced. */
+      /** Adds a mutant in which one of the names in an expression is replaced. */
       private def renamed(tree: Tree, at: Int, name: String, other: String): Unit =
         if (at >= tree.pos.start && text.startsWith(name, at)) {
           val from = at - tree.pos.start
@@ -228,7 +229,7 @@ object Mutator {
       override def traverse(tree: Tree): Unit = tree match {
         case _: Import | _: TypeTree => ()
         case ModuleDef(_, _, Template(_, _, body)) => body.foreach {
-            case ValDef(modifiers, _, _, _) if !modifiers.isLazy => () // computed once
+            case ValDef(modifiers, _, _, _) if !modifiers.isLazy => () // evaluated only once
             case member => traverse(member)
           }
         case CaseDef(pattern, guard, body) =>

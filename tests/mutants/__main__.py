@@ -1,15 +1,15 @@
-"""Mutation tests of the predicate rules: finds mutants that no test notices (`make mutants`).
+"""Mutation tests for the predicate rules: finds mutants that no test detects (`make mutants`).
 
-Each mutable place in the rules' sources (comparisons, && and ||, NOT, true and false, outcomes,
-cases, conditions, names with a counterpart) is compiled with all its variants; `Active` selects
-one at run time (Mutator.scala). A mutant is run against cases that reach its place until one
-fails. First come cases that killed other mutants on the same line, then those that reach the
-fewest mutants, and finally those that reach the most. Stryker4s works in a similar way, but
-needs ScalaTest, and these rules are tested through Spark's optimizer.
+Every place in the rules' sources that can be mutated (comparisons, && and ||, NOT, true and false,
+outcomes, cases, conditions, names with a counterpart) is compiled with all its variants. `Active`
+selects one of them at run time (see Mutator.scala). Each mutant is tested with the cases that reach
+its place until one of them fails. Cases that killed other mutants on the same line run first, then
+the cases that reach the fewest mutants, and last those that reach the most. Stryker4s works in a
+similar way but needs ScalaTest, whereas these rules are tested through Spark's optimizer.
 
-A survivor reveals a gap in the tests and fails the run, unless explained.tsv says why it is
-harmless. The columns of that file are file, source line, before, after and reason. To kill a
-survivor, add a line to sql/skipping.
+A surviving mutant reveals a gap in the tests. The run then fails, unless explained.tsv says why the
+mutant is harmless. The columns of explained.tsv are file, source line, before, after and reason. To
+kill a survivor, add a line to sql/skipping.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ SURVIVORS = OUT / "survivors.tsv"
 HERE = Path(__file__).parent
 EXPLAINED = HERE / "explained.tsv"
 
-#: Files without rules: they create a box for display, or collect join keys.
+#: Files without rules. They create a box for display, or collect join keys.
 LEFT_OUT = {"PredicateBox.scala", "JoinKeyFilter.scala", "KeyValues.scala"}
 
-#: Modules with cases, the fastest first.
+#: The modules with cases, the fastest first.
 CASES = [
     "tests/mutants/cases.py",
     "tests/property/test_index_filter.py",
@@ -52,7 +52,8 @@ CASES = [
     "tests/spark/test_z_value_ranges.py",
 ]
 
-#: How many cases to run last: those that reach the most mutants, such as whole fixture files.
+#: The number of cases to run last, which are those that reach the most mutants, such as whole
+#: fixture files.
 LAST = 5
 
 
@@ -72,13 +73,13 @@ class Mutant(NamedTuple):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The mutant's key in explained.tsv, which has no line number."""
+        """The mutant's key in explained.tsv. It contains no line number."""
         source = (RULES / self.file).read_text(encoding="utf-8").splitlines()[self.line - 1]
         return self.file, " ".join(source.split()), self.before, self.after
 
 
 def compile_all() -> list[Mutant]:
-    """Builds the jar with all mutants, OUT/mutants.jar, unless it is up to date."""
+    """Builds the jar with all mutants, OUT/mutants.jar, unless an up-to-date one exists."""
     spark, home = build.installed_spark()
     production = build.build(spark, home, ROOT / "pyzorder" / "jars")
     made, listed = OUT / "made", OUT / "mutants.tsv"
@@ -92,8 +93,8 @@ def compile_all() -> list[Mutant]:
 
 
 def write_jar(home: Path, production: Path, listed: Path) -> None:
-    """Runs Mutator.scala on the rules, and replaces their classes in a copy of
-    the production jar."""
+    """Runs Mutator.scala on the rules, and replaces their classes in a copy of the production
+    jar."""
     java = build.java_command()
     tool, classes = OUT / "tool", OUT / "classes"
     for folder in (tool, classes):
@@ -114,8 +115,8 @@ def write_jar(home: Path, production: Path, listed: Path) -> None:
 
 
 class Mutation:
-    """A pytest plugin that runs each case without mutants, then each mutant on the cases
-    that reach it."""
+    """A pytest plugin that runs each case without mutants, and then each mutant with the cases that
+    reach it."""
 
     def __init__(self, mutants: list[Mutant], most: int) -> None:
         self.most = most
@@ -130,8 +131,8 @@ class Mutation:
         return session._jvm.io.pyzorder.mutants.Active
 
     def passes(self, item: pytest.Item, items: list[pytest.Item]) -> bool:
-        """Runs a case, and returns whether it passes. Keeps the fixtures that it shares with other
-        cases of the module."""
+        """Runs a case and returns whether it passes. Keeps the fixtures that it shares with other
+        cases in the module."""
         following = next(other for other in items if other is not item)
         reports = runtestprotocol(item, log=False, nextitem=following)
         self.said = "\n".join(str(report.longrepr) for report in reports if report.failed)
@@ -142,7 +143,7 @@ class Mutation:
         known = explained()
         modules = [list(items) for _, items in groupby(session.items, lambda item: item.path)]
         for number, items in enumerate(modules):
-            self.passes(items[0], items)  # sets up fixtures that the module's cases share
+            self.passes(items[0], items)  # sets up the fixtures that the module's cases share
             reach: dict[int, list[pytest.Item]] = {}
             weight: dict[pytest.Item, int] = {}
             killers: dict[tuple[str, int], list[pytest.Item]] = {}
@@ -177,14 +178,15 @@ class Mutation:
 
 
 def explained() -> dict[tuple[str, ...], str]:
-    """The reasons in explained.tsv by mutant key."""
+    """The reasons in explained.tsv, by mutant key."""
     lines = EXPLAINED.read_text(encoding="utf-8").splitlines()
     rows = (line.split("\t") for line in lines if line and not line.startswith("#"))
     return {tuple(key): why for *key, why in rows}
 
 
 def main() -> int:
-    """Returns 1 if a mutant survives without explanation, or if an explanation fits no survivor."""
+    """Returns 1 if a mutant survives without an explanation, or if an explanation matches no
+    survivor."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--sample", type=int, help="number of mutants to draw, with a fixed seed")
     parser.add_argument(

@@ -1,7 +1,7 @@
-"""Cases that kill mutants of the predicate rules, one test each: `python -m tests.mutants`.
+"""Cases that kill mutants of the predicate rules: `python -m tests.mutants`.
 
-They are the lines of sql/skipping and the predicates of test_pruning. The usual tests check a whole
-file of lines or all predicates at once; mutation tests that ran them would take an hour.
+Each line in sql/skipping and each predicate in test_pruning is a separate test here. The regular
+tests check a whole file or all predicates at once, so mutation tests with them would take an hour.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def test_line(spark: SparkSession, tables: None, name: str, fixture: Fixture) ->
 
 @pytest.mark.parametrize("name", LINES)
 def test_all_lines(spark: SparkSession, tables: None, name: str) -> None:
-    """Checks the filters for FALSE and NULL of a whole fixture file in one plan, for mutants that
-    are reached by too many lines to check one by one."""
+    """Checks the filters for FALSE and NULL of a whole fixture file in one plan. Some mutants are
+    reached by so many lines that checking each line separately would take too long."""
     predicates = [fixture.predicate for fixture in LINES[name]]
     judged = scans.judgements(spark, f"mutants_{name}", predicates)
     for one, fixture in zip(judged, LINES[name], strict=True):
@@ -52,21 +52,21 @@ def test_all_lines(spark: SparkSession, tables: None, name: str) -> None:
 
 
 def check(found: list[str], expected: list[set[str]]) -> None:
-    """Asserts that the filters equal those of a line."""
+    """Asserts that the filters are those that a line expects."""
     for text, known in zip(found, expected, strict=True):
         assert re.sub(r"_common_expr_\d+", "_common_expr_0", text) in known
 
 
 Truth = dict[tuple[str, str], dict[str, dict[str, set[str]]]]
 
-#: Views of 8 files each, with the columns and rows of test_pruning.
+#: Views of 8 files each, with the columns and rows in test_pruning.
 VIEWS = {
     "pruned": (test_pruning.COLUMNS, test_pruning.ROWS),
     "odd": (test_pruning.ODD_COLUMNS, test_pruning.ODD_ROWS),
 }
 
-#: By view and time zone (the session's if empty): predicates, and the maximum number of files that
-#: each opens.
+#: Predicates with the maximum number of files that each may open, by view and time zone. An empty
+#: time zone stands for that of the session.
 ZONES = {
     ("pruned", ""): test_pruning.PREDICATES,
     ("odd", ""): test_pruning.ODD_PREDICATES,
@@ -82,8 +82,8 @@ def within(spark: SparkSession, zone: str) -> AbstractContextManager[None]:
 
 @pytest.fixture(scope="module")
 def pruned(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Truth:
-    """Creates the views; returns the outcomes of each predicate in their files according to plain
-    Spark."""
+    """Creates the views. Returns the outcomes that each predicate has in each file according to
+    plain Spark."""
     found = {}
     for name, (columns, rows) in VIEWS.items():
         path = Path(tmp_path_factory.mktemp("mutants")) / name

@@ -1,5 +1,5 @@
-"""Whether a box has a z-value between two given z-values, compared with a search of all cells of a
-small space."""
+"""Checks whether a box contains a z-value between two given z-values, against an exhaustive search
+of a small space."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-#: The number of highest bits drawn for each column; the lower bits are all 0 or all 1.
+#: How many of the highest bits are random in each column. The lower bits are all 0 or all 1.
 BITS = 3
 
 
 def interleaved(cell: tuple[int, ...]) -> str:
-    """The z-value of a cell's highest bits, as a string of '0' and '1'."""
+    """The z-value of a cell's highest bits, as a string of '0' and '1' characters."""
     return "".join(format(c, f"0{BITS}b")[i] for i in range(BITS) for c in cell)
 
 
 def longs(spark: SparkSession, values: list[int], rest: int) -> Any:
-    """A Java long[] with the highest bits of each column; all other bits are `rest`."""
+    """A Java long[] with the given highest bits; all other bits are equal to `rest`."""
     gateway = spark.sparkContext._gateway
     array = gateway.new_array(gateway.jvm.long, len(values))
     for i, value in enumerate(values):

@@ -1,4 +1,4 @@
-"""The days that a zone's clocks repeat, compared with the offsets before and after each
+"""Checks which local days occur twice in a time zone, using the offsets before and after each
 transition."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Transition(NamedTuple):
 
 
 def seconds(offset: str) -> int:
-    """The seconds of an offset such as `-03:30`, `+00:01:15` or `Z`."""
+    """Converts an offset such as `-03:30`, `+00:01:15` or `Z` to seconds."""
     sign = -1 if offset[0] == "-" else 1
     parts = [int(part) for part in offset[1:].split(":") if part]
     return sign * sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
@@ -50,7 +50,7 @@ def transitions(text: str) -> Iterator[Transition]:
 
 
 class Days:
-    """The class under test, and Java's classes for the rules of made-up zones."""
+    """The class under test, and the Java classes that define artificial zones."""
 
     def __init__(self, spark: SparkSession) -> None:
         jvm: Any = spark._jvm
@@ -60,14 +60,15 @@ class Days:
         self.list = jvm.java.util.ArrayList
 
     def transition(self, local: str, before: int, after: int) -> Any:
-        """A Java transition at a local time in the offset `before`; offsets are in hours."""
+        """A Java transition at a local time that is given in the offset `before`. Offsets are in
+        hours."""
         offset = self.time.ZoneOffset.ofHours
         at = self.time.LocalDateTime.parse(local)
         return self.time.zone.ZoneOffsetTransition.of(at, offset(before), offset(after))
 
     def yearly(self, hour: int, before: int, after: int) -> Any:
-        """A Java rule for a transition on each 1 November at half past `hour`, local time; offsets
-        are in hours."""
+        """A Java rule for a transition every 1 November, half an hour after `hour` in local time.
+        Offsets are in hours."""
         zone, offset = self.time.zone, self.time.ZoneOffset.ofHours
         return zone.ZoneOffsetTransitionRule.of(
             self.time.Month.NOVEMBER, 1, None, self.time.LocalTime.of(hour, 30), False,
@@ -76,7 +77,7 @@ class Days:
         )  # fmt: skip
 
     def rules(self, past: list[Any], yearly: list[Any]) -> Any:
-        """The result for a made-up zone with these transitions between the offsets 0 and 1."""
+        """The result for an artificial zone with these transitions between offsets 0 and 1."""
         zero = self.time.ZoneOffset.UTC
         return self.of(
             self.time.zone.ZoneRules.of(
@@ -103,7 +104,8 @@ def micros(text: str) -> int:
 
 
 def check(days: Any, repeated: list[int], others: list[int]) -> None:
-    """Checks intervals that begin and end around these instants against a search of `repeated`."""
+    """Checks intervals that start or end at or next to these instants, given those that repeat a
+    day."""
     asked = sorted({at + step for at in repeated + others for step in (-1, 0, 1)})
     for i, first in enumerate(asked):
         for last in (first, *asked[i + 1 : i + 6], asked[-1]):
@@ -124,7 +126,8 @@ def test_a_zone(days: Days, zone: str) -> None:
 
 
 def test_every_zone(days: Days) -> None:
-    """Checks the transitions that Java lists, and the next ones that it computes from rules."""
+    """The result is right in every zone, both for the transitions that Java lists and for the next
+    ones that follow from its rules."""
     with_repeats = 0
     for zone in days.time.ZoneId.getAvailableZoneIds():
         rules = days.time.ZoneId.of(zone).getRules()
@@ -140,7 +143,7 @@ def test_every_zone(days: Days) -> None:
         exact = not any(t.repeats_a_day for t in coming)
         ends = [micros("1800-01-01"), *repeated, last + SECOND]
         for before, after in zip(ends, ends[1:], strict=False):
-            if exact:  # otherwise nothing is promised for future years
+            if exact:  # otherwise the result is conservative in future years
                 assert found.inOrder(before, after - 1), zone
                 assert found.inOrder(before, after) == (after not in repeated), zone
             assert after not in repeated or not found.inOrder(before, after), zone
@@ -149,7 +152,8 @@ def test_every_zone(days: Days) -> None:
 
 
 def test_made_up_transitions(days: Days) -> None:
-    """Clocks go back across midnight, to midnight and within a day, and forward across midnight."""
+    """Clocks that go back across midnight repeat a day. Clocks that go back to midnight, go back
+    within a day, or go forward do not."""
     past = [
         days.transition("2001-05-01T23:30:00", 0, 1),
         days.transition("2001-11-01T00:30:00", 1, 0),
@@ -165,7 +169,7 @@ def test_made_up_transitions(days: Days) -> None:
 
 
 def test_rules_for_the_years_to_come(days: Days) -> None:
-    """If a yearly rule repeats days, nothing is known after the last listed transition."""
+    """If a yearly rule repeats days, no interval after the last listed transition is in order."""
     past = [
         days.transition("2001-05-01T12:00:00", 0, 1),
         days.transition("2001-11-01T12:00:00", 1, 0),

@@ -1,5 +1,5 @@
-"""In the driver's arrays of an index, packed longs unpack to the original values, and every path is
-found."""
+"""In an index in the driver's memory, packed longs unpack to their original values, and every path
+can be found."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pyspark.sql import SparkSession
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
 
-# Spreads that just fit into one, two and four bytes, and spreads that just do not.
+# The largest differences that fit into one, two and four bytes, and each of them plus one.
 SPREADS = [0, 1, 255, 256, 65_535, 65_536, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1]
 
 SPARK = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
 def array(spark: SparkSession, values: list[int]) -> Any:
-    """A long[]."""
+    """A Java long[] with these values."""
     gateway = spark.sparkContext._gateway
     made = gateway.new_array(gateway.jvm.long, len(values))
     for i, value in enumerate(values):
@@ -28,7 +28,7 @@ def array(spark: SparkSession, values: list[int]) -> Any:
 
 
 def packed(spark: SparkSession, values: list[int]) -> tuple[list[int], int]:
-    """The unpacked values, and the size of the packed array in bytes."""
+    """Packs the values; returns them unpacked again, and the packed size in bytes."""
     held = spark.sparkContext._jvm.io.pyzorder.index.memory.PackedLongs.of(array(spark, values))
     assert held.length() == len(values)
     return [held.apply(i) for i in range(len(values))], held.estimatedBytes()

@@ -1,4 +1,4 @@
-"""The columns that composed filters use, and the number of filters that they consist of."""
+"""The columns that nested filters use, and how many conditions they have."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The outcomes (TRUE, FALSE and NULL) that are judged possible for a predicate in a file, compared
-with Spark's value for each row."""
+"""Every outcome (TRUE, FALSE or NULL) that a predicate has for a row of a file is judged possible
+for that file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.fuzz.predicates import near, predicates
 from tests.fuzz.worlds import File, World, on_drawn
 from tests.support import scans
 
-#: Columns of files in which all rows are equal. Zero is not drawn, because it has two signs.
+#: The columns of files in which all rows are equal. Zero is excluded, because it has two signs.
 COLUMNS = {"i": "int", "d": "double", "s": "string", "b": "boolean", "t": "date"}
 
 
@@ -33,8 +33,8 @@ def test_every_outcome_is_judged_possible(spark: SparkSession, tmp_path: Path) -
 
 
 def test_constant_files_have_one_outcome(spark: SparkSession, tmp_path: Path) -> None:
-    """If all rows of a file are equal, exactly one outcome is judged possible, so no rule is weaker
-    than necessary."""
+    """If all rows of a file are equal, exactly one outcome is judged possible. This finds rules
+    that are weaker than necessary."""
 
     @settings(
         max_examples=4, deadline=None, database=None, derandomize=True,

@@ -1,5 +1,5 @@
-"""The k-d tree has exactly N even cells, keeps equal ids together, and opens no more files than a
-grid."""
+"""The k-d tree has exactly N cells of similar size and keeps equal ids together, and queries open
+no more files than with a grid."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Ids = NDArray[np.int32]
 
 
 def jvm_ints(spark: SparkSession, values: Ids) -> Any:
-    """A Java int[] with the values, moved as bytes."""
+    """Copies the values to a Java int[], as bytes."""
     jvm, gateway = spark._jvm, spark.sparkContext._gateway
     array = gateway.new_array(gateway.jvm.int, len(values))
     raw = jvm.java.nio.ByteBuffer.wrap(bytearray(np.asarray(values, dtype=">i4").tobytes()))
@@ -25,7 +25,7 @@ def jvm_ints(spark: SparkSession, values: Ids) -> Any:
 
 
 def python_ints(spark: SparkSession, array: Any) -> Ids:
-    """The values of a Java int[], moved as bytes."""
+    """Copies the values from a Java int[], as bytes."""
     raw = spark._jvm.java.nio.ByteBuffer.allocate(4 * len(array))
     raw.asIntBuffer().put(array)
     return np.frombuffer(raw.array(), dtype=">i4").astype(np.int32)
@@ -51,8 +51,8 @@ def leaves_of(
 
 
 def touched(rows: list[Ids], leaf: Ids, leaves: int, share: float) -> float:
-    """The mean share of files whose bounds intersect a box that spans `share` of each column. If
-    `share` is 0, looks up a row's value in one column instead, and averages over the columns."""
+    """The mean share of files whose bounds intersect a random box that spans `share` of each
+    column. If `share` is 0, looks up random values in each of the columns instead."""
     random = np.random.default_rng(5)
     low = np.array([np.full(leaves, 2**31 - 1)] * len(rows))
     high = np.full((len(rows), leaves), -1)

@@ -1,4 +1,4 @@
-"""The encoders keep the order: bits and bytes of any two values compare as the values do."""
+"""Encoding preserves order: the encoded bits and bytes of two values compare as the values do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.vectors import oracle
 
 
 def key(value: Any, data_type: str) -> Any:
-    """A key that sorts in Python as the value does in Spark: NaN last, strings by UTF-8 bytes."""
+    """A key that sorts in Python as the value sorts in Spark: NaN last, strings by UTF-8 bytes."""
     if data_type in {"float", "double"}:
         return (value != value, 0.0 if value != value else value)
     return value.encode() if data_type == "string" else value

@@ -16,7 +16,7 @@ from tests.vectors import oracle
 
 NAN = float("nan")
 
-#: By type: the values in filters and rows; rows may also be null.
+#: The values of each type that occur in filters and rows. Values in rows may also be null.
 VALUES: dict[str, list[Any]] = {
     "int": [-(2**31), -7, 0, 3, 5, 2**31 - 1],
     "bigint": [-(2**40), 2**40, 2**63 - 1],
@@ -33,7 +33,7 @@ Row = dict[str, Any]
 
 
 class Java(NamedTuple):
-    """Creates the JVM's objects; `types` are the types of the index's columns."""
+    """Creates objects in the JVM. `types` are the types of the indexed columns."""
 
     spark: SparkSession
     types: dict[str, str]
@@ -43,7 +43,7 @@ class Java(NamedTuple):
         return self.spark._jvm
 
     def __getattr__(self, name: str) -> Any:
-        """A class of the package; `IndexFilter_Below` stands for `IndexFilter.Below`."""
+        """Returns a class of the package. `IndexFilter_Below` stands for `IndexFilter.Below`."""
         return getattr(self.jvm.io.pyzorder.skipping.predicate, name.replace("_", "$"))
 
     def seq(self, items: list[Any]) -> Any:
@@ -91,7 +91,7 @@ class Java(NamedTuple):
         return made.apply(self.seq([self.seq([name]) for name in names]))
 
     def added(self, filter_: Filter, columns: list[Any]) -> list[dict[str, tuple[int, int]] | str]:
-        """The original filter's text, and the boxes that were added to it."""
+        """The text of the original filter, and the boxes that were added to it."""
         found = self.ZValueRangeFilter.added(self.filter(filter_), self.seq(columns))
         boxes: list[Any] = []
         while found.getClass().getSimpleName() == "And":
@@ -121,12 +121,12 @@ A = {value: bits(value, "int") for value in (-7, 0, 3, 5, 9)}
 
 
 def text(prefix: str, rest: bytes) -> int:
-    """The bits of eight bytes: the prefix, padded with `rest`."""
+    """The prefix, padded with `rest` to eight bytes, as a number."""
     return int.from_bytes(prefix.encode().ljust(8, rest)[:8], "big")
 
 
-#: Filters on a table of `a INT, b STRING` that is clustered by both, each with the box that is
-#: added, or None if no box is added.
+#: Filters on a table with columns `a INT, b STRING` that is clustered by both, each with the box
+#: that is added, or None if no box is added.
 BOXES: list[tuple[Filter, tuple[tuple[int, int], tuple[int, int]] | None]] = [
     (("Below", "a", 5, True), ((1, A[5]), ALL)),
     (("Below", "a", 5, False), ((1, A[5]), ALL)),
@@ -149,7 +149,7 @@ BOXES: list[tuple[Filter, tuple[tuple[int, int], tuple[int, int]] | None]] = [
     (("And", ("Below", "a", 3, True), ("Below", "a", -7, True)), ((1, A[-7]), ALL)),
     (("And", ("OneOf", "a", [3]), ("HasNull", "b")), ((A[3], A[3]), (0, 0))),
     (("And", ("HasNull", "b"), ("OneOf", "a", [3])), ((A[3], A[3]), (0, 0))),
-    # OR: the smallest box around those of both sides.
+    # OR: the smallest box that contains the boxes of both sides.
     (("Or", ("OneOf", "a", [3]), ("OneOf", "a", [9])), ((A[3], A[9]), ALL)),
     (("Or", ("OneOf", "a", [9]), ("OneOf", "a", [3])), ((A[3], A[9]), ALL)),
     (("Or", ("OneOf", "a", [-7, 9]), ("OneOf", "a", [0, 3])), ((A[-7], A[9]), ALL)),
@@ -157,7 +157,7 @@ BOXES: list[tuple[Filter, tuple[tuple[int, int], tuple[int, int]] | None]] = [
     (("Or", ("HasNull", "a"), ("OneOf", "a", [3])), ((0, A[3]), ALL)),
     (("Or", ("OneOf", "a", [3]), ("HasNull", "b")), None),
     (("Or", ("HasNull", "b"), ("OneOf", "a", [3])), None),
-    # Filters that do not restrict a clustering column's own values.
+    # Filters that do not restrict the values of a clustering column.
     (("Below", "c", 5, True), None),
     (("Below", "f(a)", 5, True), None),
     (("HasNaN", "a"), None),
@@ -176,7 +176,7 @@ def test_boxes(spark: SparkSession, filter_: Filter, box: Any) -> None:
 
 
 def test_a_column_of_another_type(spark: SparkSession) -> None:
-    """The query reads `a` as INT, but the index has it as BIGINT."""
+    """No box is added if the query reads `a` as INT but the index has it as BIGINT."""
     filter_ = ("Below", "a", 5, True)
     indexed = Java(spark, {"a": "bigint"})
     columns = [indexed.indexed("a"), indexed.curve("a")]
@@ -192,7 +192,8 @@ def test_decimals_of_more_digits_than_the_column_has(spark: SparkSession) -> Non
 
 
 def test_several_curves(spark: SparkSession) -> None:
-    """Different runs may use different curves. A curve with an unindexed column adds no box."""
+    """If runs used different curves, each curve adds a box, unless one of its columns has no
+    index."""
     java = Java(spark, {"a": "int", "b": "string"})
     filter_ = ("And", ("OneOf", "a", [3]), ("HasNull", "b"))
     a, b = java.indexed("a"), java.indexed("b")

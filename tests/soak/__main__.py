@@ -1,9 +1,9 @@
 """Runs OPTIMIZE while other processes change the same tables: `make soak MINUTES=30`.
 
-Several processes write to, alter, query and optimize the tables, and some are killed. Each
-records its statements before and after running them (ledger.py). These records determine which
-rows the answer of a query must contain, and which rows it may contain; no row may occur twice. A
-wrong answer ends the run, and so does an error that does not report a concurrent change.
+Several processes write to, alter, query and optimize the tables, and some of them are killed. Each
+process records every statement before and after running it (see ledger.py). The records determine
+which rows a query must return and which rows it may return. No row may occur twice. The run stops
+at the first wrong answer, or at an error that does not report a concurrent change.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tests.soak.roles import KILLED
 
 ROOT = Path(__file__).parents[2]
 
-#: Seconds after which all records that concern a query have been written.
+#: The number of seconds after which all records that affect a query have been written.
 SETTLED = 10.0
 
 
 class Process:
-    """One of the processes; its output goes to a file."""
+    """One of the processes. Its output is written to a file."""
 
     def __init__(self, role: str, home: Path, seed: int) -> None:
         self.role, self.log = role, home / f"{role}-{seed}.log"
@@ -50,13 +50,12 @@ class Process:
         os.killpg(self.process.pid, signal.SIGKILL)
 
     def failed(self) -> bool:
-        """Whether the process ended with an error, although it was neither asked to stop nor
-        killed."""
+        """Whether the process exited with an error without being stopped or killed."""
         return self.process.poll() not in (None, 0, KILLED, -signal.SIGKILL)
 
 
 def problems(notes: list[dict[str, Any]], since: float, before: float) -> list[str]:
-    """Errors in statements, and in queries that ended between these times."""
+    """The errors in statements, and in queries that ended between these times."""
     ledger = Ledger(notes)
     found = []
     for note in notes:
@@ -70,7 +69,7 @@ def problems(notes: list[dict[str, Any]], since: float, before: float) -> list[s
 
 
 def report(notes: list[dict[str, Any]], kills: int) -> str:
-    """A summary of statements and queries by outcome."""
+    """A summary of the outcomes of statements and queries."""
     done: Counter[tuple[str, str]] = Counter()
     asked: Counter[tuple[str, str]] = Counter()
     for note in notes:
@@ -88,7 +87,8 @@ def report(notes: list[dict[str, Any]], kills: int) -> str:
 
 
 def soak(home: Path, seconds: float, seed: int, pause: float) -> int:
-    """Runs for this many seconds once all processes are ready; returns 1 if something was wrong."""
+    """Waits until all processes are ready, then runs for this many seconds. Returns 1 if something
+    was wrong."""
     print(f"seed {seed}, files in {home}", flush=True)
     chance = random.Random(seed)
     (home / "pause").write_text(str(pause))
@@ -147,7 +147,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(1000))
     parser.add_argument("--pause", type=float, default=0.2, help="mean seconds between statements")
     parser.add_argument(
-        "--folder", type=Path, help="a new folder, which is kept; default: a temporary one"
+        "--folder", type=Path, help="a new folder, which is kept (default: a temporary folder)"
     )
     arguments = parser.parse_args()
     seconds = 60 * arguments.minutes

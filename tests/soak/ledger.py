@@ -1,9 +1,9 @@
-"""The records of what each process did and when, and the rows that a query may see according to
-them.
+"""Records what each process did and when, and derives from these records which rows a query may
+see.
 
-Rows come in batches of ROWS, each written by one statement. While a statement runs, between the
-records before and after it, its progress is unknown; at all other times every row is known.
-Times are from the machine's monotonic clock, which all its processes share.
+Rows are written in batches of ROWS, each with one statement. While a statement runs, between the
+records before and after it, its progress is unknown. At all other times, all rows are known. Times
+are from the machine's monotonic clock, which all processes share.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any
 
 ROWS = 40
 
-#: The columns of every table: `a` is the clustering key, `p` the partition.
+#: The columns of every table. `a` is the clustering column and `p` the partition column.
 SCHEMA = "id BIGINT, op BIGINT, a BIGINT, pad STRING, p INT"
 
 
-#: Records about rows: the beginning and end of adding or removing a batch, and of moving the table.
-#: After a failed removal ("spared"), its batches may or may not still exist.
+#: Records about rows: the beginning and the end of adding batches, removing batches, and moving the
+#: table. If a removal fails ("spared"), its batches may or may not still exist.
 KINDS = {"adding": "add", "added": "add", "removing": "remove", "removed": "remove",
          "spared": "remove", "moving": "move", "moved": "move"}  # fmt: skip
 
@@ -35,15 +35,15 @@ def key(op: int, i: int) -> int:
 
 
 def batch_sql(op: int, p: int | None) -> list[str]:
-    """The columns of a batch over `spark.range(ROWS)`, without the partition column if `p` is
-    None."""
+    """SQL expressions for the columns of a batch over `spark.range(ROWS)`. If `p` is None, the
+    partition column is left out."""
     columns = [f"id + {op * ROWS} AS id", f"{op}L AS op", f"({op * 37} + id * 11) % 1000 AS a",
                f"repeat(string(({op * 37} + id * 11) % 1000), 9) AS pad"]  # fmt: skip
     return columns + ([f"{p} AS p"] if p is not None else [])
 
 
 class Book:
-    """The file with the records of one process, shared by its threads."""
+    """The file with the records of a process, which its threads share."""
 
     def __init__(self, folder: Path, name: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -52,14 +52,15 @@ class Book:
         self._lock = threading.Lock()
 
     def note(self, what: str, at: float | None = None, **fields: Any) -> None:
-        """Writes a complete line that survives a kill of the process. `at` defaults to now."""
+        """Writes a complete line, which remains if the process is then killed. `at` defaults to the
+        current time."""
         line = json.dumps({"at": time.monotonic() if at is None else at, "what": what, **fields})
         with self._lock:
             os.write(self._file, line.encode() + b"\n")
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
-    """All records of all processes, except for incomplete last lines."""
+    """The records of all processes, without incomplete last lines."""
     found = []
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.read_text().split("\n")[:-1]:
@@ -69,7 +70,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 @dataclass
 class Batch:
-    """The rows of one statement; times are None until they are recorded."""
+    """The rows that one statement wrote. Times are None until they are recorded."""
 
     op: int
     p: int
@@ -79,7 +80,7 @@ class Batch:
     removed: float | None = None
 
     def certain(self, since: float, until: float) -> bool:
-        """Whether the rows exist during the whole interval."""
+        """Whether the rows certainly exist during the whole interval."""
         return (
             self.added is not None
             and self.added <= since
@@ -87,11 +88,11 @@ class Batch:
         )
 
     def possible(self, since: float, until: float) -> bool:
-        """Whether the rows may exist at some time in the interval."""
+        """Whether the rows may exist at some time during the interval."""
         return self.adding <= until and (self.removed is None or self.removed >= since)
 
     def matching(self, low: int, high: int, p: int | None) -> int:
-        """The number of the batch's rows that a query for `a` in [low, high) returns."""
+        """How many rows of the batch a query for `a` in [low, high) returns."""
         if p is not None and p != self.p:
             return 0
         return sum(low <= key(self.op, i) < high for i in range(ROWS))
@@ -100,9 +101,10 @@ class Batch:
 @dataclass
 class Table:
     batches: dict[int, Batch] = field(default_factory=dict)
-    #: Intervals in which others moved, deleted or replaced files, so a query may fail, as in Spark.
+    #: Intervals in which other processes moved, deleted or replaced files. A query may then fail,
+    #: as it may in plain Spark.
     troubled: list[tuple[float, float]] = field(default_factory=list)
-    #: Intervals in which the whole table was moved, so a query may see any part of it.
+    #: Intervals in which the whole table was moved. A query may then see any part of it.
     unclear: list[tuple[float, float]] = field(default_factory=list)
 
 
@@ -111,7 +113,7 @@ def overlap(spans: Iterable[tuple[float, float]], since: float, until: float) ->
 
 
 class Ledger:
-    """The tables according to the records."""
+    """The state of the tables according to the records."""
 
     def __init__(self, notes: list[dict[str, Any]]) -> None:
         self.tables: dict[str, Table] = {}
@@ -146,7 +148,8 @@ class Ledger:
         """
         What is wrong with a query's answer, or None if it is right.
 
-        The query chose its files between `since` and `until`, and had read them at `ended`.
+        The query selected its files between `since` and `until`, and finished reading them at
+        `ended`.
         """
         table = self.tables.get(query["table"], Table())
         since, until = float(query["since"]), float(query["until"])

@@ -1,8 +1,8 @@
 """The processes of the soak test: `python -m tests.soak.roles catalog|optimizer|reader HOME SEED`.
 
-The table `calm` receives only appends, from two processes, and is accessed only by its path.
-`storm` is a catalog table that undergoes every kind of SQL change to partitions and tables. `moved`
-is renamed, altered and dropped. The classes that write are in writers.py.
+Two processes append to the table `calm`, which is not changed in other ways and is accessed only by
+its path. `storm` is a catalog table that is changed with every kind of SQL statement for partitions
+and tables. `moved` is renamed, altered and dropped. The classes that write are in writers.py.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tests.soak.ledger import SCHEMA, Book
 from tests.soak.sessions import FAILURES, Worker, failure, session
 from tests.soak.writers import MovedWriter, PartitionWriter, Storm, WholeWriter, Writer
 
-#: The exit code of a process whose Spark was killed.
+#: The exit code of a process whose JVM was killed.
 KILLED = 137
 
-#: Fail points at which a process may kill itself within a statement.
+#: Fail points at which a process may kill itself while it runs a statement.
 POINTS = ("after-markers", "after-index", "after-retire", "mid-retire", "before-commit",
           "after-commit", "mid-move-in", "moved-in", "before-done", "after-done",
           "recovery-decided", "recovery-undoing", "recovery-completing", "recovery-moved",
@@ -33,7 +33,7 @@ POINTS = ("after-markers", "after-index", "after-retire", "mid-retire", "before-
 
 
 class ByName(Worker):
-    """Runs OPTIMIZE and queries by table name, in the application with the catalog."""
+    """Runs OPTIMIZE and queries with table names, in the application that has the catalog."""
 
     def optimize(self) -> None:
         while self.goes_on():
@@ -53,8 +53,8 @@ class ByName(Worker):
 
 
 class ByPath(Worker):
-    """Runs OPTIMIZE, VACUUM and RESTORE on folders, and is sometimes killed in the middle of a
-    statement."""
+    """Runs OPTIMIZE, VACUUM and RESTORE on folders, and is sometimes killed while a statement
+    runs."""
 
     def run(self) -> None:
         while self.goes_on():
@@ -71,8 +71,8 @@ class ByPath(Worker):
         self.statement(f"OPTIMIZE {place}{full}{where if table == 'calm' else ''} ZORDER BY (a)")
 
     def vacuum(self, table: str, place: str) -> None:
-        """In `calm`, deletes only files that no query can still need. In the other tables, deletes
-        all replaced files, so queries may fail."""
+        """Deletes replaced files. In `calm`, keeps those that a query may still need. In the other
+        tables, deletes all, so queries may fail."""
         if table == "calm":
             self.statement(f"VACUUM {place}")
         else:
@@ -86,8 +86,8 @@ class ByPath(Worker):
 
 
 class Reader(Writer):
-    """Queries tables by path, with new and old DataFrames and scans planned earlier, and appends to
-    `calm`."""
+    """Queries tables by path and appends to `calm`. Uses new DataFrames, old DataFrames and scans
+    that were planned earlier."""
 
     def run(self) -> None:
         while self.goes_on():
@@ -114,7 +114,7 @@ class Reader(Writer):
             self.observe(table, "an old frame", lambda: frame, since)
 
     def planned(self) -> None:
-        """Plans a scan, which chooses its files at once, and reads the files later."""
+        """Plans a scan, which selects its files immediately, and reads the files later."""
         table, question = self.table(), {"low": 0, "high": 1000, "p": None}
         since = time.monotonic()
         seen: dict[str, object]
@@ -134,7 +134,7 @@ class Reader(Writer):
 
 
 def catalog(spark: SparkSession, home: Path, book: Book, seed: int) -> None:
-    """Runs the process with the catalog: one thread and one session per worker."""
+    """Runs the process that has the catalog, with one thread and one session per worker."""
     spark.sql(f"CREATE TABLE storm ({SCHEMA}) USING parquet PARTITIONED BY (p)")
     shared = Storm(4)
 
@@ -194,7 +194,7 @@ def main(role: str, home: Path, seed: int) -> None:
         except (Py4JError, OSError) as error:
             if isinstance(error, FAILURES):
                 raise
-            sys.exit(KILLED)  # Spark has been killed
+            sys.exit(KILLED)
     spark.stop()
 
 

@@ -1,4 +1,5 @@
-"""Code that the soak test's processes share: sessions, timing, recorded statements and queries."""
+"""Code that all processes of the soak test use: sessions, timing, and statements and queries that
+are recorded."""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ from pyspark.sql import DataFrame, SparkSession
 import pyzorder
 from tests.soak.ledger import SCHEMA, Book
 
-#: Errors that Spark raises while it is alive. Any other error means that it is dead.
+#: Errors that Spark raises while its JVM is running. Any other error means that the JVM has exited.
 FAILURES = (PySparkException, Py4JJavaError)
 
-#: Errors with which a query may fail if its files are deleted. Plain Spark raises the same ones.
+#: Errors with which a query may fail if its files are deleted. Plain Spark fails in the same way.
 GONE = ("FILE_NOT_EXIST", "PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "FileNotFoundException",
         "NoSuchFileException", "does not exist")  # fmt: skip
 
-#: Errors with which pyzorder's statements may report changes that others have made.
+#: Errors with which pyzorder's statements may report changes by other processes.
 TYPED = re.compile(
     r"\[(ZORDER_(?:CONFLICT|CONCURRENT_OPTIMIZE|CANNOT_RESTORE|NO_FILES|PATH_NOT_FOUND|"
     r"UNDECLARED_COLUMNS)|TABLE_OR_VIEW_NOT_FOUND)\]"
@@ -31,7 +32,7 @@ TYPED = re.compile(
 
 
 def session(home: Path, cores: int) -> SparkSession:
-    """A Spark session for this process."""
+    """Creates the Spark session of this process."""
     builder = (
         SparkSession.builder.master(f"local[{cores}]")
         .config("spark.ui.enabled", "false")
@@ -52,7 +53,7 @@ def session(home: Path, cores: int) -> SparkSession:
     return spark
 
 
-#: Counts the rows of each batch with two scans, in separate stages.
+#: A query that counts the rows of each batch with two scans in separate stages.
 GROUPS = """
     SELECT op, coalesce(rows, 0) rows, coalesce(ids, 0) ids, coalesce(again, 0) again
     FROM (SELECT op, count(*) rows, count(DISTINCT id) ids FROM rows GROUP BY op)
@@ -61,7 +62,7 @@ GROUPS = """
 
 
 class Worker:
-    """A worker thread of a process. It works until the file `stop` exists."""
+    """A thread that works until the file `stop` exists."""
 
     def __init__(self, spark: SparkSession, home: Path, book: Book, seed: int) -> None:
         self.spark, self.home, self.book = spark, home, book
@@ -69,7 +70,7 @@ class Worker:
         self.pause = float((home / "pause").read_text())
 
     def goes_on(self) -> bool:
-        """Pauses briefly, then returns whether to go on."""
+        """Pauses briefly, and returns whether to go on."""
         time.sleep(self.pause * self.random.random() * 2)
         return not (self.home / "stop").exists()
 
@@ -90,7 +91,7 @@ class Worker:
         return self.home / "warehouse" / table
 
     def question(self) -> dict[str, Any]:
-        """A random query: all rows or those of a few files, in all partitions or one."""
+        """A random query for all rows or those in a few files, in all partitions or in one."""
         low = self.random.choice([0, self.random.randrange(900)])
         high = 1000 if low == 0 else low + 100
         return {"low": low, "high": high, "p": self.random.choice([None, None, 0, 1, 2, 3])}
@@ -105,7 +106,7 @@ class Worker:
     ) -> None:
         """Queries a DataFrame and records the answer.
 
-        `since` is the earliest time at which the DataFrame can have chosen its files.
+        `since` is the earliest time at which the DataFrame may have selected its files.
         """
         question = question or self.question()
         begun = time.monotonic()
@@ -138,7 +139,7 @@ def failure(error: Exception) -> dict[str, Any]:
 
 
 def error_text(error: Exception) -> str:
-    """The text of an error without most of its stack trace."""
+    """The text of an error, with a shortened stack trace."""
     text = str(error)
     causes = [line for line in text.split("\n") if line.startswith("Caused by")]
     return "\n".join([text[:1000], *causes])[:4000]

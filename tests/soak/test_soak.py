@@ -1,4 +1,4 @@
-"""A soak test of one minute. `make soak` runs it for longer."""
+"""Runs the soak test for one minute. `make soak` runs it for longer."""
 
 from __future__ import annotations
 

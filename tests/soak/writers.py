@@ -1,7 +1,7 @@
-"""The writing threads of the soak test, which record what they do.
+"""The threads of the soak test that write, and record what they write.
 
-Spark's own writers of a table take turns, because they share its folder `_temporary`, which the
-first to finish deletes. pyzorder's statements run at the same time.
+Spark's own writes to a table take turns, because they share the folder `_temporary`, which the
+first write to finish deletes. pyzorder's statements run concurrently with them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tests.soak.sessions import FAILURES, Worker, error_text
 class Writer(Worker):
     """Writes batches, records them, and remembers which ones exist."""
 
-    numbers = itertools.count(1)  # shared by all threads of the process
-    first = 0  # this and the next 999,999 numbers belong to this process
+    numbers = itertools.count(1)  # shared by all threads in the process
+    first = 0  # the process uses the numbers from this one to first + 999,999
 
     def step(self) -> int:
         return self.first + next(Writer.numbers)
 
     def add(self, table: str, p: int, write: Callable[[int], None]) -> int:
-        """Adds one batch. If the statement fails, any of its rows may or may not exist."""
+        """Adds one batch. If the statement fails, some of its rows may exist."""
         op = self.step()
         self.book.note("adding", table=table, op=op, p=p, step=op)
         if self.attempt(lambda: write(op), f"write into {table}"):
@@ -36,7 +36,7 @@ class Writer(Worker):
         return op
 
     def remove(self, table: str, ops: Sequence[int], what: str, act: Callable[[], None]) -> bool:
-        """Runs a statement that removes these batches and nothing else."""
+        """Runs a statement that removes exactly these batches."""
         step = self.step()
         self.book.note("removing", table=table, ops=list(ops), step=step)
         done = self.attempt(act, what)
@@ -45,15 +45,15 @@ class Writer(Worker):
 
     @contextmanager
     def moving(self, table: str) -> Iterator[None]:
-        """Records that the whole table is moved during the block."""
+        """Records that the whole table is being moved while the block runs."""
         step = self.step()
         self.book.note("moving", table=table, step=step)
         yield
         self.book.note("moved", table=table, step=step)
 
     def attempt(self, act: Callable[[], None], what: str) -> bool:
-        """Runs a plain Spark statement. It must succeed whatever pyzorder does, so a failure is
-        recorded as an error."""
+        """Runs a plain Spark statement. pyzorder must not make it fail, so a failure is recorded as
+        an error."""
         try:
             act()
             outcome = "done"
@@ -78,7 +78,7 @@ class Writer(Worker):
 
 
 class Storm:
-    """The batches of `storm` by partition, and the lock for its writers."""
+    """The batches in `storm` by partition, and the lock that its writers share."""
 
     def __init__(self, parts: int) -> None:
         self.ops: dict[int, list[int]] = {p: [] for p in range(parts)}
@@ -112,7 +112,7 @@ class PartitionWriter(Writer):
         self.replace([p], f"{text[:16]} PARTITION", lambda ops: self.sql(text + self.rows(ops[0])))
 
     def dynamic(self, p: int) -> None:
-        """Overwrites all of the writer's partitions at once, as a dynamic partition overwrite."""
+        """Overwrites all partitions of this writer with a dynamic partition overwrite."""
 
         def act(ops: Sequence[int]) -> None:
             rows = " UNION ALL ".join(
@@ -183,7 +183,7 @@ class WholeWriter(PartitionWriter):
 
 
 class MovedWriter(Writer):
-    """Appends to `moved`, renames it, adds columns, moves it, and drops and recreates it."""
+    """Appends to `moved`, renames it, adds columns to it, moves it, and drops and recreates it."""
 
     ops: list[int]
     columns = 0
@@ -202,9 +202,9 @@ class MovedWriter(Writer):
         )
 
     def placed(self, text: str) -> None:
-        """Retries a statement while a deleted folder still exists. A folder is deleted in several
-        steps, between which a writer may recreate it. The writer then needs up to ten seconds to
-        notice this and to remove the folder."""
+        """Retries a statement while a deleted folder still exists. Deleting a folder takes several
+        steps, and a writer may recreate it in between. It can take the writer up to ten seconds to
+        notice this and remove the folder."""
         until = time.monotonic() + 15
         while True:
             try:
@@ -235,8 +235,8 @@ class MovedWriter(Writer):
             self.columns += 1
 
     def set_location(self) -> None:
-        """Moves the table to a copy of its rows. Also moves the old folder away: Spark would
-        otherwise rename other folders into it."""
+        """Moves the table to a copy of its rows. Also moves the old folder away, because Spark
+        would otherwise rename other folders into it."""
         step = str(self.step())
         place = self.home / "places" / step
         with self.moving("moved"):

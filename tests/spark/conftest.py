@@ -1,5 +1,5 @@
-"""Fixtures for tests of statements: restored settings, a database per test, one Thrift
-server per run."""
+"""Fixtures for tests that run statements: settings that are reset, a database for a test, and a
+Thrift server that all tests share."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.support.sessions import initial_settings, zorder_settings
 
 @pytest.fixture(autouse=True)
 def defaults(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Resets pyzorder's settings to the session's initial values after each test that uses this
-    fixture."""
+    """Resets pyzorder's settings to the session's initial values after each test that uses
+    `spark`."""
     yield
     if "spark" not in request.fixturenames:
         return
@@ -33,8 +33,7 @@ def defaults(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def database(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
-    """A database for the test in `tmp_path / "db"`, which is the current database during the
-    test."""
+    """Creates a database in `tmp_path / "db"`, which is the current database during the test."""
     spark.sql(f"CREATE DATABASE test_database LOCATION '{tmp_path / 'db'}'")
     spark.sql("USE test_database")
     yield "test_database"
@@ -51,8 +50,8 @@ def parted(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture
 def held(spark: SparkSession, tmp_path: Path) -> Callable[..., object]:
-    """A function that runs a query, and calls another function while the query is blocked in the
-    UDF `slow`."""
+    """Returns a function that runs a query and calls another function while the query is blocked
+    in the UDF `slow`."""
     started, go = str(tmp_path / "started"), str(tmp_path / "go")
 
     def slow(value: int) -> int:
@@ -83,8 +82,8 @@ def held(spark: SparkSession, tmp_path: Path) -> Callable[..., object]:
 def thrift_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of a Thrift server with pyzorder, its own Derby metastore and its own warehouse.
 
-    A client has already connected and disconnected, so Hive has closed the class loader
-    that held pyzorder's jar.
+    A client has already connected and disconnected, so Hive has closed the class loader from which
+    pyzorder's jar was loaded.
     """
     port = free_port()
     options = [f"hive.server2.thrift.port={port}", "hive.server2.thrift.bind.host=127.0.0.1"]

@@ -1,5 +1,5 @@
-"""Advice for workloads whose best layout is known, checked against the bytes that queries open
-after the advice has been followed."""
+"""The advisor finds the best layout for workloads where it is known, and predicts how many bytes
+queries open with that layout."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ FILES = 16
 
 
 def make(spark: SparkSession, folder: Path) -> str:
-    """Creates the unordered table `facts`, a dimension and a view; returns the name `facts`."""
+    """Creates the unordered table `facts`, a dimension table and a view. Returns the name
+    `facts`."""
     spark.range(0, 12_000, 1, 2).selectExpr(
         "cast(pmod(xxhash64(id, 1), 5000) as int) customer",
         "date'2020-01-01' + cast(pmod(xxhash64(id, 2), 1000) as int) day",
@@ -44,7 +45,7 @@ def make(spark: SparkSession, folder: Path) -> str:
 
 @pytest.fixture
 def own(spark: SparkSession, database: str, tmp_path: Path) -> str:
-    """The table `facts`, for a test that changes it."""
+    """Creates the table `facts` for a test that changes it."""
     name = make(spark, tmp_path)
     aim_at(spark, tmp_path / "facts", FILES)
     return name
@@ -63,8 +64,8 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def facts(spark: SparkSession, made: Path) -> str:
-    """Sets a target size with which OPTIMIZE writes about 16 files; returns the shared table's
-    name."""
+    """Sets a target size with which OPTIMIZE writes about 16 files. Returns the name of the shared
+    table."""
     aim_at(spark, made, FILES)
     return "facts"
 
@@ -89,7 +90,7 @@ def items(draw: random.Random) -> str:
     return f"SELECT count(*) FROM facts WHERE item LIKE 'item-{draw.randrange(1, 9)}%'"
 
 
-#: Queries with their numbers of repetitions, and the columns that the advice must name.
+#: (how many times each query runs, the columns that the advice must name)
 PLANTED = [
     ({customers: 8, weeks: 6, items: 1}, {"customer", "day"}),
     ({regions: 3, weeks: 4}, {"store", "day"}),
@@ -125,7 +126,7 @@ def statements(questions: dict[Any, int], seed: int) -> list[str]:
 
 
 def bytes_opened(spark: SparkSession, asked: Sequence[str]) -> float:
-    """The average number of bytes that these statements open in `facts`, according to their
+    """The average number of bytes in `facts` that these statements open, according to their
     scans."""
     total = 0
     for statement in asked:
@@ -166,7 +167,7 @@ def test_an_index_alone_is_advised_where_the_files_lie_well(
 
 
 def test_a_folder_of_partitions(spark: SparkSession, tmp_path: Path) -> None:
-    """Files skipped by filters on partition columns are not credited to a layout."""
+    """The benefit of a layout does not include files that filters on partition columns skip."""
     path = str(tmp_path / "t.orc")
     spark.range(0, 8_000, 1, 1).selectExpr(
         "cast(pmod(xxhash64(id), 500) as int) a", "cast(id % 4 as int) p"
@@ -205,7 +206,7 @@ def test_it_is_plain_data(spark: SparkSession, facts: str) -> None:
     assert "<pre>OPTIMIZE facts ZORDER BY (customer)</pre>" in advice._repr_html_()
 
 
-#: Ways in which Spark writes its event log.
+#: Settings with which Spark writes its event log in different ways.
 LOGS = [
     {},
     {"compress": "true", "compression.codec": "lz4", "rolling.enabled": "true"},
@@ -214,7 +215,8 @@ LOGS = [
 
 
 def test_event_logs(spark: SparkSession, facts: str, tmp_path: Path) -> None:
-    """Queries are read from their text if the log contains it, and from their plans otherwise."""
+    """The advisor uses the text of a query if the event log contains it, and the query's plan
+    otherwise."""
     folders = [tmp_path / f"log{i}" for i in range(len(LOGS))]
     with ExitStack() as logs:
         for folder, options in zip(folders, LOGS, strict=True):
@@ -248,7 +250,7 @@ def test_event_logs(spark: SparkSession, facts: str, tmp_path: Path) -> None:
 
 @contextmanager
 def logged(spark: SparkSession, folder: Path, options: dict[str, str]) -> Iterator[None]:
-    """Writes a Spark event log of everything that runs inside the block."""
+    """Writes a Spark event log of everything that runs during the block."""
     sc: Any = spark.sparkContext
     jvm, context = sc._jvm, sc._jsc.sc()
     conf = context.getConf().set("spark.eventLog.rolling.enabled", "false")
@@ -268,8 +270,8 @@ def logged(spark: SparkSession, folder: Path, options: dict[str, str]) -> Iterat
         listener.stop()
 
 
-#: A program that runs queries in Spark without pyzorder, with the default settings for its event
-#: log.
+#: A program that runs queries in Spark without pyzorder and writes an event log with the default
+#: settings.
 OF_ITS_OWN = """
 import sys
 from pyspark.sql import SparkSession
@@ -285,7 +287,8 @@ spark.stop()
 
 
 def test_a_quote_that_is_never_closed(spark: SparkSession, facts: str, tmp_path: Path) -> None:
-    """Statements before the open quote count, as do statements that begin on a later line."""
+    """The statements before an unclosed quote are counted, and so are those that begin on a later
+    line."""
     statements = tmp_path / "w.sql"
     one, other = "SELECT * FROM facts WHERE customer = 17;", "SELECT 'open FROM facts;"
     statements.write_text("\n".join([*[one] * 3, other, *[one] * 3]))
@@ -299,7 +302,7 @@ def test_the_log_of_another_spark(
     log = tmp_path / "log"
     log.mkdir()
     subprocess.run([sys.executable, "-c", OF_ITS_OWN, str(made), str(log)], check=True, timeout=240)
-    if spark.version >= "4":  # it writes rolling, compressed logs
+    if spark.version >= "4":  # which writes rolling, compressed logs
         assert [path.suffix for path in log.glob("eventlog_v2_*/events_*")] == [".zstd"]
     advice = advise(spark, facts, event_log=log)
     assert advice.statement == "OPTIMIZE facts ZORDER BY (customer)" and advice.left_out == ()

@@ -1,4 +1,5 @@
-"""With a damaged, copied or forged index, every answer stays right and no query fails."""
+"""If an index is damaged, copied or forged, queries still return the right answers and do not
+fail."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ from tests.support.tables import data_files, target_size
 SCHEMA = "id BIGINT, s STRING, x DOUBLE"
 LARGE = "spark.sql.zorder.index.driverLimit"
 
-#: What `ask` returns for the ids 0 to 99 and their texts in `s`: the ids found by a filter on each
-#: column, and aggregates that the index alone can answer.
+#: What `ask` returns for the ids 0 to 99, which are also stored as text in `s`: the ids that a
+#: filter on each column finds, and aggregates for which the index is sufficient.
 ANSWERS = [12, *range(95, 100), (100, 0, 99)]
 
 
@@ -43,7 +44,7 @@ def skips(spark: SparkSession, table: Path) -> bool:
 
 @pytest.fixture(scope="module")
 def source(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A table of four files, laid out by OPTIMIZE."""
+    """The folder of a table that OPTIMIZE has clustered."""
     table = Path(tmp_path_factory.mktemp("source")) / "t"
     rows = spark.range(0, 100, 1, 4).selectExpr("id", "string(id) AS s", "id / 7D AS x")
     rows.write.parquet(str(table))
@@ -57,13 +58,13 @@ def source(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def copy(source: Path, table: Path) -> Path:
-    """Copies the table as hard links, so that files keep their sizes and times."""
+    """Copies the table with hard links, which keeps the modification times of its files."""
     shutil.copytree(source, table, copy_function=lambda a, b: os.link(a, b))
     return table
 
 
 def change(file: Path, to: bytes) -> None:
-    file.unlink()  # breaks the hard link to the source's file
+    file.unlink()  # breaks the hard link to the original file
     file.write_bytes(to)
 
 
@@ -113,7 +114,7 @@ def strange_pointers(table: Path) -> None:
 
 
 def typed(data_type: str) -> Callable[[Path], None]:
-    """Gives the pointer a single column, whose type is this JSON text."""
+    """Gives the pointer a single column with this type, which is JSON text."""
 
     def edit(table: Path) -> None:
         edited(columns=["@"])(table)
@@ -134,7 +135,7 @@ def user_defined(name: str) -> str:
 
 
 def padded(member: str, count: int) -> Callable[[Path], None]:
-    """Adds a field with a list of `count` members to the pointer."""
+    """Adds a field to the pointer that contains a list of `count` members."""
 
     def edit(table: Path) -> None:
         edited(more="@")(table)
@@ -145,8 +146,8 @@ def padded(member: str, count: int) -> Callable[[Path], None]:
 
 
 def rewritten(rows: Callable[[pa.Table], pa.Table], **options: Any) -> Callable[[Path], None]:
-    """Rewrites the snapshot with other rows or options; updates checksum and length
-    in the pointer."""
+    """Rewrites the snapshot with other rows or options, and updates its checksum and length in the
+    pointer."""
 
     def edit(table: Path) -> None:
         sink = pa.BufferOutputStream()
@@ -159,7 +160,7 @@ def rewritten(rows: Callable[[pa.Table], pa.Table], **options: Any) -> Callable[
 
 
 def long_text(column: str, size: int) -> Callable[[pa.Table], pa.Table]:
-    """Replaces the first row's value with a text of this many bytes."""
+    """Replaces the value in the first row with a text of this many bytes."""
 
     def put(rows: pa.Table) -> pa.Table:
         place = rows.schema.get_field_index(column)
@@ -170,7 +171,7 @@ def long_text(column: str, size: int) -> Callable[[pa.Table], pa.Table]:
 
 
 def one_path(rows: pa.Table) -> pa.Table:
-    """Gives all entries the path of the first one."""
+    """Gives all entries the path of the first entry."""
     place = rows.schema.get_field_index("path")
     paths = pa.array([rows["path"][0].as_py()] * rows.num_rows, pa.string())
     return rows.set_column(place, rows.schema.field(place), paths)
@@ -189,7 +190,7 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     "snapshot is a folder": folder_instead(snapshot),
     "a newer format": edited(formatVersion=3),
     "a format version that is text": edited(formatVersion="new"),
-    "another life": edited(incarnation="11111111-1111-1111-1111-111111111111"),
+    "the incarnation of another table": edited(incarnation="11111111-1111-1111-1111-111111111111"),
     "too many files": edited(numFiles=2_000_000_000),
     "a negative number of files": edited(numFiles=-1),
     "no columns": edited(columns=[]),
@@ -225,7 +226,7 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
 
 @pytest.mark.parametrize("what", DAMAGE)
 def test_damaged(spark: SparkSession, source: Path, tmp_path: Path, what: str) -> None:
-    """Answers are right, and the REFRESH that the warning names restores the index."""
+    """With a damaged index, queries return the right answers, and REFRESH restores the index."""
     table = copy(source, tmp_path / "t")
     DAMAGE[what](table)
     assert ask(spark, table) == ANSWERS
@@ -240,7 +241,7 @@ def test_damaged(spark: SparkSession, source: Path, tmp_path: Path, what: str) -
 @pytest.mark.parametrize("codec", ["snappy", "none", "zstd", "gzip", "brotli", "lz4"])
 @pytest.mark.parametrize("large", [False, True])
 def test_codecs(spark: SparkSession, source: Path, tmp_path: Path, codec: str, large: bool) -> None:
-    """A snapshot is used only if it has a compression codec that pyzorder writes."""
+    """A snapshot is used only if it is compressed with a codec that pyzorder writes."""
     table = copy(source, tmp_path / "t")
     rewritten(lambda rows: rows, compression=codec)(table)
     ours = codec in ("snappy", "none")
@@ -255,8 +256,8 @@ def test_codecs(spark: SparkSession, source: Path, tmp_path: Path, codec: str, l
 
 
 def test_pointers_are_read_once(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    """A pointer is read again only if its size or modification time changes. pyzorder itself
-    never changes a pointer."""
+    """A pointer is read again only if its size or modification time changes. This is sufficient,
+    because pyzorder never changes a pointer."""
     table = copy(source, tmp_path / "t")
     change(pointer(table), pointer(table).read_bytes())
     size = pointer(table).stat().st_size
@@ -269,7 +270,7 @@ def test_pointers_are_read_once(spark: SparkSession, source: Path, tmp_path: Pat
     assert ask(spark, table) == ANSWERS and not skips(spark, table)
 
 
-#: Number of bits flipped in each file, spread over the whole file.
+#: The number of bits to flip in each file, one at a time.
 FLIPS = 3
 
 
@@ -282,15 +283,15 @@ def flipped(file: Path, part: float) -> bytes:
 
 @pytest.mark.parametrize("large", [False, True])
 def test_flipped_bits(spark: SparkSession, source: Path, tmp_path: Path, large: bool) -> None:
-    """Flips bits in pointers, snapshots, records and the incarnation. For a `large` index, which
-    Spark reads, only the snapshot is changed."""
+    """Queries return the right answers if a bit is flipped in a pointer, a snapshot, a record or
+    the incarnation. A `large` index is read by Spark. In this case, only the snapshot is tested."""
     wrong = []
     names = [snapshot(source)] if large else index_files(source)
     with scans.settings(spark, spark__sql__zorder__index__driverLimit="1" if large else "512m"):
         for name in (path.relative_to(source) for path in names):
             for i in range(FLIPS * (2 if large else 1)):
                 table = copy(source, tmp_path / f"{name.name} {i}")
-                part = ((i + 1) * 0.618034) % 1  # the golden ratio spreads any number of positions
+                part = ((i + 1) * 0.618034) % 1  # the golden ratio spreads the positions evenly
                 change(table / name, flipped(table / name, part))
                 if ask(spark, table) != ANSWERS:
                     wrong.append(f"{name}, bit at {part}")
@@ -298,7 +299,7 @@ def test_flipped_bits(spark: SparkSession, source: Path, tmp_path: Path, large: 
 
 
 def forge(table: Path, rows: Callable[[dict[str, list[object]]], object]) -> None:
-    """Changes the rows of the index table, with a valid checksum and length."""
+    """Changes the rows of the index table, and updates the checksum and the length."""
     content = pq.read_table(pa.BufferReader(snapshot(table).read_bytes()))
     columns = content.to_pydict()
     rows(columns)
@@ -310,7 +311,8 @@ def forge(table: Path, rows: Callable[[dict[str, list[object]]], object]) -> Non
 
 
 def test_a_decimal_of_megabytes(spark: SparkSession, tmp_path: Path) -> None:
-    """Counting the digits of such a decimal would take minutes."""
+    """A bound that is a decimal of 32 MiB does not make a query slow. Counting its digits would
+    take minutes."""
     table = tmp_path / "t"
     spark.range(0, 20, 1, 2).selectExpr("cast(id AS decimal(38, 0)) d").write.parquet(str(table))
     spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
@@ -328,7 +330,8 @@ def test_a_decimal_of_megabytes(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_more_entries_than_memory(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    """Statements that would create an object for each entry are refused and change nothing."""
+    """Queries return the right answers and skip files if a forged index has 1.5 million more
+    entries."""
     table = copy(source, tmp_path / "t")
 
     def add(columns: dict[str, list[object]]) -> None:
@@ -346,7 +349,7 @@ def test_more_entries_than_memory(spark: SparkSession, source: Path, tmp_path: P
         assert spark.read.parquet(str(table)).where("id >= 98").count() == 3
 
 
-#: Names that point outside the table's folder, to the only file of another table.
+#: Paths that lead out of the table's folder, to the only file of another table.
 OUTSIDE = [
     "../other/{}",
     "x/../../other/{}",
@@ -362,8 +365,8 @@ OUTSIDE = [
 def test_entries_that_leave_the_folder(
     spark: SparkSession, source: Path, tmp_path: Path, large: bool
 ) -> None:
-    """Entries whose path leaves the folder are ignored until REFRESH removes them. Other entries
-    are still used."""
+    """Entries whose paths lead out of the folder are ignored, and REFRESH removes them. The other
+    entries are still used."""
     table, other = copy(source, tmp_path / "t"), tmp_path / "other"
     spark.range(100, 101, 1, 1).selectExpr("id", "'x' AS s", "0D AS x").write.parquet(str(other))
     (file,) = data_files(other)
@@ -392,8 +395,8 @@ def test_entries_that_leave_the_folder(
 
 @pytest.mark.parametrize("name", [".h/x.parquet", "_zorder/_index/x", "p=1/_h/x.parquet", "_x"])
 def test_entries_of_hidden_files(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    """If a table is planned without a listing, entries of files that a listing would hide are
-    ignored."""
+    """If a table is planned without a listing, entries are ignored if a listing would hide their
+    files."""
     table = tmp_path / "t"
     rows = spark.range(0, 20, 1, 1).selectExpr("id", "id % 2 p")
     rows.write.partitionBy("p").parquet(str(table))
@@ -416,7 +419,7 @@ def test_entries_of_hidden_files(spark: SparkSession, tmp_path: Path, name: str)
 def test_a_journal_that_leaves_the_folder(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:
-    """A forged run can neither show readers another table's file nor remove that file."""
+    """A forged run can neither make readers read another table's file nor delete that file."""
     table, other = copy(source, tmp_path / "t"), tmp_path / "other"
     spark.range(100, 101, 1, 1).selectExpr("id", "'x' AS s", "0D AS x").write.parquet(str(other))
     (file,) = data_files(other)
@@ -440,15 +443,15 @@ def test_a_journal_that_leaves_the_folder(
                 (journal / f"_2.{kind}").write_text(json.dumps(record))
             assert ask(spark, table) == ANSWERS
             with scans.settings(spark, spark__sql__zorder__journal__takeOver="2"):
-                spark.sql(f"VACUUM '{table}'")  # as the next writer
+                spark.sql(f"VACUUM '{table}'")  # the next writer recovers
             assert file.exists() and ask(spark, table) == ANSWERS
             for path in journal.glob("_[23].*"):
                 path.unlink()
 
 
 def test_an_index_of_another_table(spark: SparkSession, tmp_path: Path) -> None:
-    """The other table's entries match this table's files by name, size and time. Only the
-    incarnation shows that they belong to another table."""
+    """An index that was copied from another table is ignored, even if its entries match this
+    table's files by name, size and time. Only the incarnation is different."""
     folders = []
     for start in (0, 50):
         table = tmp_path / str(start)
@@ -474,7 +477,7 @@ def test_an_index_of_another_table(spark: SparkSession, tmp_path: Path) -> None:
 
 @contextmanager
 def times(table: Path, seconds: float) -> Iterator[None]:
-    """Sets the modification time of all files of the table, including pyzorder's."""
+    """Sets the modification time of all files in the table's folder, including pyzorder's."""
     for path in [*data_files(table), *index_files(table)]:
         os.utime(path, (seconds, seconds))
     yield
@@ -482,7 +485,8 @@ def times(table: Path, seconds: float) -> Iterator[None]:
 
 @pytest.mark.parametrize("seconds", [4_102_444_800, -86_400])
 def test_clock_skew(spark: SparkSession, source: Path, tmp_path: Path, seconds: float) -> None:
-    """The store's clock is off by decades: its times are far in the future, or before 1970."""
+    """Queries and statements work even if the store's clock is wrong by decades, so that
+    modification times are far in the future or before 1970."""
     table = tmp_path / "t"
     shutil.copytree(source, table)
     with times(table, seconds):
@@ -497,7 +501,8 @@ def test_clock_skew(spark: SparkSession, source: Path, tmp_path: Path, seconds: 
 
 
 def test_a_lease_from_the_future(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    """The writer counts as alive until it is declared dead; readers are not affected."""
+    """If a lease has a modification time in the future, its writer counts as alive until a user
+    declares it dead. Readers are not affected."""
     table = copy(source, tmp_path / "t")
     journal = table / "_zorder" / "_journal"
     life = (table / "_zorder" / "_incarnation").read_text()

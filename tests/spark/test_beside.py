@@ -1,4 +1,4 @@
-"""pyzorder's extension together with those of Delta and Iceberg: `make test-beside`."""
+"""pyzorder's extension works together with those of Delta and Iceberg (`make test-beside`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.beside
 
 DELTA, ICEBERG = PEERS["Delta 4.4.0"], PEERS["Iceberg 1.10.0"]
 
-#: Runs statements in order, in a session with the given settings and jars; prints their outcomes.
+#: A program that runs statements in a session with the given settings, and prints the outcomes.
 PROGRAM = """
 import json, sys
 from pyspark.errors import PySparkException
@@ -89,7 +89,7 @@ WITH_ICEBERG = [
     ("CREATE SKIPPING INDEX ON {ice}.i", "ZORDER_FOREIGN_TABLE"),
 ]  # fmt: skip
 
-#: (name, extensions in order, the extensions that `pyzorder.configure` sets, statements)
+#: (name, the other extensions in order, the extensions that `pyzorder.configure` sets, statements)
 SESSIONS: list[tuple[str, list[Any], list[Any], list[tuple[str, str]]]] = [
     ("Delta, Iceberg", [DELTA, ICEBERG], [EXTENSION, DELTA, ICEBERG],
      PARQUET + WITH_DELTA + WITH_ICEBERG),
@@ -106,8 +106,8 @@ def named(extensions: list[Any]) -> str:
 
 
 def settings(extensions: list[Any], home: Path) -> tuple[dict[str, str], str]:
-    """The session's settings, and the name of Iceberg's catalog, which is Spark's session catalog
-    unless Delta has replaced that."""
+    """The session's settings, and the name of Iceberg's catalog. Iceberg uses Spark's session
+    catalog unless Delta has replaced it."""
     own, conf = "spark.sql.catalog.spark_catalog", {}
     peers = [one for one in extensions if isinstance(one, Peer)]
     for peer in peers:
@@ -139,8 +139,8 @@ def settings(extensions: list[Any], home: Path) -> tuple[dict[str, str], str]:
 def run(
     statements: list[str], conf: dict[str, str], extensions: str, home: Path
 ) -> list[dict[str, Any]]:
-    """Runs the statements in a separate process whose session has these extensions; returns the
-    outcome of each."""
+    """Runs the statements in a separate process whose session has these extensions. Returns the
+    outcome of each statement."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=home, capture_output=True, text=True, timeout=1200,
         input=json.dumps({"settings": conf, "statements": statements, "extensions": extensions}),

@@ -1,5 +1,5 @@
-"""The clients that BI tools are based on (JDBC, PyHive and SQLAlchemy), connected to Spark's Thrift
-server."""
+"""Statements and queries work in the clients that BI tools are based on (JDBC, PyHive and
+SQLAlchemy), through Spark's Thrift server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.spark.test_thrift_server import create, files_selected
 
 QUERY = "SELECT id, a, b FROM {t} WHERE a = 123 AND b < 40"
 
-#: (statement, number of result columns, minimum number of rows)
+#: (statement, number of result columns or None if it may vary, minimum number of rows)
 STATEMENTS = [
     ("OPTIMIZE {t} ZORDER BY (a, b) DRY RUN", 2, 1),
     ("OPTIMIZE {t} ZORDER BY (a, b)", 2, 1),
@@ -28,8 +28,8 @@ STATEMENTS = [
     ("SELECT zorder_value(a, b), interleave_bits(1, 2) FROM {t} WHERE a = 7", 2, 50),
 ]
 
-#: Calls that tools make before they show a table: (method, arguments, result column to check, its
-#: value in the first row that has one); {t} is the table.
+#: Calls that tools make before they show a table: (method, arguments, result column to check, value
+#: that this column must have in some row). {t} is the table. An empty value is not checked.
 METADATA: list[tuple[str, list[Any], str, str]] = [
     ("getCatalogs", [], "TABLE_CAT", ""),
     ("getSchemas", [], "TABLE_SCHEM", "default"),
@@ -41,7 +41,7 @@ METADATA: list[tuple[str, list[Any], str, str]] = [
     ("getTypeInfo", [], "TYPE_NAME", "BIGINT"),
 ]
 
-#: (condition with parameters, their types and values, number of matching rows by plain arithmetic)
+#: (condition with parameters, types and values of the parameters, number of matching rows)
 PREPARED: list[tuple[str, list[tuple[str, object]], int]] = [
     ("a = ?", [("int", 123)], 50),
     ("a BETWEEN ? AND ?", [("long", 10), ("long", 19)], 500),
@@ -110,7 +110,8 @@ def test_statements(client: Client, table: str) -> None:
 
 @pytest.mark.bi
 def test_result_columns_by_jdbc(jdbc: Jdbc) -> None:
-    """Checks the names, types and sizes in ResultSetMetaData, and every value as an object."""
+    """ResultSetMetaData describes each result column with a name, a type and a size, and the client
+    can read every value as an object."""
     jdbc.rows(create("by_jdbc"))
     for statement, _, least in STATEMENTS:
         found = jdbc.query(statement.format(t="by_jdbc"))
@@ -154,7 +155,8 @@ def test_prepared_statements(jdbc: Jdbc) -> None:
 
 
 def test_pandas_reads_a_query(thrift_server: int) -> None:
-    """Uses `read_sql_query`, because `read_sql` would look the text up as a table name."""
+    """pandas reads a query with `read_sql_query`. `read_sql` would look the text up as a table
+    name."""
     client = SqlAlchemy(thrift_server)
     client.rows(create("of_pandas"))
     client.rows("OPTIMIZE of_pandas ZORDER BY (a, b)")

@@ -1,4 +1,4 @@
-"""The command line: commands in the shared session, and Ctrl-C in separate processes."""
+"""Tests the command line in the shared session, and Ctrl-C in separate processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROWS = 4000
 FILES = 8
 SMALL = ("--conf", "spark.sql.zorder.optimize.targetFileSize=4k")
 
-# (arguments, exit code, text on stderr); {folder} and {table} have the same rows
+# (arguments, exit code, text on stderr). {folder} and {table} contain the same rows.
 REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("optimize",), 2, "Missing argument 'TARGET'"),
     (("optimize", "a,b", "--zorder-by", "a"), 2, "names several tables"),
@@ -60,6 +60,7 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("vacuum", "{table}", "--retain-hours", "-1"), 2, "--retain-hours"),
     (("explain", "DROP TABLE {table}"), 1, "[PARSE_SYNTAX_ERROR]"),
     (("explain", "INSERT INTO {table} SELECT * FROM {table}"), 1, "[PARSE_SYNTAX_ERROR]"),
+    (("explain", "./sales"), 2, "not a query. To explain a query on a folder, name"),
     (("explain", "SELECT nothing FROM {table}"), 1, "[UNRESOLVED_COLUMN"),
     (("advise", "{table}"), 2, "--queries FILE, --event-log DIR, or both"),
     (("advise", "{table}", "--queries", "/no/where.sql"), 2, "does not exist"),
@@ -86,7 +87,7 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("report", "{table}", "zz", "-o", "x.html"), 1, "zz"),
 ]
 
-# (arguments, text in the file that they write)
+# (arguments, text in the file that the command writes)
 PICTURES: list[tuple[tuple[str, ...], str]] = [
     (("plot", "{folder}", "a", "`b, c`", "--where", "a < 9", "-o", "{out}.svg"), "a &lt; 9"),
     (("plot", "{table}", "id", "--ranks", "-o", "{out}.svg"), "cli_table"),
@@ -108,7 +109,7 @@ STOPPED = [
 
 
 def write(spark: SparkSession, rows: int, folder: Path) -> None:
-    """Writes rows, numbered from 0 in the column `id`."""
+    """Writes rows whose column `id` counts from 0."""
     spark.range(0, rows, 1, FILES).selectExpr(
         "id", "xxhash64(id) % 1000 AS a", "xxhash64(id, 7) % 1000 AS `b, c`", "id % 9 AS day"
     ).write.parquet(str(folder))
@@ -151,7 +152,7 @@ def invoke(spark: SparkSession, *arguments: str) -> Result:
 
 
 def result_of(spark: SparkSession, *arguments: str) -> Any:
-    """The JSON that a command prints; asserts that it succeeds."""
+    """Returns the JSON that a command prints. Asserts that the command succeeds."""
     done = invoke(spark, *arguments, "--json")
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
@@ -333,6 +334,14 @@ def test_doctor_says_what_to_do(
     old.chmod(0o755)
     with pytest.raises(pyzorder.ZOrderError, match="ZORDER_JAVA_TOO_OLD.*is Java 1.7.0_80"):
         sessions.java()
+    if not spark.version.startswith("3.5"):
+        old.write_text(
+            "#!/bin/sh\n"
+            "[ $1 = -version ] || exit 1\n"  # as Java does if a module of --add-modules is missing
+            "echo 'openjdk version \"21.0.1\"' >&2\n"
+        )
+        with pytest.raises(pyzorder.ZOrderError, match="ZORDER_JAVA_INCOMPLETE.*incubator"):
+            sessions.java()
 
 
 @pytest.mark.parametrize(
@@ -377,8 +386,8 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 def test_stopped_by_a_signal(
     spark: SparkSession, tmp_path: Path, number: signal.Signals, step: str, code: int
 ) -> None:
-    """Whenever the signal arrives, every row exists once, and nothing is left of
-    an undone OPTIMIZE."""
+    """If a signal stops OPTIMIZE at any step, every row exists exactly once. If OPTIMIZE was
+    undone, it leaves no files behind."""
     rows, folder = 200_000, tmp_path / "t"
     write(spark, rows, folder)
     old = data_files(folder)
@@ -399,7 +408,7 @@ def test_stopped_by_a_signal(
             line = process.stderr.readline()
             assert line, told
             told += line
-        if number == signal.SIGINT:  # like a terminal, which signals every process of the group
+        if number == signal.SIGINT:  # a terminal also signals all processes in the group
             os.killpg(process.pid, number)
         else:
             process.send_signal(number)
@@ -424,7 +433,8 @@ def test_stopped_by_a_signal(
 
 
 def test_a_process_without_a_catalog(tmp_path: Path) -> None:
-    """Spark's own output is suppressed, and a failure is printed as one line."""
+    """In a separate process, Spark's own output is suppressed, and an error is printed as a single
+    line."""
     (tmp_path / "sales").mkdir()
     done = subprocess.run(
         command("describe", "sales", "--json"),

@@ -1,5 +1,5 @@
-"""File statistics compared with the values that Spark reads: every statistic is correct, and none
-that must be known is missing."""
+"""The collected file statistics agree with the values that Spark reads, and no required statistic
+is missing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.scans import settings as conf
 
 FORMATS = ["parquet", "orc"]
 
-# (SQL type, values in SQL) for every indexed type, with its extreme values and null.
+# (SQL type, values as SQL) for each indexed type, including extreme values and null.
 COLUMNS: list[tuple[str, list[str]]] = [
     ("boolean", ["true", "null", "true"]),
     ("tinyint", ["-128Y", "0Y", "127Y"]),
@@ -45,19 +45,20 @@ COLUMNS: list[tuple[str, list[str]]] = [
 
 
 def write(spark: SparkSession, path: Path, fmt: str, query: str) -> None:
-    """Appends a file with the rows of a query."""
+    """Appends a file that contains the rows of a query."""
     spark.sql(query).coalesce(1).write.format(fmt).mode("append").save(str(path))
 
 
 def only(entries: dict[str, Any]) -> Any:
-    """The entry of the only file."""
+    """Returns the only entry."""
     (entry,) = entries.values()
     return entry
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_every_type(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """One column per type, in a file with values, one with only nulls, and one without rows."""
+    """Statistics are known for columns of every type in a file with values, a file with only nulls
+    and a file without rows."""
     width = max(len(values) for _, values in COLUMNS)
     rows = [
         ", ".join(
@@ -86,7 +87,8 @@ def test_every_type(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_months(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """Year-month intervals, which PySpark cannot collect."""
+    """Statistics of year-month intervals are correct. PySpark cannot collect these intervals, so
+    SQL compares them."""
     path = tmp_path / "t"
     write(
         spark,
@@ -126,8 +128,8 @@ def test_nan_and_zero(
 @pytest.mark.parametrize("fmt", FORMATS)
 @pytest.mark.parametrize("last", ["a", "é", "\U0001f600", "\U0010ffff", "\x7f"])
 def test_long_strings(spark: SparkSession, tmp_path: Path, fmt: str, size: int, last: str) -> None:
-    """Footers of files with long strings have truncated bounds or none. The index truncates its own
-    bounds to 256 bytes, but they still enclose the values."""
+    """If strings are long, footers have truncated bounds or none. The index truncates its bounds to
+    about 256 bytes, and they must still enclose all values."""
     path = tmp_path / "t"
     spark.createDataFrame([(last * size,), ("b",), (None,)], "s string").coalesce(1).write.format(
         fmt
@@ -135,15 +137,15 @@ def test_long_strings(spark: SparkSession, tmp_path: Path, fmt: str, size: int, 
     indexes.build(spark, path, fmt)
     entry = only(indexes.check_sound(spark, path, fmt))
     if last == "\U0010ffff" and 4 * size > 256:
-        assert not indexes.known(entry, "s")  # no text is greater than all texts with this prefix
+        assert not indexes.known(entry, "s")  # no string is above all strings with this prefix
         return
     assert entry["s_minValue"] is not None
     assert len(entry["s_maxValue"].encode(errors="surrogatepass")) <= 256 + 4
 
 
 def test_bytes_that_are_no_text(spark: SparkSession, tmp_path: Path) -> None:
-    """ORC's footer stores bounds as characters, which cannot represent these bytes.
-    Parquet stores bytes."""
+    """Bounds enclose strings that are not valid UTF-8. ORC footers store bounds as characters,
+    which cannot represent such bytes, whereas Parquet footers store bytes."""
     for fmt in FORMATS:
         path = tmp_path / fmt
         write(
@@ -160,8 +162,8 @@ def test_bytes_that_are_no_text(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_missing_columns(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """The index records a column or struct field that a file lacks as null, or as unknown if it has
-    a default."""
+    """If a file lacks a column or struct field, the index records it as null, or as unknown if it
+    has a default."""
     path = tmp_path / "t"
     write(spark, path, fmt, "SELECT 1 AS a, named_struct('x', 1) AS s")
     schema = indexes.schema(spark, "a int, b int, s struct<x: int, y: int>, d int")
@@ -198,8 +200,8 @@ STAMP = "SELECT timestamp'1990-01-01 00:00:00.000001' AS t UNION ALL SELECT NULL
 
 @pytest.mark.parametrize("stored", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
 def test_sparks_own_timestamps(spark: SparkSession, tmp_path: Path, stored: str) -> None:
-    """Files that Spark writes record how their timestamps are stored, so no setting changes the
-    values that are read from them."""
+    """In Parquet files that Spark has written, timestamps do not depend on settings of the reader,
+    because the files record how timestamps are stored."""
     path = tmp_path / "t"
     with conf(spark, **{"spark.sql.parquet.outputTimestampType": stored}):
         write(spark, path, "parquet", STAMP)
@@ -243,8 +245,8 @@ OLD = [date(1500, 3, 1), date(2000, 1, 1)]
 
 @pytest.mark.parametrize("read", ["CORRECTED", "LEGACY", "EXCEPTION"])
 def test_old_dates_of_others(spark: SparkSession, tmp_path: Path, read: str) -> None:
-    """Bounds of old dates depend on the setting that decides how to read them. Bounds of modern
-    dates do not."""
+    """In files from other writers, bounds of old dates depend on the setting that determines how
+    dates are read. Bounds of modern dates do not."""
     path = tmp_path / "t"
     path.mkdir()
     stamps = [datetime(1500, 3, 1, tzinfo=timezone.utc), datetime(2000, 1, 1, tzinfo=timezone.utc)]
@@ -318,7 +320,7 @@ def test_int96_of_others(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_orc_of_arrow(spark: SparkSession, tmp_path: Path) -> None:
-    """Files from ORC's C++ writer."""
+    """Statistics are known for files that ORC's C++ library has written."""
     path = tmp_path / "t"
     path.mkdir()
     po.write_table(
@@ -337,7 +339,7 @@ def test_orc_of_arrow(spark: SparkSession, tmp_path: Path) -> None:
     assert all(indexes.known(entry, c) for c in "isxdbn")
 
 
-# (stored type, declared type): Spark converts the values, truncates them or fails.
+# (stored type, declared type). Spark converts the values, truncates them or fails.
 WIDER: list[tuple[str, str]] = [
     ("int", "bigint"), ("bigint", "int"), ("int", "smallint"), ("float", "double"),
     ("decimal(5,2)", "decimal(12,2)"), ("decimal(5,2)", "decimal(12,4)"), ("string", "int"),
@@ -350,8 +352,8 @@ WIDER: list[tuple[str, str]] = [
 def test_files_of_another_type(
     spark: SparkSession, tmp_path: Path, fmt: str, stored: str, declared: str
 ) -> None:
-    """Collecting statistics never fails on a file of another type. If Spark can read the file, the
-    statistics are right."""
+    """If a column has a different type in a file than in the table, collecting statistics does not
+    fail. If Spark can read the file, the statistics are correct."""
     path = tmp_path / "t"
     values = {"date": "date'2000-01-01'", "binary": "X'41'", "int": "100000", "bigint": "1L"}
     value = values.get(stored, "7")
@@ -391,8 +393,8 @@ def test_unreadable_file_stays_unindexed(spark: SparkSession, tmp_path: Path, fm
 
 
 def test_positional_orc_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
-    """Files from old Hive versions have no column names, so the reader's schema decides which
-    column is which."""
+    """ORC files from old Hive versions have no statistics in the index. They lack column names, so
+    the columns depend on the reader's schema."""
     path = tmp_path / "t"
     write(spark, path, "orc", "SELECT 1 AS _col0, 2 AS _col1")
     indexes.build(spark, path, "orc", indexes.schema(spark, "a int, b int"))

@@ -1,5 +1,5 @@
-"""With Spark Connect, statements and ZOrderTable work, and functions that need the driver's JVM say
-so."""
+"""With Spark Connect, statements and ZOrderTable work, and functions that need the driver's JVM
+fail with an error that says so."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.processes.servers import free_port, spark_server
 pytest.importorskip("grpc")
 JARS = Path(pyspark.__file__).parent / "jars"
 if not any(JARS.glob("spark-connect_*.jar")):
-    pytest.skip("this PySpark ships no Connect server", allow_module_level=True)
+    pytest.skip("this PySpark does not include a Connect server", allow_module_level=True)
 
 CLIENT = """
 import re, sys
@@ -73,7 +73,7 @@ def test_connect_client(server: int, tmp_path: Path) -> None:
     assert "df.explain()" in done.stdout
 
 
-#: Command line → its message.
+#: Command line → the pattern of its error message.
 REFUSED = {
     ("explain", "SELECT nope FROM parquet.`{path}`"): "UNRESOLVED_COLUMN.*nope",
     ("explain", "SELECT * FROM nowhere"): "TABLE_OR_VIEW_NOT_FOUND.*nowhere",

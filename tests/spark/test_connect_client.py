@@ -1,5 +1,5 @@
-"""A Spark Connect client from the package pyspark-client, without a JVM or
-jars: `make test-connect`."""
+"""pyzorder works in a Spark Connect client from the package pyspark-client, without a JVM or jars
+(`make test-connect`)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.support.documents import ROOT
 
 pytestmark = pytest.mark.connect
 
-#: The methods of ZOrderTable and their result columns, in an order in which the methods can be
-#: called.
+#: (name, a method of ZOrderTable, some of its result columns), in an order in which the methods can
+#: be called.
 METHODS: list[tuple[str, Callable[[ZOrderTable], DataFrame], list[str]]] = [
     ("create", lambda t: t.createSkippingIndex("a"), []),
     ("describe", lambda t: t.describeSkippingIndex(), ["column", "files", "lookup_share"]),
@@ -41,7 +41,7 @@ METHODS: list[tuple[str, Callable[[ZOrderTable], DataFrame], list[str]]] = [
     ("drop", lambda t: t.dropSkippingIndex(), []),
 ]
 
-#: Functions that need the driver's JVM, and the condition of the error that says so.
+#: (name, a function that needs the driver's JVM, the condition of the error that it raises)
 REFUSED: list[tuple[str, Callable[[SparkSession], object], str]] = [
     ("configure", lambda spark: pyzorder.configure(SparkSession.builder), "ZORDER_CONNECT_CLIENT"),
     ("explain", lambda spark: pyzorder.explain(spark.range(3)), "ZORDER_CONNECT_EXPLAIN"),
@@ -50,13 +50,13 @@ REFUSED: list[tuple[str, Callable[[SparkSession], object], str]] = [
 
 
 def rows(spark: SparkSession) -> DataFrame:
-    """Rows in 16 files, each of which has all values of both columns."""
+    """Rows that are distributed evenly over 16 files."""
     made = spark.range(20_000).selectExpr("id % 400 AS a", "id div 400 * 7 % 50 AS b", "id")
     return made.repartition(16)
 
 
 def files_selected(spark: SparkSession, query: str) -> tuple[int, int]:
-    """The numbers of selected files and of all files, as shown by EXPLAIN."""
+    """The number of selected files and the number of all files, as EXPLAIN shows them."""
     plan = spark.sql(f"EXPLAIN {query}").collect()[0][0]
     found = re.search(r"(\d+) of (\d+) files selected", plan)
     assert found is not None, plan

@@ -1,5 +1,5 @@
-"""A repeated OPTIMIZE keeps the layout, because the options of the last OPTIMIZE are the defaults
-of the next."""
+"""A repeated OPTIMIZE keeps the layout, because its defaults are the options of the previous
+OPTIMIZE."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ FILES = 16
 def target(
     request: pytest.FixtureRequest, spark: SparkSession, database: str, tmp_path: Path
 ) -> Iterator[tuple[str, Path]]:
-    """A table of about 8 MB in one file: its name in statements, and its folder."""
+    """Creates a table with one file of about 8 MB. Returns its name in statements, and its
+    folder."""
     folder = tmp_path / "t"
     rows(spark).write.parquet(str(folder))
     if request.param == "table":
@@ -44,7 +45,8 @@ def rows(spark: SparkSession, count: int = 400_000) -> Any:
 
 
 def optimize(spark: SparkSession, words: str, size: int | None = None) -> Any:
-    """Runs OPTIMIZE, with a target size set for this statement only; returns its metrics."""
+    """Runs OPTIMIZE and returns its metrics. The target size, if given, is set only for this
+    statement."""
     if size is not None:
         spark.conf.set(TARGET_SIZE, str(size))
     try:
@@ -54,14 +56,14 @@ def optimize(spark: SparkSession, words: str, size: int | None = None) -> Any:
 
 
 def clustered(spark: SparkSession, target: tuple[str, Path]) -> list[Path]:
-    """Clusters the table by a and b into 16 files."""
+    """Clusters the table by a and b into 16 files, and returns them."""
     name, folder = target
     optimize(spark, f"{name} ZORDER BY (a, b)", size_of(folder) // FILES)
     return data_files(folder)
 
 
 def command(spark: SparkSession, *arguments: str) -> Any:
-    """Runs a command line with this session's catalog."""
+    """Runs a command line in the shared session."""
     return CliRunner().invoke(app, arguments, obj=spark, prog_name="pyzorder")
 
 
@@ -88,7 +90,7 @@ def test_curve_and_method(spark: SparkSession, target: tuple[str, Path]) -> None
     spark.conf.unset("spark.sql.zorder.optimize.curve")
     found = optimize(spark, f"{target[0]} FULL")
     assert found["zOrderStats"]["strategyName"] == "linear"
-    assert FILES - 2 <= found["numFilesAdded"] <= FILES  # sorted rows make smaller files
+    assert FILES - 2 <= found["numFilesAdded"] <= FILES  # sorted rows compress better
     spark.conf.set("spark.sql.zorder.optimize.curve", "zorder")
     assert optimize(spark, f"{target[0]} FULL")["zOrderStats"]["strategyName"] == "zorder"
 
@@ -204,5 +206,10 @@ def test_tiny_files_are_still_joined(spark: SparkSession, tmp_path: Path) -> Non
     folder = tmp_path / "t"
     rows(spark, 20_000).repartition(50).write.parquet(str(folder))
     remark = optimize(spark, f"'{folder}' DRY RUN")["remark"]
-    assert remark.startswith("Pays off: 50 files would become")
+    assert remark == "Pays off: 50 files would become 1 file, so queries would open fewer files."
+    remark = optimize(spark, f"'{folder}' ZORDER BY (a, b) DRY RUN")["remark"]
+    assert remark.startswith(
+        "Pays off: 50 files would become 1 file, so queries would open fewer files"
+    )
+    assert "but the table is smaller than one file of " in remark
     assert optimize(spark, f"'{folder}'")["numFilesAdded"] == 1

@@ -1,4 +1,4 @@
-"""If the driver runs out of memory at any point of OPTIMIZE, each row still exists once."""
+"""If the driver runs out of memory during OPTIMIZE, each row still exists exactly once."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from tests.support import sessions
 from tests.support.tables import aim_at, data_files
 
 MIB = 1 << 20
-PIECE = 16 * 1024  # bytes; small enough to fill every part of the heap
+PIECE = 16 * 1024  # in bytes, small enough to fill all parts of the heap
 ROWS = 200_000
 FILLED = "the heap is full"
 
 
 def fill_heap(spark: SparkSession, left: int) -> list[object]:
-    """Fills the JVM's heap except for this many bytes, for as long as the result is referenced."""
+    """Fills the JVM's heap except for this many bytes. The memory is in use as long as the result
+    is referenced."""
     jvm, gateway = spark._jvm, spark.sparkContext._gateway
     runtime = jvm.java.lang.Runtime.getRuntime()
     kept: list[object] = []
@@ -47,8 +48,8 @@ def main(table: str, left: str) -> None:
 @pytest.mark.parametrize("dies", [True, False])
 @pytest.mark.parametrize("left", [10, 20, 40])
 def test_out_of_memory(spark: SparkSession, tmp_path: Path, left: int, dies: bool) -> None:
-    """Leaves `left` MiB of the heap. If `dies`, the JVM exits at the first OutOfMemoryError;
-    otherwise, it tries to continue."""
+    """Each row exists exactly once if OPTIMIZE has only `left` MiB of heap. If `dies` is set, the
+    JVM exits at the first OutOfMemoryError. Otherwise, it tries to continue."""
     table = tmp_path / "t"
     rows = spark.range(0, ROWS, 1, 4).selectExpr("id", "concat('text-', hash(id)) AS text")
     rows.write.parquet(str(table))

@@ -1,5 +1,4 @@
-"""Estimates of OPTIMIZE … DRY RUN and DESCRIBE SKIPPING INDEX, checked against the
-files opened later."""
+"""OPTIMIZE … DRY RUN and DESCRIBE SKIPPING INDEX estimate how many files queries open."""
 
 from __future__ import annotations
 
@@ -28,7 +27,8 @@ def test_dry_run_touches_nothing(spark: SparkSession, database: str, tmp_path: P
 def test_a_dry_run_estimates_what_queries_open(
     spark: SparkSession, database: str, tmp_path: Path, method: str, curve: str
 ) -> None:
-    """Compares estimates from a sample with the files that OPTIMIZE then writes."""
+    """The estimates of a dry run, which come from a sample, agree with the files that OPTIMIZE then
+    writes."""
     spark.range(0, 60_000, 1, 4).selectExpr(
         "cast(xxhash64(id) % 100000 as int) a", "cast(xxhash64(id, 1) % 100000 as double) b"
     ).write.format("parquet").saveAsTable("t")

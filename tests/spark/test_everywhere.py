@@ -1,4 +1,4 @@
-"""Wherever a table appears in a query, skipping opens fewer files and returns the same rows."""
+"""Wherever a table occurs in a query, skipping opens fewer files and returns the same rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 from tests.support.indexes import build
 from tests.support.scans import explain, plain, settings
 
-# (query, the most files that all its scans together may open). The table {t} has 10 files of ten
-# rows, d from 0 to 99; the view {v} has the rows of t with d below 50.
+# (query, how many files its scans may open in total). The table {t} has 10 files of ten rows each,
+# with d from 0 to 99. The view {v} contains the rows of {t} in which d is below 50.
 QUERIES = [
     ("SELECT * FROM {t} WHERE d = 42", 1),
     ("SELECT d FROM {v} WHERE d > 45", 1),
@@ -47,7 +47,7 @@ QUERIES = [
     ("SELECT d FROM {t} WHERE CASE WHEN m = 0 THEN d < 1000 ELSE true END AND d = 42", 1),
 ]  # fmt: skip
 
-# Similar queries with DataFrames.
+# Similar queries, written with DataFrames.
 FRAMES: list[tuple[Callable[[DataFrame], DataFrame], int]] = [
     (lambda t: t.where("d = 42"), 1),
     (lambda t: t.filter(F.col("d").isin(1, 99)), 2),
@@ -75,8 +75,8 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def same(spark: SparkSession, frame: Callable[[], DataFrame], most: int) -> None:
-    """Asserts that the rows are the same as without skipping, and that at most `most`
-    files are opened."""
+    """Asserts that the rows are the same as without skipping, and that at most `most` files are
+    opened."""
     with plain(spark):
         expected = sorted(map(repr, frame().collect()))
     assert sorted(map(repr, frame().collect())) == expected
@@ -120,7 +120,8 @@ def test_sessions_have_settings_of_their_own(spark: SparkSession, table: Path) -
 
 @pytest.mark.parametrize("storage", ["parquet", "orc", "parquet PARTITIONED BY (p)"])
 def test_inserts_of_another_session_are_seen(spark: SparkSession, storage: str) -> None:
-    """Spark itself refreshes its listing of a table only in the session that wrote to it."""
+    """A query sees rows that another session inserted. Spark itself refreshes its listing of a
+    table only in the session that wrote to it."""
     other = spark.newSession()
     spark.sql(
         f"CREATE TABLE shared_t USING {storage} AS SELECT id AS d, id % 2 AS p FROM range(10)"

@@ -1,7 +1,7 @@
-"""Runs the SQL and Python in README and docs as written, page by page.
+"""The SQL and Python blocks in README and docs run as written, page by page.
 
-Only the folder /data, the table `sales`, the queries of workload.sql and the working folder are
-supplied by the test.
+The test supplies only the folder /data, the table `sales`, the queries in workload.sql and the
+working folder.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 import pyzorder
 from tests.support.documents import PAGES, ROOT, Block, blocks
 
-#: Texts that the blocks of a page must print, in this order, because the page says so.
+#: Texts that the blocks of a page must print in this order, because the page shows them.
 PRINTED = {
     "docs/tour.md": ["trips: opens 40 of 40 files (40 unindexed)", "the table has no index",
                      "40 files would become", " skipped by join keys of 50 values"],
@@ -39,20 +39,20 @@ def own_process(block: Block) -> bool:
 
 
 def examples(page: str) -> list[Block]:
-    """The blocks of a page that run in the shared session."""
+    """The blocks in a page that run in the shared session."""
     return [b for b in blocks(page) if b.language in ("sql", "python") and not own_process(b)]
 
 
 def statements(sql: str) -> list[str]:
-    """The statements of a block, split at semicolons, without comments."""
+    """The statements in a block, without comments. The block is split at semicolons."""
     code = "\n".join(line.split(" --")[0] for line in sql.splitlines())
     return [statement.strip() for statement in code.split(";") if statement.strip()]
 
 
 @pytest.fixture
 def data(spark: SparkSession, database: str, tmp_path: Path) -> str:
-    """Creates the table `sales` that the examples assume, and a folder with the same rows; returns
-    the folder's parent."""
+    """Creates the table `sales` that the examples assume, and a folder with the same rows. Returns
+    the parent of this folder."""
     rows = spark.range(0, 1000, 1, 2).selectExpr(
         "id % 50 AS customer_id",
         "date'2024-01-01' + int(id % 365) AS sold_date",

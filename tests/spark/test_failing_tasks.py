@@ -1,5 +1,5 @@
 """If tasks fail, run twice or lose their executor while OPTIMIZE writes, each row still exists
-once."""
+exactly once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Child:
-    """A process that runs one statement, and the lines that it has printed so far."""
+    """A process that runs a statement, with the lines that it has printed so far."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -42,11 +42,11 @@ class Child:
         self.said.extend(self.process.stdout)
 
     def count(self, pattern: str) -> int:
-        """The number of output lines so far that match the pattern."""
+        """How many of the lines that it has printed match the pattern."""
         return sum(1 for line in list(self.said) if re.search(pattern, line))
 
     def wait_for(self, happened: Callable[[], T]) -> T:
-        """Waits until `happened` returns a true value, and returns that value; fails if the process
+        """Waits until `happened` returns a true value, and returns this value. Fails if the process
         ends first, or after five minutes."""
         deadline = time.monotonic() + 300
         while not (found := happened()):
@@ -63,7 +63,7 @@ class Child:
 
 @contextmanager
 def running(table: Path, statement: str, master: str, *settings: str) -> Iterator[Child]:
-    """Runs the statement in a separate process, whose Spark session uses this master."""
+    """Runs the statement in a separate process whose Spark session uses this master."""
     with subprocess.Popen(
         [sys.executable, str(DRIVER), str(table), "", statement, *settings],
         stdout=subprocess.PIPE,
@@ -83,13 +83,13 @@ def running(table: Path, statement: str, master: str, *settings: str) -> Iterato
 def two_executors(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """The address and workers of a cluster with two executors of one core each."""
+    """The address and the workers of a cluster with two executors that have one core each."""
     with cluster(tmp_path_factory.mktemp("cluster")) as started:
         yield started
 
 
 def writers(workers: list[subprocess.Popen[bytes]], table: Path) -> dict[int, set[str]]:
-    """The names of the new files that each of the workers' executors has open, by process id."""
+    """The names of the new files that executors of these workers have open, by process id."""
     found: dict[int, set[str]] = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
@@ -109,8 +109,8 @@ def writers(workers: list[subprocess.Popen[bytes]], table: Path) -> dict[int, se
 
 
 def settled(spark: SparkSession, table: Path, expected: tuple[object, ...], files: int) -> None:
-    """Asserts that the table has its rows, in one file per leaf, and that VACUUM
-    cleans up `_zorder`."""
+    """Asserts that the table has its rows, with one file per leaf of the k-d tree, and that VACUUM
+    removes leftovers."""
     rows = spark.read.parquet(str(table))
     assert summary(spark, table) == expected
     leaves = [re.match(r"part-(\d+)-", path.name) for path in data_files(table)]
@@ -135,7 +135,7 @@ def create(spark: SparkSession, table: Path, rows: int) -> tuple[object, ...]:
     """Writes this many rows, and sets a target size with which OPTIMIZE writes `FILES` files."""
     columns = ("id", "xxhash64(id) AS a", "concat('text-', hash(id), '-', id) AS text")
     frame = spark.range(0, rows, 1, 4).selectExpr(*columns)
-    frame.write.option("compression", "gzip").parquet(str(table))  # takes longer to write
+    frame.write.option("compression", "gzip").parquet(str(table))  # slow to write
     aim_at(spark, table, FILES)
     return summary(spark, table)
 
@@ -146,7 +146,7 @@ def target_size(spark: SparkSession) -> str:
 
 
 def test_attempts_that_fail(spark: SparkSession, tmp_path: Path) -> None:
-    """Tasks fail while the staging folder is read-only, and are retried until they succeed."""
+    """Tasks that fail because the staging folder is read-only are retried until they succeed."""
     table = tmp_path / "t"
     expected = create(spark, table, 1000)
     staging = table / "_zorder" / "_staging"
@@ -163,8 +163,8 @@ def test_attempts_that_fail(spark: SparkSession, tmp_path: Path) -> None:
 def test_an_executor_is_lost(
     spark: SparkSession, tmp_path: Path, two_executors: tuple[str, list[subprocess.Popen[bytes]]]
 ) -> None:
-    """An executor dies while it has a new file open. Other executors run its tasks, and that file
-    is ignored."""
+    """If an executor dies while it writes a file, another executor runs its tasks, and the
+    incomplete file is ignored."""
     master, workers = two_executors
     table = tmp_path / "t"
     expected = create(spark, table, 800_000)
@@ -182,8 +182,8 @@ def test_an_executor_is_lost(
 def test_two_attempts_of_a_task(
     spark: SparkSession, tmp_path: Path, two_executors: tuple[str, list[subprocess.Popen[bytes]]]
 ) -> None:
-    """An executor is stopped while it writes, and resumes after another one has run
-    the same task."""
+    """If an executor is stopped while it writes a file and resumes after another executor has run
+    the same task, each row still exists exactly once."""
     master, workers = two_executors
     table = tmp_path / "t"
     expected = create(spark, table, 800_000)
@@ -206,5 +206,5 @@ def test_two_attempts_of_a_task(
 
 
 def data_name(staged: str) -> str:
-    """The name that a staged file would have had in the table."""
+    """The name that a staged file would have in the table."""
     return Path(staged).name.removeprefix("_").removesuffix(".staged")

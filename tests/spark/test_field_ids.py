@@ -1,4 +1,5 @@
-"""Reading columns by field id, which Delta's extension turns on for the whole session."""
+"""Skipping is correct if Spark reads columns by field id, which Delta's extension turns on for the
+whole session."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from tests.support.scans import explain, opened, settings
 
 
 def with_ids(**ids: int) -> StructType:
-    """A schema of columns with these names and field ids."""
+    """A schema whose columns have these names and field ids."""
     return StructType(
         [StructField(name, LongType(), True, {"parquet.field.id": i}) for name, i in ids.items()]
     )
@@ -40,8 +41,8 @@ def test_a_schema_without_ids_is_found_by_name(
 
 
 def test_columns_that_are_found_by_id_skip_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """The schema gives the file's column `a` the name `b`. If bounds were looked up by name, the
-    wrong file would be skipped."""
+    """No file is skipped if columns are read by field id. Here, the schema swaps the names of two
+    columns, so a lookup of their bounds by name would skip the wrong files."""
     folder = tmp_path / "t"
     folder.mkdir()
     schema = pa.schema(

@@ -1,5 +1,5 @@
-"""For flat tables, pyzorder's writer creates the same files as Spark's own writer, which OPTIMIZE
-still uses for some tables."""
+"""For flat tables, pyzorder's writer creates the same files as Spark's own writer. OPTIMIZE uses
+Spark's writer for all other tables."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pyspark.sql import SparkSession
 from tests.support import indexes, scans
 from tests.support.tables import data_files, rows_of
 
-#: A setting with its default value: if it is set at all, OPTIMIZE uses Spark's own writer.
+#: If this setting is present, even with its default value, OPTIMIZE uses Spark's own writer.
 SPARKS_OWN = {"parquet.page.row.count.limit": "20000"}
 
 ROWS = 5000
 
-#: Columns and their values as expressions of `id`. Every seventh row of each column is null.
+#: The columns, and their values as expressions of `id`. Each column is null in every seventh row.
 COLUMNS = """
 boolean     | id % 3 = 0
 tinyint     | CAST(id % 256 - 128 AS TINYINT)
@@ -61,8 +61,8 @@ def make(spark: SparkSession, folder: Path) -> None:
 
 
 def footer_of(file: Path) -> dict[str, Any]:
-    """The contents of a footer: its schema and key-value metadata, and the metadata of
-    each column's chunks."""
+    """The content of a footer: its schema, its key-value metadata, and the metadata of the column
+    chunks by column."""
     footer = pq.ParquetFile(file).metadata
     columns: dict[str, list[Any]] = {}
     for group in range(footer.num_row_groups):
@@ -85,7 +85,7 @@ def footer_of(file: Path) -> dict[str, Any]:
 
 
 def bound(chunks: list[Any], which: str) -> str | None:
-    """The minimum or maximum (`which`) over the statistics of all row groups."""
+    """The "min" or "max" over the statistics of all row groups."""
     values = [getattr(c.statistics, which) for c in chunks if c.statistics.has_min_max]
     return repr({"min": min, "max": max}[which](values)) if values else None
 
@@ -103,7 +103,8 @@ def bound(chunks: list[Any], which: str) -> str | None:
     ids=lambda settings: "".join(settings) or "as it comes",
 )
 def test_the_same_files(spark: SparkSession, tmp_path: Path, settings: dict[str, str]) -> None:
-    """Rows are ordered by a unique column, so both writers get them in the same order."""
+    """Both writers create the same files. The rows are clustered by a unique column, so both
+    writers receive them in the same order."""
     ours, sparks = tmp_path / "ours", tmp_path / "sparks"
     with scans.settings(spark, **settings):
         make(spark, ours)
@@ -122,7 +123,7 @@ def test_the_same_files(spark: SparkSession, tmp_path: Path, settings: dict[str,
 
 
 def entry(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    """The index's only entry, without the file's name, size and time."""
+    """The only entry in the index, without the name, size and modification time of the file."""
     (text,) = indexes.loaded_frame(spark, folder).toJSON().collect()
     left_out = {"path", "size", "modification_time"}
     return {key: value for key, value in json.loads(text).items() if key not in left_out}

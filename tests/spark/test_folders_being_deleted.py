@@ -1,6 +1,7 @@
-"""A table's folder is deleted, renamed or overwritten while pyzorder works in it.
+"""pyzorder leaves nothing behind if a table's folder is deleted, renamed or overwritten in the
+meantime.
 
-A file system deletes a folder file by file, and fails if a new file appears in the meantime.
+A file system deletes a folder file by file, and fails if a new file appears while it does so.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ ALL = list(range(40))
 def test_nothing_is_in_the_way_of_a_new_table(
     spark: SparkSession, tmp_path: Path, new_life: bool
 ) -> None:
-    """A table is dropped while it is being rewritten, and a record is then written
-    to its folder."""
+    """If a table is deleted while it is being rewritten, the writer leaves nothing that would
+    prevent the creation of a new table. It keeps the records of a new table in the same folder."""
     table = tmp_path / "t"
     spark.range(40).write.parquet(str(table))
     spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
@@ -64,8 +65,8 @@ def test_nothing_is_in_the_way_of_a_new_table(
 
 
 def test_a_writer_of_a_table_that_is_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
-    """A writer begins after the data files have been deleted, while the folder and some old records
-    still exist."""
+    """A writer that starts while a table is being deleted leaves nothing behind. The data files
+    have been deleted, but the folder and some old records still exist."""
     table = tmp_path / "t"
     spark.range(40).write.parquet(str(table))
     Rewrite(spark, table).publish()
@@ -82,8 +83,9 @@ def test_a_writer_of_a_table_that_is_being_deleted(spark: SparkSession, tmp_path
     [("moved-in", "day=1"), ("moved-in", ""), ("before-done", ""), ("after-done", "")],
 )
 def test_deleted_file_by_file(spark: SparkSession, tmp_path: Path, point: str, folder: str) -> None:
-    """The files to delete were listed before the new files appeared. The writer notices the
-    deletion, and itself removes the new files from the folders that were being deleted."""
+    """If a table is deleted from a list of files that was made before the new files appeared, the
+    writer detects the deletion and removes its new files from the folders that are being
+    deleted."""
     table = tmp_path / "t"
     create(spark, table)
     with paused(table, point, f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
@@ -99,7 +101,8 @@ def test_deleted_file_by_file(spark: SparkSession, tmp_path: Path, point: str, f
 
 @pytest.mark.crash
 def test_no_marker_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
-    """A marker written after everything else is deleted would block the creation of a new table."""
+    """A writer leaves no marker behind if the rest of `_zorder` has been deleted. The marker would
+    prevent the creation of a new table."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     with paused(table, "after-verify", f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
@@ -112,8 +115,8 @@ def test_no_marker_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path
 def test_no_folder_stays_that_is_emptied_from_both_sides(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The folder cannot be deleted yet, because its journal is not empty. The last file beside the
-    journal is deleted later."""
+    """`_zorder` is removed even if the writer cannot remove it at first, because another file in it
+    is deleted later."""
     table = tmp_path / "t"
     create(spark, table)
     with paused(table, "after-verify", f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
@@ -126,7 +129,7 @@ def test_no_folder_stays_that_is_emptied_from_both_sides(
 
 
 def test_no_record_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
-    """DONE is written to the journal after the journal's other records have been listed for
+    """The record DONE is removed if it was written after the other records had been listed for
     deletion."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
@@ -139,7 +142,8 @@ def test_no_record_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path
 
 
 def test_no_record_stays_of_a_run_that_has_ended(spark: SparkSession, tmp_path: Path) -> None:
-    """The other records are deleted after the writer has checked for them."""
+    """The record DONE is removed even if the other records are deleted after the writer has checked
+    for them."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     Rewrite(spark, table).publish()
@@ -151,7 +155,8 @@ def test_no_record_stays_of_a_run_that_has_ended(spark: SparkSession, tmp_path: 
 def test_no_record_of_another_stays_in_a_folder_being_deleted(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A record of a killed run is deleted while another writer finishes that run."""
+    """If a record of a killed run is deleted while another writer completes this run, none of the
+    run's records remain."""
     table = tmp_path / "t"
     create(spark, table)
     killed(table, "after-retire", f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
@@ -164,7 +169,7 @@ def test_no_record_of_another_stays_in_a_folder_being_deleted(
 
 @contextmanager
 def optimizing(spark: SparkSession, table: Path) -> Iterator[Future[DataFrame]]:
-    """An OPTIMIZE that is writing many files to a table."""
+    """Runs an OPTIMIZE that writes many files to a table. Starts the block after the first file."""
     spark.range(0, 4000, 1, 4).write.parquet(str(table))
     with (
         scans.settings(spark, spark__sql__zorder__optimize__targetFileSize="400"),
@@ -177,8 +182,8 @@ def optimizing(spark: SparkSession, table: Path) -> Iterator[Future[DataFrame]]:
 
 
 def test_nothing_stays_where_a_table_was(spark: SparkSession, tmp_path: Path) -> None:
-    """The table is renamed while OPTIMIZE writes. A moment later, nothing is left in its old
-    place."""
+    """If a table is renamed while OPTIMIZE writes, nothing remains at the old path after a few
+    seconds."""
     table = tmp_path / "t"
     with optimizing(spark, table) as run:
         table.rename(tmp_path / "away")
@@ -191,7 +196,8 @@ def test_nothing_stays_where_a_table_was(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_a_folder_that_another_has_just_made_is_left(spark: SparkSession, tmp_path: Path) -> None:
-    """An overwrite deletes and recreates the table's folder while OPTIMIZE writes."""
+    """If an overwrite deletes and recreates the table's folder while OPTIMIZE writes, OPTIMIZE does
+    not remove the new folder."""
     table = tmp_path / "t"
     with optimizing(spark, table) as run:
         while table.exists():
@@ -201,15 +207,15 @@ def test_a_folder_that_another_has_just_made_is_left(spark: SparkSession, tmp_pa
         (table / "_temporary").mkdir()
         with pytest.raises(Exception, match="ZORDER_CONFLICT"):
             run.result()
-    until = time.monotonic() + 10  # a task may not have ended yet
+    until = time.monotonic() + 10  # tasks may still be running
     while len(list(table.iterdir())) > 1 and time.monotonic() < until:
         time.sleep(0.1)
     assert list(table.iterdir()) == [table / "_temporary"]
 
 
 def test_a_folder_stays_for_a_moment_where_a_table_was(spark: SparkSession, tmp_path: Path) -> None:
-    """CREATE TABLE creates the folder and then sets its permissions, so the folder must not
-    disappear in between."""
+    """A folder that was just created is not removed immediately. CREATE TABLE creates a folder and
+    then sets its permissions, so the folder must not disappear in between."""
     table = tmp_path / "t"
     with optimizing(spark, table) as run:
         for _ in range(60):
@@ -224,12 +230,12 @@ def test_a_folder_stays_for_a_moment_where_a_table_was(spark: SparkSession, tmp_
 
 @pytest.mark.parametrize("_again", range(3))
 def test_a_new_table_without_rows_stays(spark: SparkSession, tmp_path: Path, _again: int) -> None:
-    """The new table's folder stays empty for seconds, and must not be removed."""
+    """The folder of a new table is not removed, even if it remains empty for seconds."""
     table = tmp_path / "t"
     with optimizing(spark, table) as run:
         while table.exists():
             shutil.rmtree(table, ignore_errors=True)
-            time.sleep(0.5)  # a waiting task may recreate the folder and remove it again
+            time.sleep(0.5)  # a task may recreate the folder and remove it again
         table.mkdir()
         with pytest.raises(Exception, match="ZORDER_CONFLICT"):
             run.result()
@@ -242,7 +248,7 @@ def test_renamed_and_renamed_back(spark: SparkSession, tmp_path: Path) -> None:
     with optimizing(spark, table) as run:
         table.rename(away)
         time.sleep(0.2)
-        if table.exists():  # a task recreated it for its file, and would soon remove it
+        if table.exists():  # a task has recreated it, and would soon remove it
             shutil.rmtree(table)
         away.rename(table)
         with pytest.raises(Exception, match="ZORDER_CONFLICT"):
@@ -251,7 +257,8 @@ def test_renamed_and_renamed_back(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_away_for_a_moment(spark: SparkSession, tmp_path: Path) -> None:
-    """The table was renamed and renamed back while it was being read."""
+    """If a file of the table is missing for a moment, OPTIMIZE reports a conflict. If a file
+    outside the table is missing, OPTIMIZE reports the original error."""
     table = tmp_path / "t"
     spark.range(40).write.parquet(str(table))
     jvm: Any = spark._jvm
@@ -269,7 +276,8 @@ def test_a_file_that_was_away_for_a_moment(spark: SparkSession, tmp_path: Path) 
 
 
 def test_a_folder_that_is_gone_is_not_a_full_disk(spark: SparkSession, tmp_path: Path) -> None:
-    """The file system reports 0 bytes of free space for a missing folder."""
+    """A missing folder is reported as a conflict and not as a full disk, although the file system
+    reports 0 bytes of free space for it."""
     table = tmp_path / "t"
     spark.range(40).write.parquet(str(table))
     run = Rewrite(spark, table)
@@ -284,8 +292,8 @@ def test_a_folder_that_is_gone_is_not_a_full_disk(spark: SparkSession, tmp_path:
 def test_a_folder_that_is_empty_for_a_moment(
     spark: SparkSession, tmp_path: Path, statement: str
 ) -> None:
-    """Files disappear for a moment, as in an overwrite. The statement must not report them as
-    damaged."""
+    """A statement does not report files as damaged if they disappear for a moment, as they do
+    during an overwrite."""
     folder = tmp_path / "t"
     spark.range(10).coalesce(1).write.parquet(str(folder))
     [file] = data_files(folder)
@@ -295,7 +303,8 @@ def test_a_folder_that_is_empty_for_a_moment(
 
 @pytest.mark.crash
 def test_a_folder_that_is_away_for_a_moment(spark: SparkSession, tmp_path: Path) -> None:
-    """The folder is renamed and renamed back while a statement checks whether its lock is held."""
+    """If the folder is renamed and renamed back while another statement holds the lock, a statement
+    reports a conflict or a missing folder."""
     table = tmp_path / "t"
     create(spark, table)
     with paused(table, "after-prepare", f"OPTIMIZE '{table}' FULL ZORDER BY (id)"):
@@ -305,7 +314,8 @@ def test_a_folder_that_is_away_for_a_moment(spark: SparkSession, tmp_path: Path)
 
 
 def said_while_away(spark: SparkSession, path: Path, statement: str, times: int) -> list[str]:
-    """Errors of a statement that runs repeatedly while a file or folder keeps disappearing."""
+    """Runs a statement repeatedly while a file or folder keeps disappearing and reappearing.
+    Returns the errors."""
     away = path.with_name("_away")
     ended = threading.Event()
 

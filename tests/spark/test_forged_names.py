@@ -1,7 +1,7 @@
-"""Records that name files and folders outside a table in unusual ways: a scheme in capitals, and
-folders of the table that are named like a scheme.
+"""Forged records cannot refer to files and folders outside their table with unusual names, such as
+a scheme in upper case or a folder whose name looks like a scheme.
 
-The user who forges them may write to the folder of the table `forger`, and nowhere else.
+The user who forges the records may write only to the folder of the table `forger`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RUN = 7
 
 @pytest.fixture
 def table(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
-    """The folder of the partitioned table `forger`, which has no records yet."""
+    """The folder of the partitioned table `forger`, which has no journal yet."""
     folder = tmp_path / "t"
     spark.sql(
         "CREATE TABLE forger (id BIGINT, p INT) USING parquet PARTITIONED BY (p)"
@@ -44,14 +44,14 @@ def table(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
 
 
 def write(path: Path, numbers: range) -> None:
-    """Writes a Parquet file whose size does not depend on the numbers."""
+    """Writes a Parquet file whose size does not depend on the values."""
     path.parent.mkdir(parents=True, exist_ok=True)
     columns = {"id": pa.array(numbers, pa.int64()), "p": pa.array([1] * len(numbers), pa.int32())}
     pq.write_table(pa.table(columns), path, compression="none", use_dictionary=False)
 
 
 def put(table: Path, life: str = LIFE, **records: dict[str, Any]) -> None:
-    """Writes the records of a dead run that began long ago."""
+    """Writes the records of a dead run that started long ago."""
     journal = table / "_zorder" / "_journal"
     journal.mkdir(parents=True, exist_ok=True)
     (table / "_zorder" / "_incarnation").write_text(life)
@@ -65,7 +65,7 @@ def put(table: Path, life: str = LIFE, **records: dict[str, Any]) -> None:
 
 
 def run(spark: SparkSession, statement: str) -> None:
-    """Runs a statement, which may refuse the records."""
+    """Runs a statement, which may fail with one of pyzorder's errors."""
     with settings(
         spark,
         spark__sql__zorder__vacuum__retentionCheck="false",
@@ -95,7 +95,8 @@ def names(folder: Path) -> list[str]:
 def test_a_staging_folder_that_is_a_link(
     spark: SparkSession, table: Path, tmp_path: Path, statement: str, scheme: str
 ) -> None:
-    """Hadoop ignores the case of a scheme, and so must the search for links."""
+    """A staging folder that is a link is detected even if the record writes the scheme in upper
+    case, because Hadoop ignores the case."""
     outside = tmp_path / "outside"
     (outside / f"_{RUN}").mkdir(parents=True)
     (outside / f"_{RUN}" / "precious").touch()
@@ -114,7 +115,8 @@ def test_a_staging_folder_that_is_a_link(
 def test_a_previous_partition_that_is_a_link(
     spark: SparkSession, table: Path, tmp_path: Path, statement: str, scheme: str
 ) -> None:
-    """Files of a partition's previous location are carried to the current one."""
+    """If a forged record says that the previous location of a partition is a link, the files behind
+    the link are not moved to the current location."""
     secret = tmp_path / "secret"
     write(secret / "secret.parquet", range(1000, 1005))
     (table / "p=1" / "link").symlink_to(secret)
@@ -136,7 +138,7 @@ def test_a_previous_partition_that_is_a_link(
 def test_a_marker_in_a_folder_named_like_a_scheme(
     spark: SparkSession, table: Path, tmp_path: Path, statement: str
 ) -> None:
-    """`file:/victim` below the table is not the folder /victim."""
+    """A folder `file:/victim` in the table is not confused with the folder /victim."""
     victim = tmp_path / "victim"
     victim.mkdir()
     marker = f"_zorder.{RUN}.{LIFE}"
@@ -153,8 +155,8 @@ def test_a_marker_in_a_folder_named_like_a_scheme(
 def test_data_in_a_folder_named_like_a_scheme(
     spark: SparkSession, table: Path, tmp_path: Path, statement: str
 ) -> None:
-    """A table that is read with recursiveFileLookup has the same folder with a file that has the
-    name, size and time of the victim's file."""
+    """A folder `file:/victim` in the table is not confused with the folder /victim, even if it
+    contains a file with the same name, size and modification time."""
     victim = tmp_path / "victim" / "x.parquet"
     write(victim, range(1000, 1020))
     spark.sql("DROP TABLE forger")
@@ -182,7 +184,7 @@ def test_data_in_a_folder_named_like_a_scheme(
 def test_a_journal_that_names_files_of_another_table(
     spark: SparkSession, table: Path, tmp_path: Path
 ) -> None:
-    """A query on both tables lists them together. Each journal still affects its own table only."""
+    """Each journal affects only its own table, even if a query reads both tables."""
     spark.sql("OPTIMIZE forger ZORDER BY (id)").collect()
     inner = table / "p=1"
     spark.sql(f"CREATE TABLE inner_table (id BIGINT) USING parquet LOCATION '{inner}'")
@@ -200,7 +202,32 @@ def test_a_journal_that_names_files_of_another_table(
         spark.sql("DROP TABLE inner_table")
 
 
-#: Columns in a forged pointer, which stays below the maximum size of a pointer.
+def test_a_journal_of_a_table_with_a_partition_in_another_table(
+    spark: SparkSession, table: Path, tmp_path: Path
+) -> None:
+    """In a query on both, the journal hides the partition's files from its own table only."""
+    victim = tmp_path / "victim"
+    spark.sql(f"CREATE TABLE victim (id BIGINT) USING parquet LOCATION '{victim}'")
+    try:
+        spark.sql("INSERT INTO victim SELECT id FROM range(10)")
+        spark.sql("OPTIMIZE victim ZORDER BY (id)").collect()
+        spark.sql(f"ALTER TABLE forger ADD PARTITION (p = 9) LOCATION '{victim}'")
+        put(
+            table,
+            retire={
+                "retire": [ref(file, f"file:{file}") for file in victim.glob("*.parquet")],
+                "add": [],
+                "folders": [],
+            },
+            outcome={"outcome": "COMMIT", "by": "x"},
+        )
+        query = "SELECT (SELECT count(id) FROM victim), (SELECT count(id) FROM forger)"
+        assert spark.newSession().sql(query).collect() == [(10, 20)]
+    finally:
+        spark.sql("DROP TABLE victim")
+
+
+#: Columns for a forged pointer, which must not exceed the maximum size of a pointer.
 COLUMNS = {
     "the same z-value": lambda i: {"path": ["zorder_value(id, p)"], "type": "binary"},
     "other z-values": lambda i: {"path": [f"zorder_value(id, c{i})"], "type": "binary"},
@@ -211,7 +238,7 @@ COLUMNS = {
 
 @pytest.mark.parametrize("columns", COLUMNS)
 def test_a_pointer_with_many_columns(spark: SparkSession, table: Path, columns: str) -> None:
-    """Queries and writes take no longer, and do not fail."""
+    """Queries and writes neither fail nor become slow if a forged pointer lists 20,000 columns."""
     spark.sql("CREATE SKIPPING INDEX ON forger").collect()
     pointer = max((table / "_zorder" / "_index").glob("_v*.json"))
     fields = json.loads(pointer.read_text())
@@ -222,3 +249,14 @@ def test_a_pointer_with_many_columns(spark: SparkSession, table: Path, columns: 
     assert session.sql("SELECT count(*) FROM forger WHERE id > 3").collect() == [(16,)]
     session.sql("INSERT INTO forger VALUES (20, 0)")
     assert session.sql("SELECT count(*) FROM forger WHERE id > 3").collect() == [(17,)]
+
+
+def test_the_history_of_odd_names(spark: SparkSession, table: Path) -> None:
+    files = {"retire": [{"path": "a:b/c.parquet", "size": 1, "modificationTime": 1}]}
+    put(
+        table,
+        retire={**files, "add": [], "folders": []},
+        outcome={"outcome": "COMMIT", "by": "x"},
+        done={},
+    )
+    assert spark.sql("SELECT * FROM optimize_history('forger')").first()["partitions"] == 1

@@ -1,9 +1,8 @@
-"""An attacker who can write only to a table's folder cannot make another user's command read, move
-or delete anything outside that folder."""
+"""An attacker who can write only to a table's folder cannot make the commands of other users read,
+move or delete anything outside this folder."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import random
@@ -20,7 +19,7 @@ from tests.support import forged_records as forged
 from tests.support import scans
 from tests.support.tables import data_files, ids
 
-#: The number of attacks that a test run draws. A different FORGED_SEED draws different attacks.
+#: The number of random attacks in a test run. A different FORGED_SEED selects different attacks.
 DRAWN = int(os.environ.get("FORGED_CASES", "30"))
 
 OWN, FOREIGN = range(0, 100), range(100_000, 100_040)
@@ -31,7 +30,7 @@ Tree = dict[Path, tuple[int, bytes]]
 
 
 def tree(*folders: Path) -> Tree:
-    """The folders and everything in them, with modification times and contents."""
+    """The folders and everything in them, with their modification times and contents."""
     found = [p for folder in folders if folder.exists() for p in [folder, *folder.rglob("*")]]
     return {p: (p.stat().st_mtime_ns, b"" if p.is_dir() else p.read_bytes()) for p in found}
 
@@ -42,8 +41,8 @@ def write_rows(spark: SparkSession, numbers: range, folder: Path) -> None:
 
 
 class World:
-    """The tables `forged` and `parted_forged`, and folders and tables of other users beside
-    them."""
+    """The tables `forged` and `parted_forged`, and folders and tables of other users in the same
+    parent folder."""
 
     def __init__(self, spark: SparkSession, base: Path) -> None:
         self.spark, self.base = spark, base
@@ -84,7 +83,7 @@ class World:
             self.spark.sql(f"DROP TABLE IF EXISTS {table}")
 
     def _runs(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """The records of a genuine run of each kind."""
+        """The records of one genuine run of each kind."""
         found = {}
         for name, table, home, method in (
             ("within", "forged", self.flat, "rename"),
@@ -101,8 +100,8 @@ class World:
         return found
 
     def _victims(self) -> dict[str, forged.Target]:
-        """The victims: a folder, a table, two folders named as a switch would name them, and a
-        partition."""
+        """Creates the targets of attacks: a folder, a table, two folders with names like those that
+        a location switch creates, and a partition."""
         base = self.base
         made = {
             "folder": forged.Target(base / "victim", "victim_of_none"),
@@ -141,8 +140,8 @@ def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
         spark.sql(f"DROP TABLE IF EXISTS {table}")
 
 
-#: Statements that write; each attack is followed by three of them in random order. They may be
-#: refused, but must not fail in any other way.
+#: Statements that write. Three of them run after each attack, in random order. They may fail with
+#: one of pyzorder's errors, but not in any other way.
 STATEMENTS = [
     "VACUUM {} RETAIN 0 HOURS",
     "OPTIMIZE {} FULL ZORDER BY (other)",
@@ -154,12 +153,13 @@ STATEMENTS = [
 
 
 def refused(failure: Exception) -> bool:
-    """Whether the failure is one of pyzorder's errors, with a condition."""
+    """Whether the failure is one of pyzorder's errors."""
     return isinstance(failure, PySparkException) and "ZORDER_" in str(failure)
 
 
 def test_forged_records(spark: SparkSession, world: World) -> None:
-    """Runs randomly drawn attacks; the environment variable FORGED_CASES sets their number."""
+    """Random attacks change nothing outside the table's folder. The environment variable
+    FORGED_CASES sets the number of attacks."""
     draw = random.Random(int(os.environ.get("FORGED_SEED", str(DRAWN))))
     every = [(*case, victim) for case in forged.cases(world.genuine) for victim in world.victims]
     wrong: list[str] = []
@@ -172,7 +172,7 @@ def test_forged_records(spark: SparkSession, world: World) -> None:
             what = attack(spark, world, draw, *case)
             wrong += [f"{case}: {what}"] if what else []
             if tree(*world.folders) != world.before:
-                break  # the victims are changed, so later attacks cannot be judged
+                break  # the targets have changed, so later attacks cannot be checked
     assert not wrong, "\n".join(wrong)
 
 
@@ -186,7 +186,7 @@ def attack(
     name: int,
     victim: str,
 ) -> str:
-    """Runs an attack; returns what went wrong, or an empty string."""
+    """Runs an attack. Returns a description of what went wrong, or an empty string."""
     world.reset()
     partitioned = run in ("within partitions", "partitions")
     table, home = ("parted_forged", world.parted) if partitioned else ("forged", world.flat)
@@ -216,8 +216,8 @@ def attack(
 
 
 def put(journal: Path, run: int, life: str, **records: dict[str, Any]) -> None:
-    """Writes the records of a dead run. The name of each keyword argument is the kind of the
-    record."""
+    """Writes the records of a dead run. The names of the keyword arguments are the kinds of the
+    records."""
     for kind, fields in records.items():
         record = {"formatVersion": 1, "record": kind, "incarnation": life, **fields}
         (journal / f"_{run}.{kind}").write_text(json.dumps(record, separators=(",", ":")))
@@ -230,8 +230,8 @@ COMMITTED = {"outcome": "COMMIT", "by": "x"}
 
 @pytest.fixture
 def forgeable(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
-    """An optimized table beside the folder `victim`. Short leases let commands take over its
-    lock."""
+    """An optimized table next to the folder `victim`. Leases are short, so commands can take over
+    its lock."""
     table = tmp_path / "t"
     write_rows(spark, OWN, table)
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
@@ -256,8 +256,9 @@ def run_all(spark: SparkSession, table: Path) -> None:
 
 @pytest.mark.parametrize("place", ["RETIRE", "a finished RETIRE", "the table's own"])
 def test_incarnations_are_no_paths(spark: SparkSession, forgeable: Path, place: str) -> None:
-    """A marker's name includes the incarnation. If the incarnation were not checked, the marker to
-    delete could be `_zorder.2.x/../../victim/part-0.parquet`."""
+    """An incarnation in a record is not used as part of a path. Names of markers contain the
+    incarnation, so pyzorder might otherwise delete the marker
+    `_zorder.2.x/../../victim/part-0.parquet`."""
     victim = forgeable.parent / "victim"
     life = f"x/../../victim/{next(victim.glob('*.parquet')).name}"
     before = tree(victim)
@@ -279,9 +280,9 @@ def test_incarnations_are_no_paths(spark: SparkSession, forgeable: Path, place: 
 def test_partitions_of_another_table(
     spark: SparkSession, tmp_path: Path, state: str, named: str, folder: str
 ) -> None:
-    """A record of switched partitions requires a marker in the new folder. A user who may write to
-    a folder that a switch created, for the table or a partition, can put the marker there. Such a
-    user's record must still not switch another table's partition."""
+    """A forged record cannot switch a partition of another table. A record of switched partitions
+    requires a marker in the new folder, which a user can create if a switch has created the folder
+    and the user may write to it."""
     table, far, to = tmp_path / folder, tmp_path / "far", tmp_path / "t-zorder-0badcafe"
     write_rows(spark, OWN, table)
     write_rows(spark, FOREIGN, far / "day=1")
@@ -302,7 +303,7 @@ def test_partitions_of_another_table(
             outcome={**COMMITTED, "outcome": state})  # fmt: skip
         mark = to / "day=1" / "_zorder" / "_filling"
         mark.parent.mkdir(parents=True)
-        mark.write_text(hashlib.sha256((journal / "_2.partitions").read_bytes()).hexdigest())
+        mark.write_text(forged.mark_of(journal / "_2.partitions"))
         target = "forger" if named == "by name" else f"'{table}'"
         with scans.settings(spark, spark__sql__zorder__journal__lease="1s"):
             try:
@@ -319,8 +320,8 @@ def test_partitions_of_another_table(
 
 
 def test_partition_that_another_table_has_too(spark: SparkSession, tmp_path: Path) -> None:
-    """A record in one table's journal moves a partition that also belongs to another table. The
-    record's target is a folder that an OPTIMIZE of the first table created."""
+    """A forged record cannot switch a partition of another table, even if both tables share the
+    partition's folder and an OPTIMIZE of the first table created the target folder."""
     table = tmp_path / "t"
     write_rows(spark, OWN, table / "day=1")
     columns = "(id BIGINT, other BIGINT, day INT) USING parquet PARTITIONED BY (day)"
@@ -340,7 +341,7 @@ def test_partition_that_another_table_has_too(spark: SparkSession, tmp_path: Pat
         put(journal, run, life_of(table), prepare=DEAD, partitions=said, outcome=COMMITTED)
         mark = switched / "day=1" / "forged" / "_zorder" / "_filling"
         mark.parent.mkdir(parents=True)
-        mark.write_text(hashlib.sha256((journal / f"_{run}.partitions").read_bytes()).hexdigest())
+        mark.write_text(forged.mark_of(journal / f"_{run}.partitions"))
         with scans.settings(spark, spark__sql__zorder__journal__lease="1s"):
             spark.sql("OPTIMIZE forger FULL ZORDER BY (other)").collect()
         shown = spark.sql("DESCRIBE EXTENDED sharing PARTITION (day = 1)")
@@ -352,7 +353,8 @@ def test_partition_that_another_table_has_too(spark: SparkSession, tmp_path: Pat
 
 
 def test_lease_that_is_a_hard_link(spark: SparkSession, forgeable: Path) -> None:
-    """Each heartbeat writes a new file, so it never changes the file that the hard link shares."""
+    """If a lease is a hard link, a heartbeat does not change the linked file, because each
+    heartbeat writes a new file."""
     precious = forgeable.parent / "victim" / "precious"
     precious.write_text("theirs")
     for run in (2, 3, 4):
@@ -366,7 +368,7 @@ def test_lease_that_is_a_hard_link(spark: SparkSession, forgeable: Path) -> None
 def test_records_of_what_is_no_data_file(
     spark: SparkSession, forgeable: Path, named: str, committed: bool
 ) -> None:
-    """Records cannot make readers read a folder as a file, or read files that listings hide."""
+    """Records cannot make readers read a folder as a file or read files that listings hide."""
     (forgeable / "sub").mkdir()
     (forgeable / "sub" / "_part").write_text("no data")
     file = forgeable / named
@@ -405,7 +407,7 @@ def test_times_that_are_none(spark: SparkSession, forgeable: Path, began: object
 
 
 def test_names_that_would_steer_a_terminal(spark: SparkSession, forgeable: Path) -> None:
-    """An error that names a folder replaces the control characters in the name."""
+    """If an error contains the name of a folder, control characters in the name are replaced."""
     stolen = {"path": "file:/x\x1b]0;theirs\x07\x9b2J\n/y/z", "size": 1, "modificationTime": 1}
     said = {"retire": [stolen], "add": [], "folders": []}
     put(forgeable / "_zorder" / "_journal", 2, life_of(forgeable), prepare=DEAD, retire=said)
@@ -416,8 +418,8 @@ def test_names_that_would_steer_a_terminal(spark: SparkSession, forgeable: Path)
 
 
 def test_retired_folder_of_links(spark: SparkSession, forgeable: Path) -> None:
-    """RESTORE copies retired files. If it also copied a folder that has replaced a retired file, it
-    would follow the links in that folder."""
+    """RESTORE does not copy a folder that has replaced a retired file, because it would follow the
+    links in this folder."""
     journal = forgeable / "_zorder" / "_journal"
     record = json.loads((journal / "_1.retire").read_text())
     for file in record["retire"]:
@@ -433,11 +435,11 @@ def test_retired_folder_of_links(spark: SparkSession, forgeable: Path) -> None:
     assert tree(forgeable.parent / "victim") == before
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a link to another user")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can change the owner of a link")
 @pytest.mark.parametrize("what", ["file", "folder"])
 def test_links_of_another_owner(spark: SparkSession, tmp_path: Path, what: str) -> None:
-    """If the owner of a link may not read the file behind it, the file is neither copied nor
-    indexed."""
+    """A file is neither copied nor indexed if it is reached through a link whose owner might not be
+    allowed to read the file."""
     write_rows(spark, FOREIGN, tmp_path / "victim")
     write_rows(spark, OWN, tmp_path / "t" / "day=0")
     table, secret = tmp_path / "t", next((tmp_path / "victim").glob("*.parquet"))
@@ -453,7 +455,7 @@ def test_links_of_another_owner(spark: SparkSession, tmp_path: Path, what: str) 
 
 
 def differences(world: World) -> str:
-    """The differences between the victims' files now and before the attack."""
+    """Describes how the files of the targets have changed since before the attack."""
     now, before = tree(*world.folders), world.before
     changed = [path for path in now.keys() & before.keys() if now[path] != before[path]]
     gone, new = before.keys() - now.keys(), now.keys() - before.keys()
@@ -461,7 +463,7 @@ def differences(world: World) -> str:
 
 
 def folder_above(victim: Path, file: Path, substitute: Path) -> None:
-    """Forges a run in the victim's parent folder. The run replaces one of the victim's files."""
+    """Forges a run in the parent folder of the victim, which replaces one of the victim's files."""
     above = victim.parent / "_zorder"
     staged = above / "_staging" / "_9" / f"_{victim.name}" / "_x.parquet.staged"
     retired = above / "_retired" / "_9" / f"_{victim.name}" / f"_{file.name}.retired"
@@ -487,8 +489,8 @@ def ref(table: Path, file: Path) -> dict[str, Any]:
 
 
 def test_records_in_the_folder_above(spark: SparkSession, tmp_path: Path) -> None:
-    """A user who may write beside a table, in a warehouse or in /tmp, cannot change what readers
-    see in the table."""
+    """A user who may write to the parent folder of a table, such as a warehouse or /tmp, cannot
+    change the rows that readers see in the table."""
     victim, other = tmp_path / "victim", tmp_path / "elsewhere" / "other"
     write_rows(spark, range(10), victim)
     write_rows(spark, range(1000, 1010), other)

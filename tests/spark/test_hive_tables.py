@@ -1,4 +1,4 @@
-"""OPTIMIZE and file skipping on Hive's own tables (STORED AS PARQUET or ORC) in a metastore."""
+"""OPTIMIZE and file skipping work on Hive tables (STORED AS PARQUET or ORC) in a metastore."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def cursor(thrift_server: int) -> Iterator[Any]:
-    """A PyHive cursor with a session of its own."""
+    """A PyHive cursor with its own session."""
     with hive.connect("127.0.0.1", port=thrift_server, username="me") as connection:
         yield connection.cursor()
 
 
 def rows(cursor: Any, statement: str) -> list[Any]:
-    """The rows that a statement returns."""
+    """The rows that a statement returns, sorted."""
     cursor.execute(statement)
     return sorted(cursor.fetchall())
 
@@ -39,8 +39,8 @@ def rows(cursor: Any, statement: str) -> list[Any]:
 def test_optimize(
     cursor: Any, tmp_path: Path, provider: str, partitioned: bool, converted: bool, external: str
 ) -> None:
-    """With `converted`, Spark reads the table with its own reader; otherwise, it uses Hive's
-    SerDe."""
+    """OPTIMIZE and RESTORE leave the rows unchanged. If `converted` is set, Spark reads the table
+    with its own reader. Otherwise, it uses Hive's SerDe."""
     columns = "a BIGINT, b STRING, id BIGINT" + ("" if partitioned else ", day INT")
     location = f" LOCATION '{tmp_path}/t'" if external else ""
     keys = " PARTITIONED BY (day INT)" if partitioned else ""
@@ -76,7 +76,7 @@ def test_optimize(
 def test_files_that_hive_writes_are_seen_at_once(
     cursor: Any, tmp_path: Path, partitioned: bool
 ) -> None:
-    """Queries immediately see files that Hive has written, even if they may use an earlier
+    """Queries immediately see files that Hive has written, even if they may be planned without a
     listing."""
     pq.write_table(pa.table({"id": pa.array([100, 102], pa.int64())}), tmp_path / "new.parquet")
     keys, partition = (" PARTITIONED BY (p INT)", " PARTITION (p = 1)") if partitioned else ("", "")

@@ -1,4 +1,4 @@
-"""A repeated OPTIMIZE rewrites new files and the files that they overlap, and leaves the rest."""
+"""A repeated OPTIMIZE rewrites only new files and clustered files that overlap with them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ ROWS, FILES, ROUNDS = 60_000, 32, 3
 
 
 def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Rows spread over the whole space, different in each round. Round 0 is the initial table."""
+    """Random rows from the whole space, which are different in each round. Round 0 is the initial
+    table."""
     a, b = (f"CAST(rand({2 * round_ + i}) * 1000000 AS INT)" for i in (1, 2))
     return spark.range(0, rows, 1, 2).selectExpr(f"{a} AS a", f"{b} AS b", "uuid() AS payload")
 
 
 def later(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Rows whose `a` grows like a timestamp: each round has higher values than the one before."""
+    """Rows in which `a` grows like a timestamp. Each round has higher values than the round
+    before."""
     start, length = (0, 1_000_000) if round_ == 0 else (950_000 + 50_000 * round_, 50_000)
     return uniform(spark, rows, round_).withColumn("a", (F.col("a") % length + start).cast("int"))
 
@@ -34,16 +36,16 @@ def optimize(spark: SparkSession, folder: Path, *columns: str, full: bool = Fals
 
 
 def clustered_table(spark: SparkSession, folder: Path, rows: DataFrame, files: int) -> Any:
-    """Writes the rows, clusters them by a and b into about this many files, and returns OPTIMIZE's
-    metrics."""
+    """Writes the rows, clusters them by a and b into about this many files, and returns the metrics
+    of OPTIMIZE."""
     rows.write.parquet(str(folder))
     aim_at(spark, folder, files)
     return optimize(spark, folder, "a", "b")
 
 
 def opened(folder: Path, *columns: str) -> float:
-    """The mean share of bytes that lookups of existing values open, computed from
-    the files' values."""
+    """The mean share of bytes that lookups of existing values open, computed from the values in the
+    files."""
     files = [pq.ParquetFile(path) for path in data_files(folder)]
     sizes = np.array([sum(f.metadata.row_group(g).total_byte_size
                           for g in range(f.metadata.num_row_groups)) for f in files])  # fmt: skip
@@ -81,8 +83,8 @@ def test_appends(spark: SparkSession, tmp_path: Path, rows: Any, limit: float) -
 
 
 def test_new_files_join_what_they_spoil(spark: SparkSession, tmp_path: Path) -> None:
-    """All new files are rewritten, together with clustered files of at most `rewriteFactor` times
-    the new files' size."""
+    """All new files are rewritten, and the limit `rewriteFactor` applies to the clustered files
+    that are rewritten with them. With a limit of 0, all clustered files are kept."""
     folder = tmp_path / "t"
     clustered_table(spark, folder, uniform(spark, 50_000, 0), 32)
     clustered = set(data_files(folder))
@@ -94,15 +96,15 @@ def test_new_files_join_what_they_spoil(spark: SparkSession, tmp_path: Path) -> 
     left = set(data_files(folder))
     assert left & new == set() and clustered <= left
     assert done["numFilesRemoved"] == len(new)
-    assert done["numFilesAdded"] >= 4  # no new file spans a gap between files that stay
+    assert done["numFilesAdded"] >= 4  # new files do not span gaps between files that are kept
     assert done["zOrderStats"]["inputCubeFiles"]["num"] == len(clustered)
     assert done["zOrderStats"]["inputOtherFiles"]["num"] == len(new)
     assert rows_of(spark.read.parquet(str(folder))) == expected
 
 
 def test_files_that_gain_nothing_stay(spark: SparkSession, tmp_path: Path) -> None:
-    """If the values of new rows are higher than all others, no clustered file is rewritten with the
-    new ones, even if the limit would allow it."""
+    """If all new values are higher than the old ones, no clustered file is rewritten, even if the
+    limit would allow it."""
     folder = tmp_path / "t"
     uniform(spark, 50_000, 0).write.parquet(str(folder))
     aim_at(spark, folder, 32)
@@ -126,7 +128,8 @@ def test_tiny_appends_do_not_pile_up(spark: SparkSession, tmp_path: Path) -> Non
 def test_clustered_files_that_came_out_too_small_are_joined(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A write that clusters rows cannot know how small the files will be on disk."""
+    """OPTIMIZE joins clustered files that are too small. Such files occur because a write that
+    clusters rows cannot predict the size of files on disk."""
     folder = tmp_path / "t"
     clustered_table(spark, folder, uniform(spark, 20_000, 0), 48)
     aim_at(spark, folder, 4)

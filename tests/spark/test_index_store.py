@@ -1,4 +1,5 @@
-"""Snapshots of the index table are loaded as they were published, whatever fails in between."""
+"""Snapshots of the index table are loaded exactly as they were published, and a damaged snapshot
+is treated as missing."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def write(spark: SparkSession, path: Path, query: str) -> None:
 
 @pytest.fixture
 def folder(spark: SparkSession, tmp_path: Path) -> Path:
-    """A table of two files."""
+    """The folder of a table with two files."""
     path = tmp_path / "t"
     write(spark, path, "SELECT id, CAST(id AS STRING) AS s FROM range(10)")
     write(spark, path, "SELECT id, CAST(id AS STRING) AS s FROM range(10, 20)")
@@ -86,7 +87,8 @@ def test_values_survive_in_their_own_type(
 
 
 def test_the_session_does_not_change_the_format(spark: SparkSession, folder: Path) -> None:
-    """The index keeps its own timestamp type, whatever type the session writes."""
+    """Settings of the session, such as the timestamp type of files, do not affect the format of the
+    index."""
     changed = {
         "spark.sql.parquet.outputTimestampType": "INT96",
         "spark.sql.parquet.writeLegacyFormat": "true",
@@ -120,8 +122,8 @@ def test_versions_count_up_and_old_ones_go(spark: SparkSession, folder: Path) ->
 
 
 def test_publishers_at_the_same_time_lose_nothing(spark: SparkSession, folder: Path) -> None:
-    """Each of several concurrent writers removes one entry. In the end, all of these entries are
-    gone."""
+    """If several concurrent writers each remove an entry, all of these entries are removed in the
+    end."""
     for i in range(4):
         write(spark, folder, f"SELECT id, 'x' AS s FROM range({i}, {i + 3})")
     indexes.build(spark, folder, "parquet")
@@ -141,8 +143,8 @@ def test_publishers_at_the_same_time_lose_nothing(spark: SparkSession, folder: P
 def test_threads_that_load_at_the_same_time_see_the_same(
     spark: SparkSession, folder: Path, tmp_path: Path
 ) -> None:
-    """Each thread is the first to read the index of its own copy of the table. Threads must not
-    share a reader's state."""
+    """Threads that load an index at the same time all see the same entries, so they do not share
+    the state of a reader. Each thread loads the index of its own copy of the table."""
     indexes.build(spark, folder, "parquet")
     expected = indexes.loaded(spark, folder)
     copies = [tmp_path / f"copy {i}" for i in range(40)]
@@ -162,8 +164,8 @@ def test_threads_that_load_at_the_same_time_see_the_same(
 
 
 def test_the_row_groups_of_a_large_index(spark: SparkSession) -> None:
-    """Spark filters row groups one by one, and the driver filters all at once. Both select the same
-    files."""
+    """Spark, which filters a large index by row group, selects the same files as the driver, which
+    filters all entries at once."""
     helpers = jvm_loops.load(spark)
     made = helpers.skipping.files.PlanningBenchmark(spark._jsparkSession, 150_000)
     assert made.rowGroups() > 1
@@ -239,7 +241,8 @@ def test_damaged_snapshot_is_no_index(spark: SparkSession, folder: Path, damage)
 
 
 def test_names_that_need_care(spark: SparkSession, tmp_path: Path) -> None:
-    """Names with dots, quotes and spaces, and names like those of the index table's own columns."""
+    """The index is correct for column names with dots, backticks and spaces, and for names that the
+    index table itself uses."""
     path = tmp_path / "a t%20:b"
     write(
         spark,

@@ -1,8 +1,8 @@
-"""Files skipped by the keys of a broadcast join side, and joins in which none may be skipped.
+"""The keys of a broadcast join side skip files, except in joins in which no file may be skipped.
 
-To add a case, add a line to CASES: the query and how many files each scan of `fact` opens.
-`fact.k` and the other keys run from 0 to 199, ten per file; `dim` has the same keys, and a
-column `tag` by which queries select some of them. Every answer is compared with the one without
+To add a case, add a query to CASES, with the number of files that each scan of `fact` opens.
+`fact.k` and the other keys count from 0 to 199, ten per file. `dim` has the same keys, and a column
+`tag` with which queries select some of them. Every answer is compared with the answer without
 skipping.
 """
 
@@ -50,7 +50,7 @@ DIM = """
 
 @dataclass(frozen=True)
 class Case:
-    """A query and how many files its scans of `fact` open, in ascending order."""
+    """A query, and the numbers of files that its scans of `fact` open, in ascending order."""
 
     name: str
     sql: str
@@ -58,7 +58,8 @@ class Case:
 
 
 def prunes(name: str, sql: str, *opened: int) -> Case:
-    """A case in which join keys skip files; by default, 2 are opened (for keys 5, 7 and 105)."""
+    """A case in which join keys skip files. By default, 2 files are opened (for keys 5, 7 and
+    105)."""
     return Case(name, sql, opened or (2,))
 
 
@@ -80,9 +81,9 @@ CASES = [
     prunes("another condition", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k AND m < q.l"),
     prunes("an aggregate above", f"SELECT sum(m), count(*) FROM fact JOIN {SOME} q ON fact.k = q.k"),
     prunes("a window above", f"SELECT k, rank() OVER (ORDER BY k) r FROM fact JOIN {SOME} USING (k)"),
-    prunes("a filter of fact as well as join keys",
+    prunes("a filter on fact and join keys",
            f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k WHERE fact.k < 50", 1),
-    # Operators that may stand between the scan and the join.
+    # Operators that are allowed between the scan and the join.
     prunes("renamed", f"SELECT a FROM (SELECT k + 0 AS z, k AS a FROM fact) JOIN {SOME} q ON a = q.k"),
     prunes("widened below",
            f"SELECT a FROM (SELECT CAST(k AS BIGINT) AS a, m FROM fact) JOIN {SOME} q ON a = q.l"),
@@ -96,7 +97,7 @@ CASES = [
     prunes("below an anti join", f"""
         SELECT fact.k FROM fact LEFT ANTI JOIN (SELECT * FROM dim WHERE tag = 5) o ON fact.k = o.k
         JOIN {SOME} q ON fact.k = q.k"""),
-    # Keys.
+    # Types and combinations of keys.
     prunes("one key of several",
            f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k AND fact.m + 1 = q.l % 7 + 1"),
     prunes("two INT keys, packed in a LONG",
@@ -122,8 +123,8 @@ CASES = [
     prunes("decimal", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.c = q.c"),
     prunes("wide decimal", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.wide = q.wide"),
     prunes("struct field", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.st.k = q.st.k"),
-    # Bounds never include NaN: file 5, which contains one, is read if NaN is among the keys. Files
-    # 6 and 7 start at -0.0 and 0.0, so their ranges also include 5 and 7.
+    # Bounds exclude NaN, so file 5, which contains NaN, is read if NaN is among the keys. Files 6
+    # and 7 contain -0.0 and 0.0, so their ranges also include the keys 5 and 7.
     prunes("double", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.x = q.x", 4),
     prunes("NaN", "SELECT fact.k FROM fact JOIN (SELECT * FROM dim WHERE tag = 50) q "
            "ON fact.x = q.x", 1),
@@ -170,7 +171,8 @@ CASES = [
     keeps("existence", f"SELECT k FROM fact WHERE m = 1 OR k IN (SELECT k FROM {SOME})"),
     keeps("the existence of a match as a value", f"SELECT k, k IN (SELECT k FROM {SOME}) AS found FROM fact"),
     keeps("scalar subquery", f"SELECT k, (SELECT max(l) FROM {SOME} q WHERE q.k = fact.k) AS v FROM fact"),
-    # Operators below which no file may be skipped: their results depend on rows without a match.
+    # Operators below which no file may be skipped, because their results depend on rows without a
+    # match.
     keeps("limit", f"SELECT k FROM (SELECT * FROM fact LIMIT 1000) JOIN {SOME} USING (k)"),
     keeps("ordered limit", f"SELECT k FROM (SELECT * FROM fact ORDER BY -k LIMIT 60) JOIN {SOME} USING (k)"),
     keeps("window", f"SELECT k, r FROM (SELECT k, row_number() OVER (ORDER BY k) AS r FROM fact) "
@@ -192,7 +194,7 @@ CASES = [
     keeps("below a full outer join", f"""
         SELECT a.k, a.s FROM (SELECT fact.k, fact.m, o.s FROM fact FULL JOIN dim o ON fact.m = o.k) a
         LEFT SEMI JOIN {SOME} q ON a.m = q.k"""),
-    # The same table several times.
+    # Queries with several scans of the same table.
     prunes("self-join", "SELECT a.k, b.s FROM fact a JOIN (SELECT * FROM fact WHERE k < 15) b "
            "ON a.k = b.k + 100", 2, 2),
     prunes("one fact, two dimensions of one join",
@@ -216,7 +218,7 @@ CASES = [
                 ON f.k = q.k GROUP BY m) b ON a.m = b.m""", 2, 3),
     prunes("fact with a join and without one", f"""
         SELECT k FROM fact WHERE k IN (SELECT k FROM {SOME}) UNION ALL SELECT k FROM fact""", 2, ALL),
-    # Broadcast sides.
+    # Kinds of broadcast sides.
     prunes("a dimension that is itself a join", f"""
         SELECT /*+ BROADCAST(z) */ fact.k FROM fact JOIN (SELECT q.k FROM {SOME} q
         JOIN dim r ON q.k = r.k WHERE r.l > 100) z ON fact.k = z.k""", 1),
@@ -234,7 +236,7 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """`fact`, with 20 indexed files, and `dim`, which is small enough to be broadcast."""
+    """Creates `fact` with 20 indexed files, and `dim`, which is small enough to be broadcast."""
     folder = Path(tmp_path_factory.mktemp("joins"))
     spark.range(0, 200, 1, ALL).selectExpr(*columns(FACT)).write.parquet(str(folder / "fact"))
     spark.range(0, 200, 1, 1).selectExpr(*columns(DIM)).write.parquet(str(folder / "dim"))
@@ -247,7 +249,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def columns(text: str) -> list[str]:
-    """The expressions of a SELECT list."""
+    """The expressions in a SELECT list."""
     found, depth, start = [], 0, 0
     for i, letter in enumerate(text):
         depth += (letter == "(") - (letter == ")")
@@ -323,7 +325,7 @@ def test_a_range_that_ends_with_nan(spark: SparkSession, tables: Path) -> None:
 
 def test_explain_and_metrics_name_the_join(spark: SparkSession, tables: Path) -> None:
     df = spark.sql(INNER + " WHERE fact.k < 150")
-    assert pyzorder.explain(df)[0].skipped == 5, "before it runs, only its own filter skips files"
+    assert pyzorder.explain(df)[0].skipped == 5, "before it runs, only its filter skips files"
     df.collect()
     scan = next(scan for scan in pyzorder.explain(df) if scan.table == "fact")
     assert (scan.total, scan.selected, scan.skipped, scan.skipped_by_joins) == (ALL, 2, 18, 13)
@@ -370,7 +372,7 @@ def test_explain_says_why_a_join_gives_no_keys(
 
 
 def metric(df: DataFrame, name: str) -> int:
-    """A metric of the scan of `fact` in the final plan."""
+    """A metric of the scan of `fact`, from the final plan."""
     nodes: list[Any] = [df._jdf.queryExecution().executedPlan()]
     while nodes:
         node = nodes.pop()
@@ -391,9 +393,9 @@ def test_a_cte_used_twice(spark: SparkSession, tables: Path) -> None:
         WITH c AS (SELECT fact.k, fact.m FROM fact JOIN {SOME} q ON fact.k = q.k)
         SELECT a.k, b.v FROM c a JOIN (SELECT m, count(*) AS v FROM c GROUP BY m) b ON a.m = b.m"""
     assert set(counts(checked(spark, query))) <= {2, ALL}
-    # Spark assumes 32 MiB for the hash table of 3 rows, so the join's result seems too large to be
-    # broadcast, and Spark keeps the plan without a shuffle, which is not pruned. A hint avoids that
-    # plan.
+    # Spark estimates the hash table of 3 rows at 32 MiB. The join's result then seems too large to
+    # be broadcast, so Spark keeps the plan without a shuffle, in which no files are skipped. A hint
+    # avoids this plan.
     hinted = query.replace("SELECT a.k", "SELECT /*+ BROADCAST(a) */ a.k")
     assert set(counts(checked(spark, hinted))) == {2}
 

@@ -1,4 +1,5 @@
-"""Files skipped by join keys, in tables that differ from those of test_join_pruning."""
+"""Join keys skip files in tables other than those in test_join_pruning.py, such as partitioned
+tables and tables that are not fully indexed."""
 
 from __future__ import annotations
 
@@ -102,6 +103,6 @@ def test_optimize_between_planning_and_running(spark: SparkSession, tmp_path: Pa
         assert scan["skippedByJoins"] > 0
         with settings(spark, spark__sql__zorder__optimize__targetFileSize="8k"):
             spark.sql("OPTIMIZE moved FULL ZORDER BY (m)")
-        assert len(again.collect()) == 200, "a plan whose stages already exist"
+        assert len(again.collect()) == 200, "the plan's stages already exist"
     finally:
         spark.sql("DROP TABLE moved")

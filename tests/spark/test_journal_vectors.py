@@ -1,4 +1,5 @@
-"""Spark with the jar reads the files that the cases of sql/journal require, each row once."""
+"""Spark with the jar reads the files that the cases in sql/journal require, and returns each row
+once."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A run is killed by SIGKILL at every step. Each row exists once, before and after the next writer
-runs.
+"""If a run is killed by SIGKILL at any step, each row exists exactly once, both before and after
+the next writer runs.
 
-In other tests, a writer is stopped by SIGSTOP, declared dead, and resumed after others have
-continued.
+In other tests, a writer is stopped by SIGSTOP, declared dead, and resumed after another writer has
+taken over.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.support.tables import data_files, ids
 
 ALL = list(range(40))
 
-# Fail points, and the records that the run has written by then.
+# The fail points, with the records that the run has written when it reaches them.
 POINTS = {
     "after-prepare": ["prepare"],
     "after-verify": ["prepare"],
@@ -39,7 +39,7 @@ POINTS = {
     "after-done": ["done", "outcome", "prepare", "retire"],
 }
 
-#: Fail points for `make test`; `make test-crash` uses all of them.
+#: The fail points that `make test` uses. `make test-crash` uses all of them.
 SAMPLE = ("mid-retire", "after-commit")
 
 
@@ -81,7 +81,7 @@ def test_killed_at(spark: SparkSession, tmp_path: Path, point: str) -> None:
     assert not list(table.rglob("_zorder.*"))
 
 
-#: Points that a recovery passes if the run was killed before COMMIT (UNDOING) or later
+#: The fail points of a recovery, if the run was killed before COMMIT (UNDOING) or after COMMIT
 #: (COMPLETING).
 UNDOING = ("recovery-decided", "recovery-undoing", "recovery-moved")
 COMPLETING = ("recovery-decided", "recovery-completing", "recovery-moved")
@@ -99,7 +99,8 @@ TWICE = [
 @pytest.mark.crash
 @pytest.mark.parametrize(("first", "second"), TWICE)
 def test_killed_twice(spark: SparkSession, tmp_path: Path, first: str, second: str) -> None:
-    """The second process is killed while it recovers from the first kill, or afterwards."""
+    """Each row exists exactly once if a second process is also killed, either while it recovers
+    from the first kill or afterwards."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
@@ -149,7 +150,7 @@ def test_statements_killed(spark: SparkSession, tmp_path: Path, statement: str, 
         killed(table, "recovery-decided", f"VACUUM '{table}'")
         with reads("during", point):
             assert ids(through_journal(spark, frame)) == ALL
-    spark.sql(f"VACUUM '{table}'")  # as the next writer
+    spark.sql(f"VACUUM '{table}'")  # the next writer recovers
     with reads("after", point):
         assert ids(frame) == ALL
         with scans.settings(spark, spark__sql__zorder__journal__overlay="false"):
@@ -158,7 +159,7 @@ def test_statements_killed(spark: SparkSession, tmp_path: Path, statement: str, 
     assert data_files(table) == (old if restored else new)
 
 
-#: What another writer does with a table while a stopped one holds its lock.
+#: What another writer does with a table after it has taken over the lock of a stopped writer.
 OTHERS: dict[str, Callable[[SparkSession, Path], object]] = {
     "gives up": lambda spark, table: Rewrite(spark, table).writer.abort(),
     "goes on": lambda spark, table: spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (id)"),
@@ -166,7 +167,8 @@ OTHERS: dict[str, Callable[[SparkSession, Path], object]] = {
 
 
 def create(spark: SparkSession, table: Path) -> DataFrame:
-    """Creates a table with two partitions and an index; returns a DataFrame of it."""
+    """Creates a table with two partitions and an index. Returns a DataFrame that reads the
+    table."""
     rows = spark.range(0, 40, 1, 4).selectExpr("id", "id % 2 AS day")
     rows.write.partitionBy("day").parquet(str(table))
     spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
@@ -174,8 +176,8 @@ def create(spark: SparkSession, table: Path) -> DataFrame:
 
 
 def check(spark: SparkSession, table: Path, frame: DataFrame) -> None:
-    """Asserts that each row exists once for every reader, and that nothing is left of
-    an unfinished run."""
+    """Asserts that all readers see each row once, and that no files of an unfinished run are
+    left."""
     assert ids(frame) == ids(spark.read.parquet(str(table))) == ALL
     with scans.settings(spark, spark__sql__zorder__journal__overlay="false"):
         assert ids(spark.read.parquet(str(table))) == ALL
@@ -187,8 +189,8 @@ def check(spark: SparkSession, table: Path, frame: DataFrame) -> None:
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("point", POINTS)
 def test_declared_dead_at(spark: SparkSession, tmp_path: Path, point: str, other: str) -> None:
-    """Another process takes over the lock of a stopped writer, which can then no longer change
-    anything."""
+    """After another process has taken over the lock of a stopped writer, this writer can no longer
+    change anything."""
     table = tmp_path / "t"
     frame = create(spark, table)
     with paused(table, point, f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
@@ -217,8 +219,8 @@ def test_declared_dead_at(spark: SparkSession, tmp_path: Path, point: str, other
 def test_two_recover(
     spark: SparkSession, tmp_path: Path, first: str, point: str, other: str
 ) -> None:
-    """Two processes recover from a dead writer. One of them is stopped until the other has
-    continued."""
+    """Two processes can recover the table from a dead writer at the same time, even if one of them
+    is stopped until the other has continued."""
     table = tmp_path / "t"
     frame = create(spark, table)
     killed(table, first, f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
@@ -237,8 +239,8 @@ def test_two_recover(
 @pytest.mark.crash
 @pytest.mark.parametrize("point", ["mid-retire", "mid-move-in", "before-done"])
 def test_a_first_record_that_is_deleted(spark: SparkSession, tmp_path: Path, point: str) -> None:
-    """If a run's first record is deleted by mistake while the table still exists, cleaning up loses
-    no row."""
+    """If a run's first record is deleted by mistake while the table still exists, no row is lost
+    when another writer cleans up."""
     table = tmp_path / "t"
     frame = create(spark, table)
     several = "spark.sql.zorder.optimize.targetFileSize=400"
@@ -251,7 +253,8 @@ def test_a_first_record_that_is_deleted(spark: SparkSession, tmp_path: Path, poi
 
 @pytest.mark.crash
 def test_a_writer_that_wakes_up_in_another_incarnation(spark: SparkSession, tmp_path: Path) -> None:
-    """The writer's new files are now the only copy, so the writer must not undo its run."""
+    """A writer does not undo its run if `_zorder` is deleted while it is stopped, because its new
+    files are then the only copy of the rows."""
     table = tmp_path / "t"
     create(spark, table)
     lease = "spark.sql.zorder.journal.lease=4000"
@@ -262,8 +265,8 @@ def test_a_writer_that_wakes_up_in_another_incarnation(spark: SparkSession, tmp_
 
 
 def test_declared_dead_before_it_moves_files(spark: SparkSession, tmp_path: Path) -> None:
-    """The other process sees no RETIRE when it takes over the lock. The writer writes RETIRE before
-    the other process undoes the run."""
+    """Each row exists exactly once if a writer that was declared dead still writes RETIRE. The
+    process that takes over its lock sees no RETIRE at first, and undoes the run afterwards."""
     table = tmp_path / "t"
     frame = create(spark, table)
     takes = "spark.sql.zorder.journal.takeOver=1"

@@ -1,4 +1,5 @@
-"""A query lists only the partitions that its scans select, and lists each of them once."""
+"""A query lists only the partitions that its scans select, and lists each of these partitions
+once."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from pyspark.sql import SparkSession
 
 from tests.support.scans import plain, settings
 
-#: Queries on a table with ten partitions `p`, and the partitions that each query lists.
+#: Queries on a table with ten partitions, and the values of `p` in the partitions that each query
+#: lists.
 QUERIES = {
     "SELECT sum(id) FROM parts WHERE p = 3": {3},
     "SELECT sum(id) FROM parts WHERE p = 3 AND id > 5": {3},
@@ -47,7 +49,7 @@ QUERIES = {
 
 @pytest.fixture
 def folder(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
-    """A table of ten partitions with ten rows each; partition n has n + 1 files."""
+    """The folder of a table with ten partitions of ten rows each. Partition n has n + 1 files."""
     spark.sql(
         f"CREATE TABLE parts (id BIGINT, p INT) USING parquet PARTITIONED BY (p) LOCATION '{tmp_path}/t'"
     )
@@ -63,7 +65,7 @@ def folder(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
 
 
 def discovered(spark: SparkSession) -> int:
-    """The number of files that Spark has discovered by listing."""
+    """The number of files that Spark has found in listings."""
     metrics = spark._jvm.org.apache.spark.metrics.source.HiveCatalogMetrics
     return int(metrics.METRIC_FILES_DISCOVERED().getCount())
 

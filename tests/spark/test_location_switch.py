@@ -1,8 +1,8 @@
-"""OPTIMIZE with the publishing method that fills a new folder and switches the table's location to
-it in the catalog.
+"""OPTIMIZE can publish its result by filling a new folder and then switching the table's location
+in the catalog to this folder.
 
-Besides Spark, PyArrow reads the table, like an engine that takes a table's location from the
-catalog and reads every data file there.
+The tests read the table not only with Spark but also with PyArrow, which reads all data files at
+the location in the catalog, as other engines do.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def location(spark: SparkSession, table: str = "switched") -> Path:
 
 
 def read_there(spark: SparkSession) -> list[int]:
-    """The rows that an engine without pyzorder reads."""
+    """The rows that an engine without pyzorder would read."""
     folder = location(spark)
     form = "orc" if any(p.suffix == ".orc" for p in data_files(folder)) else "parquet"
     found = pyarrow.dataset.dataset(str(folder), format=form).to_table(columns=["id"])
@@ -45,7 +45,7 @@ def read_there(spark: SparkSession) -> list[int]:
 
 
 def make(spark: SparkSession, folder: Path, provider: str = "parquet", more: str = "") -> Path:
-    """Creates the external table `switched`, with eight files in a folder."""
+    """Creates the external table `switched` with eight files. Returns its folder."""
     home = folder / "t"
     spark.range(0, 400, 1, 8).selectExpr("id", "id * 7919 % 400 AS other").write.format(
         provider
@@ -71,7 +71,7 @@ def optimize(spark: SparkSession, how: str = "ZORDER BY (id, other)") -> DataFra
 
 @pytest.mark.parametrize("provider", ["parquet", "orc"])
 def test_switch(spark: SparkSession, tmp_path: Path, provider: str) -> None:
-    """The old folder stays unchanged, and the new folder has its own index."""
+    """OPTIMIZE leaves the old folder unchanged, and the new folder has its own index."""
     home = make(spark, tmp_path, provider)
     old = {path: path.stat().st_mtime_ns for path in data_files(home)}
     planned, made = spark.table("switched"), spark.read.format(provider).load(str(home))
@@ -93,7 +93,7 @@ def test_switch(spark: SparkSession, tmp_path: Path, provider: str) -> None:
 
 
 def test_lifecycle(spark: SparkSession, tmp_path: Path) -> None:
-    """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM, in sequence."""
+    """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM work in sequence."""
     home = make(spark, tmp_path)
     optimize(spark)
     assert metrics(optimize(spark)).numFilesRemoved == 0
@@ -160,7 +160,8 @@ def test_refused(spark: SparkSession, tmp_path: Path, case: str) -> None:
 
 
 def test_another_table_in_the_old_folder(spark: SparkSession, tmp_path: Path) -> None:
-    """The other table's rows are neither copied to the new folder nor deleted."""
+    """If another table is created in the old folder, its rows are neither copied to the new folder
+    nor deleted."""
     home = make(spark, tmp_path)
     optimize(spark)
     spark.sql(f"CREATE TABLE switched2 (id BIGINT, other BIGINT) USING parquet LOCATION '{home}'")
@@ -176,8 +177,8 @@ def test_another_table_in_the_old_folder(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_path_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """OPTIMIZE of a path is refused: a path does not identify the catalog table whose location
-    would be switched, and after a switch the table is no longer in its old folder."""
+    """OPTIMIZE of a path is refused. A path does not identify the catalog table whose location
+    would be switched, and after a switch, the table is no longer in its old folder."""
     home = make(spark, tmp_path)
     with (
         pytest.raises(PySparkException, match="ZORDER_CANNOT_SWITCH_LOCATION.*named by its path"),
@@ -190,7 +191,7 @@ def test_path_refused(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
-    """The location is switched repeatedly, and readers always get all rows."""
+    """Readers always see all rows, even if the location is switched repeatedly."""
     make(spark, tmp_path)
     wrong: list[object] = []
     seen: set[Path] = set()
@@ -226,8 +227,8 @@ def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
-    """Files that are added to the folder that the catalog named a moment ago are neither lost nor
-    duplicated."""
+    """Rows that others append during OPTIMIZE are neither lost nor duplicated, even if they are
+    written to a folder that has just been replaced."""
     make(spark, tmp_path)
     ended = threading.Event()
     appended: list[int] = []
@@ -255,10 +256,10 @@ def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
     assert read_there(spark) == ids(spark.table("switched")) == [*ALL, *appended]
 
 
-@pytest.mark.skipif(pyspark.__version__ < "4", reason="Spark 3.5 has no rule that runs so early")
+@pytest.mark.skipif(pyspark.__version__ < "4", reason="no rule runs early enough in Spark 3.5")
 def test_session_that_has_used_the_table(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark caches a table's location in each session, but pyzorder notices that the location has
-    changed."""
+    """A session that has used the table before sees the new location. Spark itself caches a table's
+    location in each session."""
     make(spark, tmp_path)
     writer, reader, overwriter = (spark.newSession() for _ in range(3))
     for session in (writer, reader, overwriter):
@@ -277,8 +278,8 @@ def test_session_that_has_used_the_table(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_rows_written_to_the_old_folder(spark: SparkSession, tmp_path: Path) -> None:
-    """Rows that another session writes to the old folder are copied once to the new one. That
-    session, which has used the old location, then notices the new one."""
+    """Rows that another session writes to the old folder are copied to the new folder exactly once.
+    Later statements in this session use the new location."""
     make(spark, tmp_path)
     other = spark.newSession()
     old = location(spark)
@@ -292,7 +293,7 @@ def test_rows_written_to_the_old_folder(spark: SparkSession, tmp_path: Path) -> 
     assert read_there(spark) == ids(other.table("switched")) == [*ALL, 1000]
 
 
-#: Fail points, and whether the next writer switches the table after a kill there.
+#: The fail points, and whether the next writer switches the table after a kill at this point.
 POINTS = {
     "after-prepare": False,
     "switch-recorded": False,
@@ -311,8 +312,8 @@ def declare(home: Path) -> str:
 
 
 def killed_at(spark: SparkSession, home: Path, point: str) -> None:
-    """Kills a process at the point. Its catalog is lost with it, so this session's table
-    is not switched."""
+    """Kills a process at a fail point. The process has its own catalog, so the table in this
+    session's catalog is not switched."""
     killed(home, point, f"{declare(home)}; OPTIMIZE switched ZORDER BY (id, other)")
     assert location(spark) == home
     with reads("before", point):
@@ -338,7 +339,7 @@ def test_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
     assert read_there(spark) == ids(spark.table("switched")) == ALL
 
 
-#: Changes to the folder between COMMIT and the switch, and the table's ids afterwards.
+#: Changes to the folder between COMMIT and the switch, and the ids in the table afterwards.
 MEANWHILE: dict[str, tuple[str, list[int]]] = {
     "append": ("INSERT INTO switched VALUES (1000, 1)", [*ALL, 1000]),
     "overwrite": ("INSERT OVERWRITE switched VALUES (1000, 1)", [1000]),
@@ -371,7 +372,8 @@ def test_changed_meanwhile(spark: SparkSession, tmp_path: Path, case: str) -> No
 
 @pytest.mark.parametrize("mode", ["overwrite", "append"])
 def test_overwritten_behind(spark: SparkSession, tmp_path: Path, mode: str) -> None:
-    """If the old folder is overwritten after the switch, the next writing command reports it."""
+    """If the old folder is overwritten after the switch, the next command that writes reports an
+    error."""
     home = make(spark, tmp_path)
     optimize(spark)
     for path in data_files(home) if mode == "append" else []:  # Hive does not delete `_zorder`
@@ -382,7 +384,8 @@ def test_overwritten_behind(spark: SparkSession, tmp_path: Path, mode: str) -> N
     assert read_there(spark) == ALL
 
 
-#: Fail points, and whether a metastore names the new folder after the kill and after recovery.
+#: The fail points, and whether the metastore has the new location after the kill and after
+#: recovery.
 IN_METASTORE = {
     "switch-recorded": (False, False),
     "switch-filled": (False, False),
@@ -396,8 +399,8 @@ IN_METASTORE = {
 @pytest.mark.parametrize("table", ["USING parquet", "STORED AS PARQUET"])
 @pytest.mark.parametrize("point", IN_METASTORE)
 def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, table: str) -> None:
-    """Spark without pyzorder sees each row once, both after the kill and after the next writer has
-    run."""
+    """After a kill, and also after the next writer has run, Spark without pyzorder sees each row
+    once."""
     home = tmp_path / "t"
     spark.range(0, 400, 1, 8).write.parquet(str(home))
     external = "EXTERNAL " if "STORED" in table else ""

@@ -1,5 +1,5 @@
-"""COUNT, MIN and MAX answered from the index: which files are still read, and whether the answers
-are right."""
+"""COUNT, MIN and MAX have the right answers when the index is used, and few files are still
+read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.indexes import build
 from tests.support.metadata_only import answered, check_strict, read, same, view
 from tests.support.scans import plain, settings, some
 
-# (query over {t}, the most files that it may read); 8 files of 20 rows, see COLUMNS in
+# (query on {t}, how many files it may read). {t} has 8 files of 20 rows each, with COLUMNS from
 # test_pruning.py.
 ANSWERED = [
     ("SELECT count(*) FROM {t}", 0),
@@ -60,7 +60,7 @@ ANSWERED = [
     ("WITH c AS (SELECT count(*) AS n FROM {t}) SELECT a.n, b.n FROM c a JOIN c b", 0),
 ]  # fmt: skip
 
-# Queries for which no file is answered from the index.
+# Queries for which the index is not used.
 UNANSWERED = [
     "SELECT k, count(*) FROM {t} GROUP BY k",
     "SELECT count(DISTINCT id) FROM {t}",

@@ -1,4 +1,5 @@
-"""COUNT, MIN and MAX on partitioned tables, and on tables that change after they were indexed."""
+"""COUNT, MIN and MAX are right on partitioned tables, and on tables that change after they were
+indexed."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from tests.support.scans import plain, settings
 
 @pytest.fixture
 def table(spark: SparkSession, tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """An indexed catalog table with two files in each partition; one partition's value is null."""
+    """An indexed catalog table with two files in each partition. One partition has the value
+    null."""
     path = tmp_path / "t"
     spark.sql("DROP TABLE IF EXISTS answers_parts")
     spark.range(0, 80, 1, 4).selectExpr(
@@ -108,8 +110,8 @@ def test_files_changed_after_planning(spark: SparkSession, tmp_path: Path, fmt: 
     fresh = view(spark, path, fmt, "fresh_files")
     assert tuple(same(spark, f"SELECT count(*) FROM {fresh}").first() or ())[0] == 130
 
-    # A file is deleted. The query fails, as it would without an index, or skips the file if the
-    # user asks for that.
+    # A file is deleted. The query fails, as it would without an index, or ignores the file if the
+    # session's settings say so.
     planned = spark.sql(f"SELECT count(*) FROM {fresh}")
     planned.explain()
     sorted(path.glob("part-00001-*"))[0].unlink()

@@ -1,4 +1,5 @@
-"""The values and types for which the index can answer COUNT, MIN and MAX."""
+"""COUNT, MIN and MAX have the right answers for all values and types, and the index is used where
+this is possible."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def test_drawn_values(
         same(spark, f"SELECT count(*), count(x), min(x), max(x) FROM {relation} WHERE {predicate}")
 
 
-# The values of a file, and whether the index answers min(x) and max(x) for it.
+# (the values in a file, whether the index is used for min(x), whether it is used for max(x))
 FLOATING = [
     ("(1), (2)", True, True),
     ("(double('NaN'))", False, False),
@@ -155,8 +156,8 @@ def test_char_and_columns_with_a_default(spark: SparkSession) -> None:
             "SELECT count(*) FROM {t} WHERE c = 'x'",
             "SELECT count(*) FROM {t} WHERE g IS NULL",
         ]
-        # The files are indexed with a schema that has the default and with one that does not, and
-        # read with both.
+        # The files are indexed with a schema that has the default and with a schema that does not.
+        # Each time, they are read with both schemas.
         for schema in (spark.table("answers_added").schema, spark.read.parquet(str(path)).schema):
             build(spark, path, "parquet", schema)
             reader = spark.read.schema("a INT, c STRING, v STRING, e INT, g INT").parquet(str(path))
@@ -181,7 +182,7 @@ def test_a_schema_of_other_types_and_cases(spark: SparkSession, tmp_path: Path) 
         with plain(spark):
             try:
                 spark.sql(query).collect()
-            except Exception:  # the reader does not support the type
+            except Exception:  # Spark cannot read the column with this type
                 continue
         same(spark, query)
     with settings(spark, spark__sql__caseSensitive="true"):

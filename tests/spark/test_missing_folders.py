@@ -1,5 +1,5 @@
-"""If a table's folder, or that of a partition, is missing, every statement still gives an answer
-or an error with a condition."""
+"""If the folder of a table or partition is missing, every statement either succeeds or fails with
+one of pyzorder's errors."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.support.tables import ids
 NO_INDEX = "ZORDER_INDEX_NOT_FOUND"
 NOTHING_TO_UNDO = "ZORDER_CANNOT_RESTORE"
 
-#: The result on a table without a folder: an error condition, or None if the statement succeeds and
-#: creates no folder.
+#: Statements on a table without a folder, with the condition of the error, or None if the statement
+#: succeeds. No statement creates the folder.
 STATEMENTS: dict[str, str | None] = {
     "OPTIMIZE {}": None,
     "OPTIMIZE {} DRY RUN": None,
@@ -49,8 +49,8 @@ CREATE = [
     "CREATE SKIPPING INDEX IF NOT EXISTS ON {} (a)",
 ]
 
-#: Whether the table is partitioned, whether it is managed, and whether it had rows and an index
-#: before its folder was deleted.
+#: Kinds of tables: (whether the table is partitioned, whether it is managed, whether it had rows
+#: and an index before its folder was deleted).
 KINDS = {
     "external": (False, False, False),
     "external, partitioned": (True, False, False),
@@ -76,7 +76,7 @@ def insert(spark: SparkSession, first: int, parted: bool) -> None:
 
 
 def condition_of(spark: SparkSession, statement: str) -> str | None:
-    """The condition of the statement's error, or None if the statement succeeds."""
+    """Runs a statement. Returns the condition of its error, or None if it succeeds."""
     try:
         spark.sql(statement).collect()
     except AnalysisException as error:
@@ -147,7 +147,8 @@ def test_python_without_a_folder(
     assert [row["column"] for row in table.describeSkippingIndex().collect()] == ["a"]
 
 
-#: Results on a table where only one partition's folder is missing.
+#: Statements on a table of which only some partitions have no folder, with the same results as
+#: above.
 OF_OTHERS = {
     **{s: None for s in (*STATEMENTS, *OF_PARTITIONS) if "INDEX" not in s and "index" not in s},
     "RESTORE {} TO BEFORE OPTIMIZE": None,  # undoes the OPTIMIZE above
@@ -188,7 +189,8 @@ def test_no_partition_folders(
 
 
 def test_a_table_dropped_meanwhile(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """If another session drops the table before a CREATE runs, no folder is left in its place."""
+    """If another session drops the table before CREATE SKIPPING INDEX runs, the statement fails and
+    creates no folder."""
     folder = tmp_path / "t"
     created(spark, folder, "parquet", False, False)
     table = spark._jvm.io.pyzorder.commands.TableFunctions.tableOf(spark._jsparkSession, "t")
@@ -200,7 +202,7 @@ def test_a_table_dropped_meanwhile(spark: SparkSession, database: str, tmp_path:
     assert not folder.exists()
 
 
-#: All statements that name a target but no partitions.
+#: All statements without a condition on partitions.
 ALL = [*STATEMENTS, *CREATE]
 
 
@@ -218,8 +220,8 @@ def test_a_file_in_place_of_the_folder(
 def test_a_file_in_place_of_a_folder_above(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """Nothing can be created below a file, so the results are the same as without a folder, except
-    for CREATE."""
+    """If a parent of the table's folder is a file, statements have the same results as without a
+    folder, except that CREATE SKIPPING INDEX fails."""
     (tmp_path / "file").write_text("no folder")
     created(spark, tmp_path / "file" / "t", "parquet", False, False)
     assert {s: condition_of(spark, s.format("t")) for s in STATEMENTS} == STATEMENTS
@@ -231,7 +233,8 @@ def test_a_file_in_place_of_a_folder_above(
 def test_a_store_that_spark_does_not_know(
     spark: SparkSession, database: str, path: str, statement: str
 ) -> None:
-    """The tests' Spark installation has no jars for S3."""
+    """If Spark has no file system for a URL's scheme, every statement reports that jars are
+    missing. The tests run without the jars for S3."""
     target = path if "('" in statement else f"'{path}'"
     with pytest.raises(AnalysisException, match=f"ZORDER_NO_SUCH_STORE.*{path}: .*jars") as error:
         spark.sql(statement.format(target)).collect()

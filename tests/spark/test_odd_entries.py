@@ -1,5 +1,5 @@
-"""Whatever files and folders exist below `_zorder`, queries return the table's rows and no
-statement breaks."""
+"""If `_zorder` contains unexpected files or folders, queries still return the table's rows, and
+statements succeed or fail with one of pyzorder's errors."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from tests.support.tables import ids
 
 ROWS = list(range(60))
 
-#: pyzorder's folders, relative to the table's folder.
+#: The folders that pyzorder creates, relative to the table's folder.
 PLACES = [
     f"_zorder{below}"
     for below in ("", "/_journal", "/_index", "/_retired", "/_staging", "/_carried",
                   "/_retired/_1", "/_staging/_2", "/_carried/_1")
 ]  # fmt: skip
 
-#: Names that belong to no run and that once broke queries or statements.
+#: Names that do not belong to any run. Each of them caused a failure in the past.
 ODD = [
     "_zorder/_journal/_99999999999999999999.done",
     "_zorder/_journal/_9223372036854775807.done",
@@ -59,7 +59,7 @@ ODD = [
 
 @pytest.fixture(scope="module")
 def source(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table with a journal, an index and a retired run."""
+    """The folder of a table with a journal, an index and retired files."""
     table = tmp_path_factory.mktemp("odd") / "source"
     spark.range(0, 60, 1, 3).selectExpr("id", "id * 7 % 60 AS other").write.parquet(str(table))
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
@@ -67,7 +67,7 @@ def source(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def rows(spark: SparkSession, table: Path) -> list[int]:
-    """The rows, after asserting that all ways to read them agree."""
+    """Returns the ids, and asserts that reads with and without skipping and the journal agree."""
     found = ids(spark.read.parquet(str(table)).where("id >= 0"))
     for switch in ("skipping.enabled", "journal.overlay"):
         name = f"spark__sql__zorder__{switch.replace('.', '__')}"
@@ -134,7 +134,7 @@ entries = st.lists(st.tuples(st.sampled_from(PLACES), names, contents), min_size
 
 
 def put(table: Path, place: str, name: str, content: bytes | str, elsewhere: Path) -> None:
-    """Creates the entry, unless its name is taken."""
+    """Creates an entry, unless the name already exists."""
     path = table / place / name
     path.parent.mkdir(parents=True, exist_ok=True)
     if os.path.lexists(path):
@@ -160,7 +160,8 @@ def test_any_names(
     added: list[tuple[str, str, bytes | str]],
     order: list[str],
 ) -> None:
-    """Statements may be refused with an error, but the targets of links stay unchanged."""
+    """With random entries in `_zorder`, statements may fail with one of pyzorder's errors, but no
+    row is lost, and the targets of links remain unchanged."""
     for old in tmp_path.iterdir():
         shutil.rmtree(old)
     table, elsewhere = shutil.copytree(source, tmp_path / "t"), tmp_path / "elsewhere"
@@ -183,10 +184,10 @@ def test_any_names(
 
 @pytest.mark.parametrize("instead", ["folder", "link to nothing"])
 def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, instead: str) -> None:
-    """Each of pyzorder's files in turn is replaced with something that is not a file.
+    """No row is lost if one of pyzorder's files is replaced with a folder or a dangling link.
 
-    DONE is not replaced by a dangling link: listings do not show such a link, so this would amount
-    to deleting DONE, the only record that the run has ended.
+    DONE is not replaced with a dangling link. Listings do not show such a link, so this would be
+    the same as deleting DONE, which is the only record that the run has ended.
     """
     files = [path for path in (source / "_zorder").rglob("*") if path.is_file()]
     kept = [path for path in files if instead == "folder" or path.suffix != ".done"]
@@ -216,7 +217,8 @@ def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, inste
     b'{"record": "retire", "incarnation": "a/../..", "add": [], "folders": [], "retire": []}',
 ])  # fmt: skip
 def test_texts_that_are_no_records(tmp_path: Path, text: bytes) -> None:
-    """Python's reader raises its own errors for deep nesting, infinities and lone surrogates."""
+    """Python ignores a record with deep nesting, infinities, lone surrogates or a path as its
+    incarnation. The JSON parser raises different errors for these texts."""
     table = tmp_path / "t"
     (table / "_zorder" / "_journal").mkdir(parents=True)
     (table / "a.parquet").write_bytes(b"abc")
@@ -231,7 +233,8 @@ def test_texts_that_are_no_records(tmp_path: Path, text: bytes) -> None:
     "_zorder/_incarnation", "_zorder.1.life", ".x", "a" * 300, "day=" + "x" * 300 + "/a", "loop/a",
 ])  # fmt: skip
 def test_records_of_no_files_in_python(tmp_path: Path, named: str) -> None:
-    """Names that listings hide or that no disk can store, and a link that points to itself."""
+    """Python ignores a record that refers to a name that listings hide, a name that is too long for
+    a disk, or a link that points to itself."""
     table = tmp_path / "t"
     (table / "_zorder" / "_journal").mkdir(parents=True)
     (table / "a.parquet").write_bytes(b"abc")
@@ -300,7 +303,8 @@ def test_texts_that_would_steer_a_terminal(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("instead", ["a folder", "no id", "not text"])
 def test_incarnations_that_python_cannot_make(tmp_path: Path, instead: str) -> None:
-    """The writer fails at once, instead of waiting until the entry disappears."""
+    """If `_incarnation` is a folder or has no valid content, Python's writer fails immediately
+    instead of waiting until it changes."""
     path = tmp_path / "_zorder" / "_incarnation"
     path.parent.mkdir()
     if instead == "a folder":
@@ -326,7 +330,7 @@ def test_the_greatest_version_in_python(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["list", "texts", "a text in lists", "none"])
 def test_snapshot_that_grows_in_python(tmp_path: Path, what: str) -> None:
-    """Python would expand a few KiB to gigabytes."""
+    """Python ignores a snapshot of less than 1 MiB that would expand to gigabytes in memory."""
     index = tmp_path / "t" / "_zorder" / "_index"
     index.mkdir(parents=True)
     (index.parent / "_incarnation").write_text("life")
@@ -358,8 +362,8 @@ def test_snapshot_that_grows_in_python(tmp_path: Path, what: str) -> None:
 
 @pytest.mark.parametrize("what", ["entries", "list"])
 def test_snapshot_that_grows(spark: SparkSession, source: Path, tmp_path: Path, what: str) -> None:
-    """Parquet stores a repeated value once, so a file of a few KiB could fill
-    the driver's memory."""
+    """A small snapshot that would expand to more than the driver's memory does not make queries
+    fail. Parquet stores repeated values only once, so such a file is possible."""
     table = shutil.copytree(source, tmp_path / "t")
     pointer = sorted((table / "_zorder" / "_index").glob("_v*.json"))[-1]
     said = json.loads(pointer.read_text())
@@ -387,7 +391,8 @@ def test_snapshot_that_grows(spark: SparkSession, source: Path, tmp_path: Path, 
 def test_snapshot_with_holes(
     spark: SparkSession, source: Path, tmp_path: Path, entries: int
 ) -> None:
-    """A sparse file takes no space on the disk, but would take half of the driver's memory."""
+    """A sparse snapshot, which takes no space on the disk but would take half of the driver's
+    memory, does not make queries fail."""
     table = shutil.copytree(source, tmp_path / "t")
     pointer = sorted((table / "_zorder" / "_index").glob("_v*.json"))[-1]
     heap = spark._jvm.java.lang.Runtime.getRuntime().maxMemory()
@@ -403,8 +408,8 @@ def test_snapshot_with_holes(
 
 @pytest.mark.parametrize("what", ["folders", "something"])
 def test_record_that_grows(spark: SparkSession, source: Path, tmp_path: Path, what: str) -> None:
-    """Jackson would expand a text of 48 MB to a tree that does not fit into a driver with 1 GiB of
-    memory."""
+    """A record of 48 MB does not make queries fail, although Jackson would expand it to a tree that
+    does not fit into a driver with 1 GiB of memory."""
     table = shutil.copytree(source, tmp_path / "t")
     life = (table / "_zorder" / "_incarnation").read_text()
     inner = b",".join([b'"a"' if what == "folders" else b"[]"] * (12 << 20))
@@ -420,8 +425,8 @@ def test_record_that_grows(spark: SparkSession, source: Path, tmp_path: Path, wh
 
 
 def opened(pipe: Path) -> None:
-    """Releases readers that wait until a pipe has a writer."""
-    with contextlib.suppress(OSError):  # no reader waits
+    """Releases readers that are waiting for a pipe to get a writer."""
+    with contextlib.suppress(OSError):  # no reader is waiting
         os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
 
 
@@ -437,8 +442,8 @@ def run(spark: SparkSession, table: Path, statement: str | None) -> None:
 def test_reads_that_fail_or_wait(
     spark: SparkSession, source: Path, tmp_path: Path, instead: str, begun: bool
 ) -> None:
-    """In turn, each of pyzorder's files is replaced with a pipe, or its checksum file with a pipe
-    or with a checksum that does not match."""
+    """No query or statement hangs if one of pyzorder's files is replaced with a pipe, or if its
+    checksum file is a pipe or contains a wrong checksum."""
     life = (source / "_zorder" / "_incarnation").read_text()
     records: dict[str, dict[str, object]] = {
         "prepare": {"operation": "OPTIMIZE", "owner": "x", "host": "elsewhere", "pid": 1,
@@ -474,7 +479,7 @@ def test_reads_that_fail_or_wait(
                     while not running.done():
                         opened(file)
                         time.sleep(0.1)
-                    pytest.fail(f"{statement or 'a query'} waits for {name}")
+                    pytest.fail(f"{statement or 'a query'} hangs on {name}")
                 except PySparkException as refused:
                     assert "ZORDER_" in str(refused) and statement, (name, statement, refused)
 
@@ -487,7 +492,8 @@ def test_reads_that_fail_or_wait(
 def test_pipe_as_checksum_of_a_snapshot(
     spark: SparkSession, source: Path, tmp_path: Path, statement: str, instead: str
 ) -> None:
-    """Spark reads a large index, and Hadoop's local file system then opens its checksum files."""
+    """A query on a large index does not hang if the snapshot's checksum file is a pipe. Spark reads
+    a large index through Hadoop's local file system, which opens checksum files."""
     table = shutil.copytree(source, tmp_path / "t")
     index = table / "_zorder" / "_index"
     snapshot = index / json.loads(max(index.glob("_v*.json")).read_text())["file"]
@@ -506,7 +512,7 @@ def test_pipe_as_checksum_of_a_snapshot(
             while not running.done():
                 opened(checksum)
                 time.sleep(0.1)
-            pytest.fail("the query waits for the checksum file")
+            pytest.fail("the query hangs on the checksum file")
         except PySparkException as refused:
             assert "ZORDER_INDEX_NOT_FOUND" in str(refused) and "skipping_index" in statement
 
@@ -514,7 +520,8 @@ def test_pipe_as_checksum_of_a_snapshot(
 def test_pipe_as_checksum_of_a_retired_file(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:
-    """RESTORE copies retired files, and Hadoop then opens their checksum files."""
+    """RESTORE does not hang if the checksum file of a retired file is a pipe. Hadoop opens the
+    checksum files of files that it copies."""
     table = shutil.copytree(source, tmp_path / "t")
     retired = next((table / "_zorder" / "_retired").rglob("*.retired"))
     checksum = retired.with_name(f".{retired.name}.crc")
@@ -528,19 +535,19 @@ def test_pipe_as_checksum_of_a_retired_file(
             while not running.done():
                 opened(checksum)
                 time.sleep(0.1)
-            pytest.fail("RESTORE waits for the checksum file")
+            pytest.fail("RESTORE hangs on the checksum file")
         except PySparkException as refused:
             assert "ZORDER_" in str(refused)
     assert rows(spark, table) == ROWS
 
 
-#: pyzorder's folders. Each is replaced with a link to a folder that contains the same names.
+#: The folders that are replaced with a link to a folder that contains the same names.
 LINKED = ["_zorder", *(place for place in PLACES if place != "_zorder")]
 
 
 @pytest.mark.parametrize("place", LINKED)
 def test_links(spark: SparkSession, source: Path, tmp_path: Path, place: str) -> None:
-    """Links below `_zorder` are never followed to read, write, move or delete anything."""
+    """pyzorder follows no link in `_zorder` to read, write, move or delete anything."""
     table, victim = shutil.copytree(source, tmp_path / "t"), tmp_path / "victim"
     if (table / place).exists():
         shutil.move(table / place, victim)

@@ -1,4 +1,5 @@
-"""Tables, partitions and columns with names that a program might mishandle or execute."""
+"""pyzorder handles unusual names of tables, partitions and columns correctly, and never executes a
+name."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ FOLDERS = [
     "a:b",
 ]
 
-#: A sibling of the folder "[a-c]{x,y}*?", whose name would match it if the name were read as a
+#: A sibling of the folder "[a-c]{x,y}*?". Its name would match if that folder's name were used as a
 #: pattern.
 NEIGHBOUR = "axaz"
 
@@ -41,7 +42,7 @@ def others(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
 
 
 def filled(spark: SparkSession, folder: Path, fmt: str = "parquet") -> set[int]:
-    """Writes 60 rows in three files; returns their ids."""
+    """Writes 60 rows in three files, and returns their ids."""
     spark.range(0, 60, 1, 3).selectExpr("id", "string(id % 7) AS v").write.format(fmt).save(
         str(folder)
     )
@@ -57,11 +58,11 @@ def ids(df: DataFrame) -> set[int]:
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_folders(spark: SparkSession, tmp_path: Path, others: Path, name: str) -> None:
-    """Folders that are named by their paths. A folder with `=` in its name counts as a partition's
-    folder."""
+    """Statements work on folders with unusual names, which are given by their paths. OPTIMIZE is
+    refused if a name contains `=`, because the folder could belong to a partition."""
     folder = tmp_path / "in" / name
     expected = filled(spark, folder)
-    # By default, plain Spark also interprets a table's or DataFrame's path as a pattern.
+    # By default, Spark interprets the path of a table or DataFrame as a pattern.
     frame = spark.read.option("__globPaths__", "false").parquet(str(folder))
     table = pyzorder.ZOrderTable.forPath(spark, str(folder))
     if "=" in name:
@@ -81,8 +82,8 @@ def test_folders(spark: SparkSession, tmp_path: Path, others: Path, name: str) -
 
 @pytest.mark.parametrize("fmt", ["parquet", "orc"])
 def test_ways_to_a_folder(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """Paths with `..`, with doubled slashes, and with links to the folder, to one above it, and to
-    a file's folder."""
+    """OPTIMIZE and skipping work if a path contains `..`, double slashes, or a link to the folder
+    or its parent."""
     folder = tmp_path / "a" / "t"
     expected = filled(spark, folder, fmt)
     (tmp_path / "link").symlink_to(folder)
@@ -105,8 +106,7 @@ def test_ways_to_a_folder(spark: SparkSession, tmp_path: Path, fmt: str) -> None
 
 
 def test_links_to_files(spark: SparkSession, tmp_path: Path) -> None:
-    """The rows of a data file that is a link are rewritten, and the file that it points to is
-    unchanged."""
+    """If a data file is a link, OPTIMIZE rewrites its rows and leaves the linked file unchanged."""
     table, real = tmp_path / "t", tmp_path / "real"
     spark.range(0, 20, 1, 2).write.parquet(str(real))
     table.mkdir()
@@ -123,14 +123,14 @@ def test_links_to_files(spark: SparkSession, tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in data_files(real)} == kept
 
 
-#: Partition values as text; None is null, and Spark also writes the empty text as null.
+#: Partition values as text. None stands for null. Spark also writes the empty string as null.
 VALUES = ["a/b=c", "50% %2F", "ü 🦆", "", None, """it's "b" `c`""", " ", "a:b", "..", "_u", "x\ny",
           "*{}[]?^", "a\\b; --", "/"]  # fmt: skip
 
 
 def test_names_of_the_greatest_length(spark: SparkSession, tmp_path: Path) -> None:
-    """If the names of a file and of a partition's folder have 255 bytes, pyzorder derives shorter
-    names from them."""
+    """OPTIMIZE and RESTORE work if the names of a file and a partition's folder have 255 bytes. In
+    this case, pyzorder derives shorter names from them."""
     folder = tmp_path / "t"
     filled(spark, folder / f"p={'ü' * 126}x")
     first = data_files(folder)[0]
@@ -150,8 +150,8 @@ def test_names_of_the_greatest_length(spark: SparkSession, tmp_path: Path) -> No
 
 
 def test_partition_values(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """All values are in one table. OPTIMIZE of one value's partition rewrites only that partition's
-    folder."""
+    """OPTIMIZE works on a table with unusual partition values, and with a condition on one of these
+    values, it rewrites only this partition."""
     spark.sql("CREATE TABLE t (id BIGINT, p STRING) USING parquet PARTITIONED BY (p)")
     rows = [(10 * i + k, p) for i, p in enumerate(VALUES) for k in range(4)]
     frame = spark.createDataFrame(rows, "id BIGINT, p STRING")
@@ -195,7 +195,7 @@ def test_column_names(spark: SparkSession, database: str) -> None:
         assert scans.opened(found) == set() and found.count() == 0, name
 
 
-#: Arguments that must not change which statement is executed.
+#: Calls with arguments that must not change which statement is executed.
 INJECTIONS: list[Callable[[pyzorder.ZOrderTable], object]] = [
     lambda t: t.optimize().executeZOrderBy("id) DRY RUN --"),
     lambda t: t.optimize().executeZOrderBy("id, v"),
@@ -232,7 +232,8 @@ def test_text_is_not_executed(spark: SparkSession, database: str, tmp_path: Path
 
 
 def test_advice_can_be_pasted(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """The statement in DESCRIBE's advice can be run as printed, whatever its names contain."""
+    """The statement that DESCRIBE SKIPPING INDEX suggests can be run as printed, even if its names
+    are unusual."""
     rows = spark.range(0, 60, 1, 2).selectExpr(
         "id AS `odd, n``ame`", "named_struct('a b', id % 7) AS `s.t`", "id % 5 AS `1`"
     )
@@ -247,7 +248,7 @@ def test_advice_can_be_pasted(spark: SparkSession, database: str, tmp_path: Path
 
 
 def test_a_comment_hides_nothing(spark: SparkSession, database: str) -> None:
-    """A comment in `where` ends where the condition ends, so it does not hide DRY RUN."""
+    """A comment in `where` does not extend beyond the condition, so it does not hide DRY RUN."""
     spark.range(0, 20, 1, 2).selectExpr("id", "0 AS p").write.partitionBy("p").saveAsTable("t")
     dry = pyzorder.ZOrderTable.forName(spark, "t").optimize().where("p = 0 -- x").dryRun()
     assert metrics(dry.executeZOrderBy("id"))["numFilesRemoved"] == 2

@@ -1,9 +1,9 @@
-"""All scans of a table in one plan see the same state of its files, whatever
-changes in the meantime (G1).
+"""All scans of a table in the same plan see the same state of its files, even if the table changes
+in the meantime (G1).
 
-A query's function `slow` blocks one scan while another session changes the table. The two numbers
-in a row of the result, one from each scan, must then be equal: both from the state before the
-change, or both from the state after it.
+The function `slow` in a query blocks one scan while another session changes the table. The result
+has two numbers, one from each scan, which must be equal. Both must be from the state before the
+change or both from the state after it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.support.scans import FAILURES, settings
 from tests.support.tables import data_files
 
-#: {t} is the table: 20 rows with an `id`, half of them in each partition `p`. 10 rows are added
-#: during the query.
+#: Queries on the table {t}, which has 20 rows with an `id`, half of them in each partition `p`. 10
+#: rows are added while the query runs.
 PAIRS = {
     "a join": "SELECT count(*), max(c) FROM {t} JOIN (SELECT count(slow(id)) c FROM {t}) ON true",
     "an outer join": "SELECT count(*), count(k) FROM {t} LEFT JOIN (SELECT slow(id) k FROM {t}) ON id = k",
@@ -43,7 +43,7 @@ PAIRS = {
     " FROM {t}) ON id < c + 100) a JOIN (SELECT count(*) n FROM {t} WHERE id >= 0) b ON true",
 }
 
-#: Scans of two different partitions.
+#: A query that scans two different partitions.
 ACROSS = (
     "SELECT n, m FROM (SELECT sum(1) n FROM {t} WHERE p = 0)"
     " JOIN (SELECT count(slow(id)) m FROM {t} WHERE p = 1) ON true"
@@ -59,7 +59,7 @@ class Table:
     columns: str
 
     def append(self, spark: SparkSession) -> None:
-        """Appends ten rows in another session of the application."""
+        """Appends ten rows in another session of the same application."""
         self.write(spark.newSession(), 20, 30)
 
     def write(self, spark: SparkSession, first: int, end: int) -> None:
@@ -73,7 +73,7 @@ class Table:
 
 @pytest.fixture(params=["table", "partitioned table", "partitioned path"])
 def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[Table]:
-    """An optimized and indexed table of twenty rows, which one task reads."""
+    """An optimized and indexed table of 20 rows, which a single task reads."""
     folder = tmp_path / "t"
     by = "PARTITIONED BY (p)" if "partitioned" in request.param else ""
     named = "table" in request.param
@@ -146,7 +146,7 @@ def test_an_overwrite_meanwhile_fails_or_shows_one_state(spark, table, held) -> 
     try:
         found = held(df.collect, overwrite)
     except FAILURES:
-        return  # plain Spark fails as well, because the files are deleted
+        return  # plain Spark also fails, because the files are deleted
     assert_one_state(found)
 
 
@@ -159,8 +159,9 @@ def test_a_dataframe_executed_twice(spark, table) -> None:
     assert spark.sql(PAIRS["a join"].format(t=table.name)).first() == (30, 30)
 
 
-#: Queries over views of DataFrames created before and after ten rows were added. For each: the
-#: answer without a journal, which is also plain Spark's, and the answer with one.
+#: Queries on the views `old` and `new`, whose DataFrames were created before and after ten rows
+#: were added. Each has the answer without a journal, which is also that of plain Spark, and the
+#: answer with a journal.
 READS = {
     "SELECT count(*) FROM (SELECT id FROM new EXCEPT ALL SELECT id FROM old)": (10, 0),
     "SELECT count(*) FROM new LEFT ANTI JOIN old USING (id)": (10, 0),
@@ -214,7 +215,7 @@ def test_each_batch_of_a_stream_sees_one_state(spark, table, held, tmp_path) -> 
 
 @pytest.fixture
 def parts(spark: SparkSession, tmp_path: Path) -> Iterator[Table]:
-    """A partitioned catalog table whose partition 1 is stored elsewhere."""
+    """A partitioned catalog table whose partition 1 has a different location."""
     made = Table("one_state", tmp_path / "t", "PARTITIONED BY (p)")
     spark.sql(
         f"CREATE TABLE one_state (id BIGINT, p INT) USING parquet {made.columns} LOCATION '{made.path}'"
@@ -231,7 +232,8 @@ def parts(spark: SparkSession, tmp_path: Path) -> Iterator[Table]:
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_partition_that_comes_after_planning(spark, parts, turned, skipping, adaptive) -> None:
-    """Scans with and without a filter on partitions list the same partitions."""
+    """Scans with and without a filter on partitions list the same partitions, even if another
+    session adds a partition after the query was planned."""
     scans = ["one_state", "(SELECT * FROM one_state WHERE p >= 0)"]
     first, second = reversed(scans) if turned else scans
     with settings(
@@ -263,8 +265,8 @@ def test_a_partition_elsewhere_by_its_path(spark, parts, held, turned, filtered)
 
 
 def test_around_a_location_switch(spark, tmp_path) -> None:
-    """As in plain Spark, a DataFrame created before the switch reads the folder that the table has
-    left."""
+    """A DataFrame that was created before the table's location was switched reads the old folder,
+    as in plain Spark."""
     made = Table("one_state", tmp_path / "t", "")
     spark.sql(
         f"CREATE TABLE one_state (id BIGINT, p INT) USING parquet LOCATION '{made.path}'"
@@ -283,8 +285,8 @@ def test_around_a_location_switch(spark, tmp_path) -> None:
 
 
 def test_a_path_that_leaves_files_out(spark, tmp_path) -> None:
-    """An option leaves files out of one of two listings. The listings always differ, but they must
-    show the same state."""
+    """Two listings of a table show the same state even if an option excludes some files from one of
+    them, so that the listings always differ."""
     made = Table(f"parquet.`{tmp_path / 't'}`", tmp_path / "t", "")
     made.write(spark, 0, 20)
     spark.sql(f"OPTIMIZE {made.name} ZORDER BY (id)").collect()
@@ -316,7 +318,8 @@ def test_a_path_that_leaves_files_out(spark, tmp_path) -> None:
 @pytest.mark.parametrize("journaled", [False, True])
 @pytest.mark.parametrize("read", ["table", "cached table", "view", "cached DataFrame"])
 def test_a_file_replaced_before_a_refresh(spark, tmp_path, read, journaled) -> None:
-    """Another engine replaces a file of the table with a new file of the same name."""
+    """A refresh makes queries see a file that another engine has replaced with a new file of the
+    same name."""
     folder = tmp_path / "t"
     spark.range(20).write.parquet(str(folder))
     if journaled:
@@ -345,3 +348,31 @@ def test_a_file_replaced_before_a_refresh(spark, tmp_path, read, journaled) -> N
         df.unpersist()
         if "table" in read:
             spark.sql("DROP TABLE replaced")
+
+
+@pytest.mark.parametrize("buckets", ["", "CLUSTERED BY (id) INTO 1 BUCKETS"])
+@pytest.mark.parametrize("where", ["", "WHERE p >= 0"])
+def test_a_partition_added_to_a_table_without_a_journal(
+    spark, held, tmp_path, buckets, where
+) -> None:
+    """OPTIMIZE refuses tables with buckets, which can still have an index."""
+    spark.sql(
+        f"CREATE TABLE plain_state (id BIGINT, p INT) USING parquet PARTITIONED BY (p) {buckets}"
+        f" LOCATION '{tmp_path / 't'}'"
+    )
+    try:
+        rows = "SELECT id, cast(id % 2 AS INT) p FROM range({}, {}, 1, 1)"
+        spark.sql(f"INSERT INTO plain_state {rows.format(0, 20)}")
+        if buckets:
+            spark.sql("CREATE SKIPPING INDEX ON plain_state").collect()
+        rows_of = f"(SELECT * FROM plain_state {where})"
+        df = spark.sql(
+            f"SELECT count(*), max(c) FROM {rows_of} JOIN (SELECT count(slow(id)) c FROM {rows_of})"
+            " ON true"
+        )
+        more = "INSERT INTO plain_state SELECT id, 7 FROM range(10)"
+        with settings(spark, spark__sql__files__minPartitionNum="1"):
+            assert_one_state(held(df.collect, lambda: spark.newSession().sql(more)))
+        assert spark.sql("SELECT count(*) FROM plain_state").first()[0] == 30
+    finally:
+        spark.sql("DROP TABLE plain_state")

@@ -1,4 +1,4 @@
-"""OPTIMIZE from end to end: every kind of table keeps its rows, and files get narrow ranges."""
+"""OPTIMIZE keeps the rows of every kind of table, and the new files have narrow ranges."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_batches_are_published_one_by_one(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
     """If a batch fails, the batches before it remain published, and the next OPTIMIZE continues
-    with the rest."""
+    with the remaining partitions."""
     sales(spark).write.format("parquet").partitionBy("day").saveAsTable("t")
     before = rows_of(spark.table("t"))
     old = {day: data_files(tmp_path / "db" / "t" / f"day={day}") for day in range(3)}
@@ -116,7 +116,8 @@ def test_compaction_keeps_the_order_of_rows(spark: SparkSession, database: str) 
 
 
 def test_jobs_are_described(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Jobs are described in Spark's UI, and later jobs get the user's description again."""
+    """Jobs have a description in Spark's UI, and the user's own description is restored
+    afterwards."""
     context = spark.sparkContext
     sales(spark).write.format("parquet").saveAsTable("t")
     context.setJobDescription("mine")
@@ -277,8 +278,8 @@ def test_decimal_order_in_files(spark: SparkSession, database: str) -> None:
 def test_a_heavy_value_that_comes_again_and_again(
     spark: SparkSession, database: str, tmp_path: Path, period: int
 ) -> None:
-    """Rows with the frequent value are spread evenly, however regularly other rows
-    occur between them."""
+    """Rows with a frequent value are distributed evenly, even if other rows occur between them at
+    regular intervals."""
     rows = spark.range(0, 40_000, 1, 1).selectExpr(
         f"if(id % {period} = 0, 0, id) AS a", "xxhash64(id) AS payload"
     )
@@ -300,7 +301,8 @@ def test_no_more_files_than_rows(spark: SparkSession, database: str, tmp_path: P
 
 
 def test_rows_stay_in_their_folders(spark: SparkSession, tmp_path: Path) -> None:
-    """The table is read recursively, and its folders are not partitions."""
+    """Rows remain in their folders if a table is read recursively and its folders are not
+    partitions."""
     folder = tmp_path / "t"
     for name in ("x", "x/y", "z"):
         spark.range(100).selectExpr("id", f"'{name}' AS name").write.parquet(str(folder / name))

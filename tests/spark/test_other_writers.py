@@ -1,5 +1,5 @@
-"""Parquet files written by PyArrow, DuckDB and Polars: their index entries, and which files are
-skipped."""
+"""Index entries are correct for Parquet files that PyArrow, DuckDB and Polars have written, and
+queries skip these files."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ NAN, LONG = float("nan"), "common prefix " * 9
 
 
 def utc(*parts: int) -> datetime:
-    """A time in UTC."""
+    """A timestamp in UTC."""
     return datetime(*parts, tzinfo=timezone.utc)  # type: ignore[misc,arg-type]
 
 
-# For each column: its type, its values in three files, and predicates that each skip one of the
-# files.
+# For each column, its type, its values in three files, and predicates. Each predicate must skip at
+# least one of the files.
 COLUMNS: dict[str, tuple[pa.DataType, list[list[Any]], list[str]]] = {
     "i8": (pa.int8(), [[-128, None], [0, 5], [127, 6]], ["{} < -5", "{} = 127"]),
     "u8": (pa.uint8(), [[0, 1], [127, 128], [255, None]], ["{} > 200", "{} IN (0, 3)"]),

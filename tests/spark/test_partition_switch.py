@@ -1,5 +1,5 @@
-"""OPTIMIZE with the publishing method that fills new folders and switches the partitions' locations
-to them in the catalog."""
+"""OPTIMIZE can publish its result by filling new folders and then switching the locations of the
+partitions in the catalog to these folders."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ pytestmark = pytest.mark.usefixtures("parted")
 
 @pytest.mark.parametrize("provider", ["parquet", "orc"])
 def test_switch(spark: SparkSession, tmp_path: Path, provider: str) -> None:
-    """The old folders stay unchanged, and the table's index has entries for the files in the new
-    ones."""
+    """OPTIMIZE leaves the old folders unchanged, and the table's index has entries for the files in
+    the new folders."""
     home = make(spark, tmp_path, provider)
     old, before = places(spark), data_files(tmp_path)
     times = {path: path.stat().st_mtime_ns for path in before}
@@ -75,7 +75,7 @@ def test_inserted_files_are_indexed(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_lifecycle(spark: SparkSession, tmp_path: Path) -> None:
-    """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM, in sequence."""
+    """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM work in sequence."""
     home = make(spark, tmp_path)
     start = places(spark)
     optimize(spark)
@@ -151,8 +151,8 @@ def test_two_partitions_in_one_folder(spark: SparkSession, tmp_path: Path, metho
 
 @pytest.mark.parametrize("way", ["SET LOCATION", "DROP and ADD"])
 def test_a_partition_that_comes_back(spark: SparkSession, tmp_path: Path, way: str) -> None:
-    """A partition returns to the folder it was switched from. Rows inserted there afterwards are
-    not copied as late rows of that switch."""
+    """If a user moves a partition back to the folder from which it was switched, rows that are then
+    inserted are not copied to the folder to which it was switched."""
     make(spark, tmp_path)
     old = places(spark)["1"]
     optimize(spark)
@@ -186,7 +186,7 @@ def test_another_table_in_an_old_folder(spark: SparkSession, tmp_path: Path) -> 
 
 
 def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
-    """Partitions are switched repeatedly, and readers always get all rows."""
+    """Readers always see all rows, even if partitions are switched repeatedly."""
     make(spark, tmp_path)
     wrong: list[object] = []
     ended = threading.Event()
@@ -216,8 +216,8 @@ def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
-    """Files that are added to the folders that the catalog named a moment ago are neither lost nor
-    duplicated."""
+    """Rows that others append during OPTIMIZE are neither lost nor duplicated, even if they are
+    written to a folder that has just been replaced."""
     make(spark, tmp_path)
     ended = threading.Event()
     appended: list[int] = []
@@ -240,8 +240,8 @@ def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_written_behind(spark: SparkSession, tmp_path: Path) -> None:
-    """Files added to the old folder are copied once to the new one. An overwrite of the old folder
-    is reported."""
+    """Files that are added to an old folder are copied to the new folder exactly once. If the old
+    folder is overwritten, the next command that writes reports an error."""
     make(spark, tmp_path)
     old = places(spark)
     optimize(spark)

@@ -1,5 +1,5 @@
-"""An OPTIMIZE that switches partitions is killed, and so is the next writer. Each row still exists
-once, even for readers without pyzorder."""
+"""If an OPTIMIZE that switches partitions is killed, and also the next writer, each row still
+exists exactly once, even for readers without pyzorder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.tables import ids
 
 pytestmark = pytest.mark.usefixtures("parted")
 
-#: Fail points, and whether the next writer switches the partitions after a kill there.
+#: The fail points, and whether the next writer switches the partitions after a kill at this point.
 POINTS = {
     "switch-recorded": False,
     "after-markers": False,
@@ -38,8 +38,8 @@ POINTS = {
 
 
 def killed_at(spark: SparkSession, home: Path, point: str) -> None:
-    """Kills a process at the point. Its catalog is lost with it, so nothing is switched
-    in this session."""
+    """Kills a process at a fail point. The process has its own catalog, so the partitions in this
+    session's catalog are not switched."""
     before = places(spark)
     killed(home, point, "; ".join([*declare(home), "OPTIMIZE parted ZORDER BY (id, other)"]))
     assert places(spark) == before
@@ -68,7 +68,8 @@ def test_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
     assert read_there(spark) == ids(spark.table("parted")) == ALL
 
 
-#: Changes between COMMIT and the switch: (statement, ids that remain, partitions that do not move).
+#: Changes between COMMIT and the switch: (statement, whether an id remains, partitions that are not
+#: switched).
 MEANWHILE: dict[str, tuple[str, Callable[[int], bool], set[str]]] = {
     "append": ("INSERT INTO parted VALUES (1000, 1, '1')", lambda id: True, set()),
     "overwrite": (
@@ -95,7 +96,8 @@ def test_changed_meanwhile(spark: SparkSession, tmp_path: Path, case: str) -> No
     assert {day for day, place in places(spark).items() if place == before[day]} == unmoved
 
 
-#: Fail points, and whether a metastore names the new folders after the kill and after recovery.
+#: The fail points, and whether the metastore has the new locations after the kill and after
+#: recovery.
 IN_METASTORE = {
     "switch-filled": (False, False),
     "before-switch": (False, True),
@@ -113,8 +115,8 @@ TABLES = [
 @pytest.mark.parametrize("table", TABLES, ids=["Spark's", "Hive's"])
 @pytest.mark.parametrize("point", IN_METASTORE)
 def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, table: str) -> None:
-    """Spark without pyzorder sees each row once, both after the kill and after the next writer has
-    run."""
+    """After a kill, and also after the next writer has run, Spark without pyzorder sees each row
+    once."""
     home = tmp_path / "t"
     spark.range(0, 400, 1, 4).selectExpr("id", "id % 2 AS day").write.partitionBy("day").parquet(
         str(home)
@@ -139,7 +141,8 @@ def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, ta
 def test_a_metastore_remembers_a_place_elsewhere(
     spark: SparkSession, tmp_path: Path, table: str
 ) -> None:
-    """RESTORE and VACUUM must know the old location of a partition outside the table's folder."""
+    """RESTORE and VACUUM find the old location of a partition even if it was outside the table's
+    folder."""
     home, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
     rows = spark.range(0, 400, 1, 4).selectExpr("id", "id % 2 AS day")
     rows.write.partitionBy("day").parquet(str(home))

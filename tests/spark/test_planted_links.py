@@ -1,5 +1,5 @@
-"""Links that somebody plants where a command is about to write, read or move files: in the table's
-folder, or in the folder of a partition that is stored elsewhere."""
+"""Commands follow no links that an attacker has created where they write, read or move files. The
+links are in the table's folder or in the folder of a partition that is stored elsewhere."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def write_rows(spark: SparkSession, numbers: list[int], folder: Path) -> None:
 
 
 def put(journal: Path, run: int, **records: dict[str, Any]) -> None:
-    """Writes the records of a dead run. The name of each keyword argument is the kind of the
-    record."""
+    """Writes the records of a dead run. The names of the keyword arguments are the kinds of the
+    records."""
     life = (journal.parent / "_incarnation").read_text()
     for kind, fields in records.items():
         record = {"formatVersion": 1, "record": kind, "incarnation": life, **fields}
@@ -54,8 +54,8 @@ def put(journal: Path, run: int, **records: dict[str, Any]) -> None:
 
 
 def refs(folder: Path, name: str) -> list[dict[str, Any]]:
-    """The data files of a folder, as a record that uses this name for the folder would list
-    them."""
+    """The data files in a folder, as a record would list them if it used this name for the
+    folder."""
     return [
         {"path": f"{name}/{file.name}", "size": file.stat().st_size,
          "modificationTime": file.stat().st_mtime_ns // 1_000_000}
@@ -64,7 +64,7 @@ def refs(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 def attempt(spark: SparkSession, statement: str) -> None:
-    """Runs a statement, which may be refused with one of pyzorder's errors."""
+    """Runs a statement, which may fail with one of pyzorder's errors."""
     try:
         spark.sql(statement).collect()
     except PySparkException as refused:
@@ -73,15 +73,15 @@ def attempt(spark: SparkSession, statement: str) -> None:
 
 @pytest.fixture
 def victim(spark: SparkSession, tmp_path: Path) -> Path:
-    """Another user's folder."""
+    """A folder of another user."""
     write_rows(spark, FOREIGN, tmp_path / "victim")
     return tmp_path / "victim"
 
 
 @pytest.fixture
 def parted(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
-    """The folder of the table `linked`, whose partition day=1 is stored in
-    `elsewhere` beside it."""
+    """The folder of the table `linked`. Its partition day=1 is stored in the sibling folder
+    `elsewhere`."""
     home, elsewhere = tmp_path / "p", tmp_path / "elsewhere"
     write_rows(spark, OWN[:20], home / "day=0")
     write_rows(spark, OWN[20:], elsewhere)
@@ -100,8 +100,8 @@ def parted(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("kind", ["symbolic", "to nothing", "hard", "checksum"])
 def test_where_restore_copies_to(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    """The journal reveals the names of the copies, so anybody can create files with these names
-    first."""
+    """RESTORE does not write through links that have the names of its copies. An attacker can
+    derive these names from the journal and create the links first."""
     table, precious = tmp_path / "t", tmp_path / "precious"
     write_rows(spark, OWN, table)
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
@@ -125,8 +125,8 @@ def test_where_restore_copies_to(spark: SparkSession, tmp_path: Path, kind: str)
 def test_where_late_files_are_copied_to(
     spark: SparkSession, parted: Path, tmp_path: Path, kind: str
 ) -> None:
-    """A forged record claims that a partition was switched away from a folder, so files in that
-    folder are copied."""
+    """Late files are not copied through links. Here, a forged record claims that a partition was
+    switched away from a folder, so the files in this folder are treated as late files."""
     precious = tmp_path / "precious"
     precious.write_text("theirs")
     (parted / "day=7").mkdir()
@@ -149,7 +149,7 @@ def test_where_late_files_are_copied_to(
 
 
 def switch(spark: SparkSession, home: Path) -> Path:
-    """Switches day=1 to a new folder beside the table's; returns that folder."""
+    """Switches day=1 to a new folder next to that of the table, and returns the new folder."""
     spark.sql("ALTER TABLE linked SET TBLPROPERTIES ('zorder.publish.method' = 'location')")
     spark.sql("OPTIMIZE linked FULL WHERE day = 1 ZORDER BY (id)")
     [filled] = home.parent.glob("p-zorder-*")
@@ -161,8 +161,8 @@ def switch(spark: SparkSession, home: Path) -> Path:
 def test_whole_paths_through_links(
     spark: SparkSession, parted: Path, victim: Path, tmp_path: Path, place: str, state: str
 ) -> None:
-    """Records may contain absolute paths below a partition's folder, and whoever writes to the
-    partition can create links there."""
+    """A forged record cannot refer to a file through a link in a partition's folder. Records may
+    contain absolute paths in such a folder, and anyone who can write to it can create links."""
     link = tmp_path / place
     if "switched" in place:
         link = switch(spark, parted) / place.removeprefix("switched/")
@@ -191,7 +191,8 @@ def test_whole_paths_through_links(
 def test_late_files_behind_links(
     spark: SparkSession, parted: Path, victim: Path, tmp_path: Path, state: str
 ) -> None:
-    """Files added to a partition's old folder are copied to its new one, but not through a link."""
+    """Files that are added to the old folder of a partition are copied to its new folder, unless
+    the old folder is a link."""
     link = tmp_path / "elsewhere" / "sub"
     link.symlink_to(victim)
     move = {"values": {"day": "1"}, "from": f"file:{link}", "to": "day=1"}
@@ -214,7 +215,7 @@ def test_late_files_behind_links(
 
 
 def linked(spark: SparkSession, home: Path, place: str) -> Path:
-    """Deletes what is at a place, and returns the path at which to create a link."""
+    """Deletes a folder, and returns the path at which to create a link instead."""
     link = home.parent / place
     if "switched" in place:
         link = switch(spark, home) / place.removeprefix("switched/")
@@ -228,7 +229,8 @@ def linked(spark: SparkSession, home: Path, place: str) -> Path:
 def test_links_in_a_partition(
     spark: SparkSession, parted: Path, victim: Path, tmp_path: Path, method: str, place: str
 ) -> None:
-    """Spark reads the target of a link in a partition's folder, but no command moves the target."""
+    """No command moves or changes files through a link in a partition's folder, although Spark
+    reads them."""
     before, link = tree(victim), linked(spark, parted, place)
     link.symlink_to(victim)
     spark.sql(f"ALTER TABLE linked SET TBLPROPERTIES ('zorder.publish.method' = '{method}')")
@@ -237,7 +239,7 @@ def test_links_in_a_partition(
         assert tree(victim) == before, statement
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a link to another user")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can change the owner of a link")
 @pytest.mark.parametrize("method", ["rename", "location"])
 @pytest.mark.parametrize(
     "place",
@@ -247,7 +249,8 @@ def test_links_in_a_partition(
 def test_strange_links_in_a_partition(
     spark: SparkSession, parted: Path, victim: Path, tmp_path: Path, method: str, place: str
 ) -> None:
-    """If a link and its target belong to different users, no rows of the target are copied."""
+    """If a link and its target belong to different users, the rows in the target are neither copied
+    nor indexed."""
     link = linked(spark, parted, place)
     link.symlink_to(data_files(victim)[0] if link.suffix else victim)
     os.lchown(link, 12345, 12345)
@@ -263,8 +266,8 @@ def test_strange_links_in_a_partition(
 
 @pytest.mark.parametrize("field", ["retire", "add"])
 def test_files_in_no_folder(spark: SparkSession, field: str) -> None:
-    """Taken literally, the folder of `file:/x` is `file:`, which could be a folder in
-    the table's folder."""
+    """Records with the path `file:/x` are rejected. A simple split would return the folder `file:`,
+    which could exist in the table's folder."""
     records = spark._jvm.io.pyzorder.publish.journal.Records
     for path, is_one in (("file:/x", False), ("file:/..", False), ("file:/a/x", True)):
         said = {"retire": [], "add": [], "folders": []}

@@ -1,4 +1,5 @@
-"""What the index reveals and to whom: denied columns, permissions and ownership, and secrets."""
+"""The index reveals no more than the table: it omits denied columns and secrets, and its files have
+the same permissions and owner."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ ROWS = """SELECT id, 'ssn-' || id AS ssn, named_struct('name', 'secret-' || id, 
 
 
 def recorded(table: Path) -> str:
-    """The contents of all snapshots and pointers, as text."""
+    """The content of all snapshots and pointers as text."""
     index = table / "_zorder" / "_index"
     rows = [str(pq.read_table(path).to_pydict()) for path in sorted(index.glob("_snapshot-*"))]
     return "".join(rows) + "".join(path.read_text() for path in sorted(index.glob("_v*")))
@@ -42,7 +43,8 @@ RECORDING: dict[str, Callable[[SparkSession], object]] = {
 
 @pytest.mark.parametrize("by", ["session", "table", "both"])
 def test_denied_columns(spark: SparkSession, database: str, tmp_path: Path, by: str) -> None:
-    """No statement records values of denied columns, and values recorded earlier are deleted."""
+    """No statement records values of denied columns, and values that were recorded earlier are
+    deleted."""
     spark.sql(f"CREATE TABLE t USING parquet AS {ROWS}")
     spark.sql("CREATE SKIPPING INDEX ON t")
     table = tmp_path / "db" / "t"
@@ -91,8 +93,8 @@ def mode(path: Path) -> int:
 
 @pytest.mark.parametrize("given", [0o700, 0o711, 0o777])
 def test_permissions(spark: SparkSession, tmp_path: Path, given: int) -> None:
-    """pyzorder's folders have the permissions of the table's folder, and its files have the same
-    permissions except for the permission to execute."""
+    """pyzorder's folders have the same permissions as the table's folder, and its files have these
+    permissions without the permission to execute."""
     table = tmp_path / "t"
     spark.range(0, 20, 1, 2).selectExpr("id", "id % 2 AS p").write.partitionBy("p").parquet(
         str(table)
@@ -118,7 +120,7 @@ SECRET = "hunter2-xyzzy"
 
 @contextmanager
 def logged(spark: SparkSession, file: Path) -> Iterator[None]:
-    """Writes everything that pyzorder logs, at any level, to the file."""
+    """Writes everything that pyzorder logs at any level to the file."""
     jvm = spark._jvm
     core = jvm.org.apache.logging.log4j.core
     context = jvm.org.apache.logging.log4j.LogManager.getContext(False)
@@ -139,7 +141,7 @@ def logged(spark: SparkSession, file: Path) -> Iterator[None]:
 
 
 def test_secrets_are_not_revealed(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Secrets appear neither in logs, errors or plans, nor in any file that pyzorder writes."""
+    """Secrets do not appear in logs, errors, plans or files that pyzorder writes."""
     said = []
     with (
         logged(spark, tmp_path / "log"),
@@ -181,7 +183,7 @@ def test_secrets_are_not_revealed(spark: SparkSession, database: str, tmp_path: 
             if path.is_file():
                 said.append(path.read_bytes().decode("latin-1"))
     log = (tmp_path / "log").read_text()
-    assert "cannot be used" in log  # it is the right log
+    assert "cannot be used" in log  # proves that the log contains pyzorder's messages
     assert not [text for text in [*said, log] if SECRET in text]
 
 

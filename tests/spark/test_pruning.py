@@ -1,4 +1,5 @@
-"""The files that queries open, for every kind of predicate on every type, in Parquet and ORC."""
+"""Queries open all files with matching rows and few other files, for every kind of predicate on
+every type, in Parquet and ORC."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ from tests.support.scans import (
 
 FILES, ROWS = 8, 20
 
-# File g has the ids 20 g to 20 g + 19. The last row of each file is null in most columns; file 6
-# has only nulls in most columns.
+# File g contains the ids 20 g to 20 g + 19. Most columns are null in the last row of each file and
+# in all rows of file 6.
 COLUMNS = """
     id,
     if({null}, NULL, CAST(id - 64 AS TINYINT)) AS by,
@@ -51,7 +52,7 @@ COLUMNS = """
     CAST(NULL AS INT) AS nothing
 """.format(null="id % 20 = 19 OR id div 20 = 6")
 
-# (predicate, the most files that it may open)
+# (predicate, the maximum number of files that it may open)
 PREDICATES = [
     ("id = 47", 1),
     ("47 = id", 1),
@@ -168,9 +169,9 @@ PREDICATES = [
     ("id = 5 AND NULL", 0),
 ]
 
-# File g has the ids 4 g to 4 g + 3. In order, the files contain: only NaN, one value, one value and
-# NaN, one value and null, nulls, several values, zeros, NaN and null. In another time zone, the
-# index knows only the nulls of `t` and `u`.
+# File g contains the ids 4 g to 4 g + 3. In order, the files contain: only NaN, one value, one
+# value and NaN, one value and null, nulls, several values, zeros, NaN and null. In a different time
+# zone, the index has only the null counts of `t` and `u`.
 ODD_ROWS = 4
 ODD_COLUMNS = """
     CASE id div 4 WHEN 0 THEN double('NaN') WHEN 2 THEN if(id = 10, double('NaN'), 5D) WHEN 3 THEN if(id = 13, NULL, 5D) WHEN 4 THEN NULL WHEN 5 THEN (id - 20) * 2 + 1D WHEN 6 THEN if(id % 2 = 0, 0D, -0D) WHEN 7 THEN if(id = 30, NULL, double('NaN')) ELSE 5D END AS d,
@@ -182,7 +183,7 @@ ODD_COLUMNS = """
     DATE'2050-01-01' AS late
 """
 
-# (predicate, files opened)
+# (predicate, number of files opened)
 ODD_PREDICATES = [
     ("d < 5", 2),
     ("d <= 5", 5),
@@ -219,7 +220,8 @@ ODD_PREDICATES = [
     ("d >= e", 6),
     ("d = e", 4),
     ("d <=> e", 4),
-    # Spark adds no IS NOT NULL to these, so the predicate's own filter must skip files of nulls.
+    # Spark does not add IS NOT NULL to these predicates, so the predicate's own filter must skip
+    # files that contain only nulls.
     ("coalesce(d < e, false)", 3),
     ("coalesce(e < d, false)", 5),
     ("coalesce(d < 1 AND s LIKE 'ab%', false)", 1),
@@ -239,7 +241,7 @@ ODD_PREDICATES = [
     ("s NOT LIKE 'ab'", 5),
 ]
 
-# (predicate, files opened in another time zone)
+# (predicate, number of files opened in a different time zone)
 ODD_ELSEWHERE = [
     ("t = TIMESTAMP'2024-01-02 00:00:00'", 7),
     ("t != TIMESTAMP'2024-01-02 00:00:00Z'", 7),
@@ -269,8 +271,8 @@ ODD_ELSEWHERE = [
 def relation(
     spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> str:
-    """A view of a folder with 8 indexed files. Queries on the folder would infer its
-    schema each time."""
+    """A view of a folder with 8 indexed files. Each query on the folder itself would infer the
+    schema again."""
     fmt = str(request.param)
     view = f"pruning_{fmt}"
     indexed(spark, tmp_path_factory.mktemp("pruning") / fmt, view, COLUMNS, FILES * ROWS, fmt)
@@ -281,7 +283,7 @@ def relation(
 def odd(
     spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> str:
-    """A view of files with ODD_COLUMNS."""
+    """A view of the files with ODD_COLUMNS."""
     fmt = str(request.param)
     view, rows = f"odd_{fmt}", FILES * ODD_ROWS
     with rebased(spark):
@@ -290,7 +292,7 @@ def odd(
 
 
 def rebased(spark: SparkSession) -> AbstractContextManager[None]:
-    """Settings with which the values of written timestamps depend on the time zone."""
+    """Writes timestamps during the block so that their values depend on the time zone."""
     return settings(
         spark,
         spark__sql__parquet__outputTimestampType="INT96",
@@ -308,7 +310,7 @@ def indexed(
 
 
 def _split(columns: str) -> list[str]:
-    """Splits text into expressions, one per line."""
+    """Splits the text into expressions, of which there is one per line."""
     return [line.strip().rstrip(",") for line in columns.splitlines() if line.strip()]
 
 
@@ -325,7 +327,7 @@ def test_odd_files(spark: SparkSession, odd: str) -> None:
 def test_odd_files_in_another_time_zone(spark: SparkSession, odd: str) -> None:
     with settings(spark, spark__sql__session__timeZone="America/St_Johns"):
         counts = check_sound(spark, odd, [p for p, _ in ODD_ELSEWHERE])
-    if odd == "odd_parquet":  # ORC's bounds are instants
+    if odd == "odd_parquet":  # in ORC, bounds are instants
         assert counts == dict(ODD_ELSEWHERE)
 
 
@@ -340,7 +342,8 @@ def test_what_is_judged_of_odd_files_is_what_they_hold(spark: SparkSession, odd:
 
 
 def test_sets_of_booleans(spark: SparkSession, odd: str) -> None:
-    """By default, Spark turns only long lists into sets."""
+    """The outcomes of IN with a set of booleans are judged correctly. By default, Spark converts
+    only long lists to sets."""
     with settings(spark, spark__sql__optimizer__inSetConversionThreshold="0"):
         predicates = ["(d > 6) IN (true, NULL)", "(d > 6) IN (false, true)"]
         check_judged(spark, odd, predicates)
@@ -349,8 +352,8 @@ def test_sets_of_booleans(spark: SparkSession, odd: str) -> None:
 
 
 def test_what_the_optimizer_would_have_left_out(spark: SparkSession, odd: str) -> None:
-    """Comparisons with NULL and empty lists reach the rules if the optimizer does
-    not simplify them."""
+    """The rules handle comparisons with NULL and empty lists, which the optimizer normally
+    simplifies."""
     rules = ("NullPropagation", "OptimizeIn", "LikeSimplification")
     excluded = ",".join(f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in rules)
     expected = {
@@ -365,7 +368,7 @@ def test_what_the_optimizer_would_have_left_out(spark: SparkSession, odd: str) -
     with settings(spark, spark__sql__optimizer__excludedRules=excluded):
         assert check_sound(spark, odd, list(expected)) == expected
         if odd.endswith("_orc"):
-            return  # its reader fails on an empty list
+            return  # the ORC reader fails on an empty list
         listed = spark.table(odd)["d"].isin([])
         assert spark.table(odd).where(listed).count() == 0
         assert len(opened(spark.table(odd).where(~listed))) == FILES
@@ -373,8 +376,8 @@ def test_what_the_optimizer_would_have_left_out(spark: SparkSession, odd: str) -
 
 
 def test_constant_files_that_do_not_tell_all(spark: SparkSession, tmp_path: Path) -> None:
-    """Covers a column that is not indexed, a column that is not constant, and a predicate that
-    fails."""
+    """In files with a constant column, no matching row is skipped if a predicate also uses a column
+    that is not indexed or not constant. A file is not skipped if the predicate fails on it."""
     path = tmp_path / "t"
     for a, b in ((9, "3, 4"), (8, "4")):
         rows = spark.sql(f"SELECT {a} AS a, explode(array({b})) AS b")
@@ -402,7 +405,8 @@ def test_reasons_name_the_columns_without_statistics(
 
 @pytest.mark.parametrize("predicate", ["s LIKE 'ab%'", "s NOT LIKE 'x%'"])
 def test_prefixes_of_strings_without_bounds(spark: SparkSession, predicate: str) -> None:
-    """If a file lacks a column, the index does not record the default that readers see."""
+    """A prefix predicate does not skip a file that lacks the column, because the index does not
+    record the default that readers see."""
     spark.sql("CREATE TABLE defaulted (a INT) USING parquet")
     try:
         spark.sql("INSERT INTO defaulted SELECT 1")
@@ -416,8 +420,8 @@ def test_prefixes_of_strings_without_bounds(spark: SparkSession, predicate: str)
 
 @pytest.mark.parametrize("predicate", ["c LIKE 'ab%'", "c NOT LIKE 'x%'"])
 def test_prefixes_of_what_the_index_knows_as_char(spark: SparkSession, predicate: str) -> None:
-    """For CHAR columns, the index records nulls but no bounds. Here, the files are read as
-    STRING."""
+    """A prefix predicate on a CHAR column skips no matching row if the files are read as STRING.
+    For CHAR columns, the index has null counts but no bounds."""
     spark.sql("CREATE TABLE padded (c CHAR(3)) USING parquet")
     try:
         spark.sql("INSERT INTO padded SELECT 'ab'")
@@ -433,7 +437,7 @@ def test_prefixes_of_what_the_index_knows_as_char(spark: SparkSession, predicate
 
 def test_files_that_are_counted_unread(spark: SparkSession, odd: str) -> None:
     answers = {"true": 8, "d = 5": 1, "d >= 5": 3, "endswith(s, 'b')": 0, "s LIKE 'ab%'": 3}
-    for inferred in ("true", "false"):  # an added IS NOT NULL is FALSE for nulls
+    for inferred in ("true", "false"):  # whether Spark adds IS NOT NULL, which is FALSE for nulls
         with settings(spark, spark__sql__constraintPropagation__enabled=inferred):
             for predicate, answered in answers.items():
                 query = f"SELECT count(*) FROM {odd} WHERE {predicate}"
@@ -464,7 +468,8 @@ def test_every_row_is_in_one_of_three_parts(spark: SparkSession, relation: str) 
 
 
 def test_an_index_too_large_for_the_driver(spark: SparkSession, relation: str) -> None:
-    """A Spark job filters the index in place of the driver, and selects the same files."""
+    """If the index is too large for the driver, a Spark job filters it and selects the same
+    files."""
     queries = [f"SELECT * FROM {relation} WHERE {p}" for p, _ in PREDICATES[::4]]
     expected = [opened(spark.sql(query)) for query in queries]
     with settings(spark, spark__sql__zorder__index__driverLimit="1"):

@@ -1,4 +1,5 @@
-"""Publishing new files: what readers see, what is refused, and what is left behind."""
+"""Publishing replaces files without readers losing or duplicating rows, detects conflicts, and
+leaves no temporary files behind."""
 
 from __future__ import annotations
 
@@ -55,12 +56,12 @@ def test_names_below_zorder_are_hidden(spark: SparkSession, table: Path, fmt: st
     for path in below:
         assert path.name.startswith("_"), path
         assert path.suffix not in (".parquet", ".orc"), path
-    assert [p for p in table.rglob("_zorder.*")] == []  # no markers stay
+    assert [p for p in table.rglob("_zorder.*")] == []  # no markers are left
 
 
 def test_a_query_planned_before_still_answers(spark: SparkSession, table: Path, fmt: str) -> None:
     planned = read(spark, table, fmt)
-    planned._jdf.queryExecution().executedPlan()  # its files are listed now
+    planned._jdf.queryExecution().executedPlan()  # lists the files
     physical = planned.rdd
     physical.getNumPartitions()
     Rewrite(spark, table, fmt).publish()
@@ -70,8 +71,8 @@ def test_a_query_planned_before_still_answers(spark: SparkSession, table: Path, 
 
 
 def test_a_folder_that_got_other_partitions(spark: SparkSession, tmp_path: Path) -> None:
-    """A DataFrame that was created when the folder had no partitions, or different ones, reads what
-    plain Spark reads."""
+    """A DataFrame that was created when the folder had no partitions or different ones reads the
+    same rows as in plain Spark."""
     table = tmp_path / "t"
     table.mkdir()
     schema = "id BIGINT, day BIGINT"
@@ -87,7 +88,7 @@ def test_a_folder_that_got_other_partitions(spark: SparkSession, tmp_path: Path)
         shutil.rmtree(day)
     assert ids(full) == []
     rows.write.mode("append").parquet(str(table))
-    for overlay, seen in (("false", []), ("true", ALL)):  # lists again
+    for overlay, seen in (("false", []), ("true", ALL)):  # with the journal, Spark lists again
         with scans.settings(spark, spark__sql__zorder__journal__overlay=overlay):
             assert ids(empty) == seen
             with pytest.raises(Exception, match="FILE_NOT_EXIST|does not exist"):

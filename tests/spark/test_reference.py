@@ -1,4 +1,4 @@
-"""The reference pages contain every list that the jar provides, and no others."""
+"""The reference pages contain every list that the jar provides, and no other lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layouts, pictures and reports of real tables, compared with plain Spark and with past runs."""
+"""Layouts, pictures and reports of real tables agree with plain Spark and with past runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.tables import aim_at, metrics, target_size
 
 ODD = "<script>alert(1)</script>"
 
-# (name, values as an expression of `id`, which runs from 0 to 599, stored form of its bounds)
+# (name, the values as an expression of `id`, which counts from 0 to 599, the form of the bounds)
 COLUMNS = [
     ("a", "cast(id * 7919 % 600 AS int)", "{}"),
     ("b", "id * 104729 % 600", "{}"),
@@ -42,7 +42,7 @@ COLUMNS = [
 
 @pytest.fixture(scope="module")
 def reported(spark: SparkSession) -> Iterator[str]:
-    """A table of about 16 clustered files, and one file without an index entry."""
+    """A table with about 16 clustered files and one file without an index entry."""
     values = [f"{made} AS `{name}`" for name, made, _ in COLUMNS]
     rows = spark.range(0, 600, 1, 4).selectExpr(*values)
     rows.write.saveAsTable("reported")
@@ -66,7 +66,7 @@ NUMBERS = "nullif(f, double('NaN'))"
 
 @pytest.fixture(scope="module")
 def rows_say(spark: SparkSession, reported: str) -> dict[str, dict[str, Any]]:
-    """The minimum and maximum of each column in each file, without NaN and null, from a single
+    """The minimum and maximum of each column in each file, ignoring NaN and null, from a single
     scan."""
     ends = [
         kept.format(f"{end}({NUMBERS if name == 'f' else sql_of(name)})")
@@ -103,7 +103,7 @@ def test_bounds_are_those_of_the_rows(
     assert drawn.count("<path") >= len(found.covering())
 
 
-# (WHERE, the box over a and b)
+# (condition, the box over a and b)
 BOXES = [
     ("a = 7", ((7, 7), (None, None))),
     ("a BETWEEN 10 AND 50 AND b < 100", ((10, 50), (None, 100))),
@@ -180,7 +180,7 @@ def test_depth_is_what_describe_says(spark: SparkSession, reported: str) -> None
     assert len(picture.axes) == 3
 
 
-# (the call, its error)
+# (a call, the type of its error, text in the error)
 REFUSED = [
     (
         lambda spark: plot.rectangles(spark, "reported", ["a", "b", "d"]),
@@ -243,7 +243,7 @@ def test_without_an_index(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_first_optimize_that_pays(spark: SparkSession, tmp_path: Path) -> None:
-    """The report and DRY RUN agree on the benefit."""
+    """The report and DRY RUN report the same benefit of a first OPTIMIZE."""
     folder = str(tmp_path / "t")
     spark.range(0, 200_000, 1, 4).selectExpr(
         "id * 7919 % 200000 AS a", "id * 104729 % 200000 AS b", "sha2(CAST(id AS STRING), 512) AS s"
@@ -293,7 +293,7 @@ def test_history(spark: SparkSession, tmp_path: Path) -> None:
 
 
 class Page(HTMLParser):
-    """Collects elements, and texts by element."""
+    """Collects the elements and texts of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -322,7 +322,7 @@ def test_report(spark: SparkSession, reported: str, tmp_path: Path) -> None:
     ]
     assert re.findall(r"(?:url\(|@import)\s*['\"]?(?!#)[^)]*", text) == []
     assert tags.count("svg") >= 4
-    assert page.texts.count(ODD) >= 2  # in the table's row, and as a label of pictures
+    assert page.texts.count(ODD) >= 2  # in a table row and as a label in pictures
     assert f"WHERE {where}" in page.texts
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
@@ -332,7 +332,7 @@ def test_report(spark: SparkSession, reported: str, tmp_path: Path) -> None:
     rows = [attributes.get("class") for tag, attributes in page.elements if tag == "tr"]
     assert rows[1:4] == ["clustered", "clustered", None], "the clustering columns come first"
     for statement in ("REFRESH SKIPPING INDEX ON default.reported", "VACUUM default.reported"):
-        assert statement in page.texts, "it can be copied whole"
+        assert statement in page.texts, "the statement must be a single text, so it can be copied"
     for said in (
         f"reported 1 of {len(found.files)} files unindexed: a lookup of a opens ",
         "Rows630", f"opens {opened} of ", "Every query opens 1 unindexed file.",
@@ -346,7 +346,7 @@ def health(column: str, **more: Any) -> report.Health:
     return dataclasses.replace(known, **more)
 
 
-# (columns in DESCRIBE's output, the verdict on a table of one file)
+# (rows of DESCRIBE SKIPPING INDEX, whether all is well, the verdict on a table with one file)
 VERDICTS: list[tuple[list[report.Health], bool, str]] = [
     ([], False, "The table has no index: every query opens 1 of 1 file."),
     ([health("a"), health("b", lookup_share=0.125)], False,

@@ -1,5 +1,5 @@
-"""In a browser, a report loads nothing from elsewhere, and none of its text is clipped or too
-pale."""
+"""In a browser, a report loads no other resources, and all of its text is visible and has enough
+contrast."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 ODD = "<script>alert(1)</script>"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
-#: Finds texts outside a picture's frame, and pairs of texts that overlap.
+#: A script that finds texts outside a picture's frame, and pairs of texts that overlap.
 MISPLACED = """() => [...document.querySelectorAll('svg')].flatMap((svg, picture) => {
   const frame = svg.getBoundingClientRect();
   const texts = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]);
@@ -33,7 +33,8 @@ MISPLACED = """() => [...document.querySelectorAll('svg')].flatMap((svg, picture
   return out;
 })"""
 
-#: Returns the lowest luminance ratio between the page and a text, as defined by WCAG 2.
+#: A script that returns the lowest contrast ratio between the page and a text, as defined by WCAG
+#: 2.
 CONTRAST = """() => {
   const light = css => css.match(/[\\d.]+/g).slice(0, 3).map(v => v / 255)
     .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
@@ -49,7 +50,8 @@ CONTRAST = """() => {
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """The machine's Chromium, or the one that playwright has downloaded."""
+    """The Chromium that is installed on this machine, or else the one that Playwright has
+    downloaded."""
     sync_api = pytest.importorskip(
         "playwright.sync_api",
         reason="playwright is not installed: pip install 'pyzorder-spark[browser]'",
@@ -69,9 +71,9 @@ def browser() -> Iterator[Any]:
 def page_file(
     browser: Any, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """The report of a query, and of a table with an unusual column name and a file of nulls.
+    """A report on a table with an unusual column name and a file of nulls, and on a query.
 
-    Starts Spark only if there is a browser.
+    Starts Spark only if a browser is available.
     """
     spark: SparkSession = request.getfixturevalue("spark")
     folder = tmp_path_factory.mktemp("report")

@@ -1,4 +1,4 @@
-"""Rewritten files keep the columns, types and codec of the old files, and have small row groups."""
+"""Rewritten files have the columns, types and codec of the old files, and small row groups."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def test_the_codec_stays(
 
 
 def test_row_groups_are_small(spark: SparkSession, tmp_path: Path) -> None:
-    """Small row groups get narrow ranges, because rows are in order. A row group size that the
-    table sets is kept."""
+    """OPTIMIZE writes small row groups, which have narrow ranges because the rows are ordered. It
+    keeps a row group size that is set for the table."""
     folder = tmp_path / "t"
     spark.range(0, 60_000, 1, 2).selectExpr(
         "xxhash64(id) AS a",

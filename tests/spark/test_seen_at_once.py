@@ -1,6 +1,5 @@
-"""Sessions with pyzorder see at once what other such sessions write, even if
-spark.sql.zorder.index.maxStaleness lets them plan without a listing.
-"""
+"""Sessions with pyzorder immediately see what other sessions with pyzorder write, even if
+spark.sql.zorder.index.maxStaleness lets them plan queries without a listing."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ INSERT = "INSERT INTO stale SELECT id, cast(id % 2 as int) FROM range(40, 45)"
 OVERWRITE = "INSERT OVERWRITE stale SELECT id, cast(id % 2 as int) FROM range(3)"
 OVERWRITE_1 = "INSERT OVERWRITE stale PARTITION (p = 1) SELECT id FROM range(3)"
 
-#: Adds partition 9, with two rows, in a folder that is inside the table's but not named `p=9`.
+#: Adds partition 9 with two rows, in a folder that is in the table's folder but is not named `p=9`.
 ODD_PARTITION = (
     "ALTER TABLE stale ADD PARTITION (p = 9) LOCATION '{t}/nine';"
     " INSERT INTO stale VALUES (90, 9), (91, 9)"
@@ -48,12 +47,12 @@ def directory(folder: str, rows: int, provider: str = "parquet") -> str:
 
 @dataclass(frozen=True)
 class Case:
-    """{t} is the table's folder. The rows of the table are 0 to 39, half of them in p = 0.
+    """A change to a table with the ids 0 to 39, half of them in p = 0. {t} is the table's folder.
 
-    :param table:  creates the table
-    :param before: gives it an index, or removes the index
-    :param change: changes the table in another session
-    :param rows:   how many rows the table has afterwards
+    :param table:  the statement that creates the table
+    :param before: the statements that create or drop the index
+    :param change: the statements that change the table in another session
+    :param rows:   the number of rows in the table afterwards
     """
 
     table: str
@@ -105,13 +104,13 @@ CASES = {
 }
 
 
-#: A partitioned table with an index.
+#: A partitioned table with an index, which is not changed.
 OPTIMIZED = Case(PARTITIONED, OPTIMIZE, "", 40)
 
 
 @pytest.fixture
 def folder(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Creates the table with forty rows and an index, and returns its folder."""
+    """Creates the table of a case with 40 rows. Returns the table's folder."""
     case: Case = request.param
     spark.sql(case.table.format(tmp_path / "t"))
     try:
@@ -131,7 +130,7 @@ def run(spark: SparkSession, statements: str, folder: str) -> None:
 
 
 def assert_seen(spark: SparkSession, readers: list[SparkSession], rows: int) -> None:
-    """Asserts that the readers and new sessions see this many rows, in a scan and from the
+    """Asserts that the readers and new sessions see this many rows, both in a scan and from the
     index."""
     for session in (*readers, bound(fresh(spark), "1h"), fresh(spark)):
         assert session.sql("SELECT count(*) FROM stale").collect() == [(rows,)]
@@ -150,7 +149,7 @@ def test_a_change_by_another_session(spark: SparkSession, case: Case, folder: st
     assert_seen(spark, [reader], case.rows)
 
 
-#: The statements that create the table and its first index.
+#: (the statement that creates the table, the statements that create its first index)
 FIRST = {
     "OPTIMIZE": (FLAT, OPTIMIZE),
     "OPTIMIZE of partitions": (PARTITIONED, OPTIMIZE),
@@ -184,7 +183,8 @@ def test_an_append_that_began_before_the_first_index(
 
 @pytest.mark.parametrize("folder", [OPTIMIZED], indirect=True)
 def test_a_partition_dropped_before_optimize(spark: SparkSession, folder: str) -> None:
-    """OPTIMIZE does not list the dropped partition, and the index no longer covers its folder."""
+    """If a dropped partition is added again after OPTIMIZE, queries see the rows in its folder,
+    although OPTIMIZE has not listed this folder."""
     spark.sql("ALTER TABLE stale DROP PARTITION (p = 0)")
     append(Path(folder), [100, 102])
     insert(spark, 41, 42)
@@ -199,7 +199,7 @@ def test_a_partition_dropped_before_optimize(spark: SparkSession, folder: str) -
 
 @pytest.mark.parametrize("folder", [OPTIMIZED], indirect=True)
 def test_an_overwrite_that_fails(spark: SparkSession, folder: str) -> None:
-    """By the time the overwrite fails, it has deleted the old files."""
+    """Queries see that an overwrite has deleted the old files, even if the overwrite then fails."""
     reader = bound(fresh(spark), "1h")
     assert reader.sql("SELECT count(*) FROM stale").collect() == [(40,)]
     with pytest.raises(Exception, match="refused"):

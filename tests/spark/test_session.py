@@ -1,6 +1,6 @@
-"""Every way in which pyzorder.configure and check_session can fail, with one test each.
+"""Tests each way in which pyzorder.configure and check_session can fail.
 
-Each test runs a separate Python process, because a JVM's jars are fixed when it starts.
+The tests run in separate Python processes, because a JVM's jars are fixed when it starts.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def plain():
 
 
 def run(script: str, tmp_path: Path, **environment: str) -> str:
-    """The output of a script that runs in a separate process. An uncaught ZOrderError is printed as
-    a line."""
+    """Runs a script in a separate process and returns its output. An uncaught ZOrderError is
+    printed on one line."""
     body = textwrap.indent(textwrap.dedent(script), "    ")
     text = f"{PRELUDE}\ntry:\n{body}\nexcept pyzorder.ZOrderError as error:\n    print(error)\n"
     done = subprocess.run(
@@ -72,10 +72,11 @@ def test_pyspark_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_java_missing(tmp_path: Path) -> None:
-    """PySpark's own error would only say that the Java gateway exited."""
+    """If Java is missing, the error says so. PySpark's own error would only say that the Java
+    gateway exited."""
     said = run("pyzorder.configure(plain())", tmp_path, PATH=str(tmp_path), JAVA_HOME="")
     assert "ZORDER_JAVA_MISSING" in said and "there is no java on PATH" in said
-    (tmp_path / "spark-env.sh").touch()  # may set JAVA_HOME
+    (tmp_path / "spark-env.sh").touch()  # this script could set JAVA_HOME
     script = "print(pyzorder.configure(plain())._options['spark.sql.extensions'])"
     environment = {"PATH": str(tmp_path), "JAVA_HOME": "", "SPARK_CONF_DIR": str(tmp_path)}
     assert "io.pyzorder.ZOrderExtensions" in run(script, tmp_path, **environment)
@@ -135,7 +136,8 @@ def test_jars_overridden(tmp_path: Path) -> None:
 
 
 def test_running_without_pyzorder(tmp_path: Path) -> None:
-    """Runs in a single process, in the order in which a notebook user encounters these errors."""
+    """Without pyzorder, each call fails with an error that says what to do. The calls run in one
+    process, in the order in which the user of a notebook would make them."""
     said = run(
         """
         spark = plain().getOrCreate()

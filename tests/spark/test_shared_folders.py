@@ -1,5 +1,5 @@
-"""Folders that belong to two tables: what works, and what is refused and leaves the rows
-unchanged."""
+"""If a folder belongs to two tables, statements either work for both tables or are refused and
+leave the rows unchanged."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def refused(condition: str) -> Iterator[None]:
 
 @pytest.fixture
 def outer(spark: SparkSession, database: str, tmp_path: Path) -> Path:
-    """The catalog table `outer`, whose partition day=1 is also the table `inner`, with
-    one file each."""
+    """Creates the table `outer`, with one file per partition, and the table `inner` in the folder
+    of the partition day=1. Returns the folder of `outer`."""
     table = tmp_path / "t"
     rows = spark.range(0, ROWS, 1, 1).selectExpr("id", "int(id % 2) AS day")
     rows.write.partitionBy("day").option("path", str(table)).saveAsTable("outer")
@@ -42,7 +42,7 @@ def outer(spark: SparkSession, database: str, tmp_path: Path) -> Path:
 
 
 def as_they_were(spark: SparkSession, outer: Path) -> None:
-    """Asserts that both tables have each of their rows once, for every reader."""
+    """Asserts that all readers see each row of both tables once."""
     for table in ("outer", "inner"):
         spark.catalog.refreshTable(table)
     with scans.settings(spark, spark__sql__zorder__journal__overlay="false"):
@@ -52,7 +52,7 @@ def as_they_were(spark: SparkSession, outer: Path) -> None:
 
 
 def test_two_tables_on_one_location(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Two tables on one location share one journal, one lock and one index."""
+    """Two tables with the same location share a journal, a lock and an index."""
     table = tmp_path / "t"
     rows = spark.range(0, ROWS, 1, 4).selectExpr("id", "id % 7 AS a")
     rows.write.option("path", str(table)).saveAsTable("one")
@@ -81,7 +81,8 @@ def test_two_tables_on_one_location(spark: SparkSession, database: str, tmp_path
 
 
 def test_another_default(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """For rows of files without the column, one table returns 5 and the other null."""
+    """OPTIMIZE is refused if two tables declare different defaults for a column that some files
+    lack. Here, one table returns 5 for the rows in these files, and the other returns null."""
     table = tmp_path / "t"
     spark.range(0, ROWS, 1, 2).write.option("path", str(table)).saveAsTable("one")
     spark.sql("ALTER TABLE one ADD COLUMN c INT DEFAULT 5")
@@ -123,7 +124,8 @@ def test_a_table_with_a_partition_that_is_optimized(spark: SparkSession, outer: 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_both_at_once(spark: SparkSession, outer: Path, tmp_path: Path, elsewhere: bool) -> None:
-    """Each run has its own lock and has written its files, but one of them must give up."""
+    """If both tables are optimized at the same time, one of the runs must fail, although each has
+    its own lock."""
     inner = outer / "day=1"
     if elsewhere:
         inner = tmp_path / "elsewhere"
@@ -152,7 +154,8 @@ KILLED_AT = ["after-markers", "after-retire", "after-commit", "before-done"]
     "point", [KILLED_AT[0], *(pytest.param(p, marks=pytest.mark.crash) for p in KILLED_AT[1:])]
 )
 def test_the_other_was_killed(spark: SparkSession, outer: Path, point: str) -> None:
-    """The killed run has left its markers, so it must first be finished through its own table."""
+    """If a run on `outer` was killed, `inner` cannot be changed until a statement on `outer` has
+    completed or undone that run."""
     killed(outer, point)
     inner = Rewrite(spark, outer / "day=1")
     with refused("ZORDER_SHARED_FOLDER"):
@@ -166,7 +169,8 @@ def test_the_other_was_killed(spark: SparkSession, outer: Path, point: str) -> N
 def test_a_table_in_a_folder_of_its_own_below(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """A folder without `=` in its name does not belong to the table above it."""
+    """A table in a subfolder of another table's folder is independent if the subfolder has no `=`
+    in its name."""
     above = tmp_path / "t"
     for name, folder in (("above", above), ("below", above / "archive")):
         spark.range(0, ROWS, 1, 4).write.option("path", str(folder)).saveAsTable(name)
@@ -179,3 +183,67 @@ def test_a_table_in_a_folder_of_its_own_below(
     spark.sql("RESTORE below TO BEFORE OPTIMIZE")
     assert sorted(spark.table("below").inputFiles()) == sorted(files["below"])
     assert ids(spark.table("above")) == ALL
+
+
+@pytest.fixture
+def neighbours(spark: SparkSession, database: str, tmp_path: Path) -> Path:
+    """Creates the tables `first` and `second`, whose only partitions are stored in the same folder.
+    Returns this folder."""
+    shared = tmp_path / "shared"
+    for name in ("first", "second"):
+        spark.sql(
+            f"CREATE TABLE {name} (id BIGINT, day INT) USING parquet PARTITIONED BY (day)"
+            f" LOCATION '{tmp_path / name}' TBLPROPERTIES ('zorder.publish.method' = 'rename')"
+        )
+        spark.sql(f"ALTER TABLE {name} ADD PARTITION (day = 1) LOCATION '{shared}'")
+    spark.sql(f"INSERT INTO first PARTITION (day = 1) SELECT id FROM range({ROWS})")
+    return shared
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        *(
+            pytest.param(p, marks=pytest.mark.crash)
+            for p in ("after-verify", "after-markers", "after-retire")
+        ),
+        "after-commit",
+    ],
+)
+def test_vacuum_of_a_table_that_shares_a_partition(
+    spark: SparkSession, neighbours: Path, point: str
+) -> None:
+    """VACUUM does not delete staged or retired files of a killed run on the other table."""
+    table = neighbours.parent / "first"
+    killed(
+        table,
+        point,
+        f"CREATE TABLE first (id BIGINT, day INT) USING parquet PARTITIONED BY (day) LOCATION '{table}';"
+        f" ALTER TABLE first ADD PARTITION (day = 1) LOCATION '{neighbours}';"
+        " OPTIMIZE first ZORDER BY (id)",
+    )
+    spark.sql("INSERT INTO second PARTITION (day = 0) SELECT id FROM range(5)")
+    spark.sql("OPTIMIZE second WHERE day = 0 ZORDER BY (id)").collect()
+    with scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false"):
+        deleted = spark.sql("VACUUM second RETAIN 0 HOURS").collect()
+    assert not [row.path for row in deleted if row.path.startswith(f"file:{neighbours}/")]
+    assert ids(spark.table("first")) == ALL
+    with scans.settings(spark, spark__sql__zorder__journal__lease="1s"):
+        spark.sql("VACUUM first").collect()
+    assert ids(spark.table("first")) == ALL
+
+
+def test_a_switch_of_a_partition_that_another_table_uses(
+    spark: SparkSession, neighbours: Path
+) -> None:
+    """OPTIMIZE refuses to switch the partition. If the other table uses the folder only afterwards,
+    VACUUM leaves it."""
+    spark.sql("ALTER TABLE first SET TBLPROPERTIES ('zorder.publish.method' = 'location')")
+    with refused("ZORDER_CANNOT_SWITCH_LOCATION"):
+        spark.sql("OPTIMIZE first ZORDER BY (id)").collect()
+    spark.sql("ALTER TABLE second DROP PARTITION (day = 1)")
+    spark.sql("OPTIMIZE first ZORDER BY (id)").collect()
+    spark.sql(f"ALTER TABLE second ADD PARTITION (day = 1) LOCATION '{neighbours}'")
+    with scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false"):
+        spark.sql("VACUUM first RETAIN 0 HOURS").collect()
+    assert ids(spark.table("first")) == ids(spark.table("second")) == ALL

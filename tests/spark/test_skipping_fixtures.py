@@ -1,9 +1,9 @@
-"""sql/skipping: filters and outcomes of predicates, determined through Spark's optimizer.
+"""Predicates have the index filters that sql/skipping lists, after Spark's optimizer has run.
 
-A line is `predicate | filter | FALSE | NULL`: the filter over the index for WHERE, as EXPLAIN
-shows it, then the filter for files in which the predicate may be FALSE, and the one for files in
-which it may be NULL. All rows of a file match if neither of these two selects it. To add a line,
-write `predicate |`, run this test, and paste what it prints.
+A line is `predicate | filter | FALSE | NULL`. The first filter is the one on the index for WHERE,
+as EXPLAIN shows it. The second selects files in which the predicate may be FALSE, and the third
+files in which it may be NULL. If neither the second nor the third selects a file, all of its rows
+match. To add a line, write `predicate |`, run this test, and paste the line that it prints.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ FIXTURES = Path(__file__).parents[2] / "sql" / "skipping"
 PAGE = Path(__file__).parents[2] / "docs" / "how-skipping-is-proved.md"
 RULES = Path(__file__).parents[2] / "jvm/src/main/scala/io/pyzorder/skipping/predicate"
 
-#: Expressions without a rule: leaves, and the base class.
+#: Expressions that need no rule, which are leaves and the base class.
 LEAVES = {"AttributeReference", "BoundReference", "Expression", "Literal", "PrettyAttribute"}
 
 
 class Fixture(NamedTuple):
-    """A line of a fixture file. Each filter is the set of the texts that it has in different Spark
-    versions."""
+    """A line in a fixture file. Each filter is a set of texts, because Spark versions differ."""
 
     columns: str
     predicate: str
@@ -35,7 +34,8 @@ class Fixture(NamedTuple):
 
 
 def fixtures_of(path: Path) -> list[Fixture]:
-    """The fixtures in a file. Other lines are `columns:`, which declares the table, or comments."""
+    """The fixtures in a file. A line `columns:` declares the columns of the table, and lines that
+    start with # are comments."""
     columns, found = "", []
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("columns:"):
@@ -64,7 +64,7 @@ def test_fixtures(spark: SparkSession, path: Path) -> None:
         for fixture, judgement in zip(fixtures, judged, strict=True):
             opened = index_filter(spark, table, fixture.predicate)
             found = [
-                re.sub(r"_common_expr_\d+", "_common_expr_0", text)  # the JVM numbers them
+                re.sub(r"_common_expr_\d+", "_common_expr_0", text)  # numbered across the JVM
                 for text in (opened, judgement["mayBeFalse"], judgement["mayBeNull"])
             ]
             if len(fixture.filters) != len(found) or not all(
@@ -77,7 +77,7 @@ def test_fixtures(spark: SparkSession, path: Path) -> None:
 
 
 def expressions(spark: SparkSession, path: Path) -> set[str]:
-    """The classes of the expressions in the optimized predicates of a fixture file."""
+    """The classes of all expressions in the optimized predicates of a fixture file."""
     table, fixtures = f"rules_{path.stem}", fixtures_of(path)
     spark.sql(f"CREATE TABLE {table} ({fixtures[0].columns}) USING parquet")
     try:

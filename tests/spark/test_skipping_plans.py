@@ -1,4 +1,5 @@
-"""What skipping changes in plans: merged and reused scans, the cost model, EXPLAIN, metrics."""
+"""Plans with skipping are correct when Spark merges, reuses or caches scans, and skipping is
+visible in the cost model, EXPLAIN and metrics."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from tests.support.scans import explain, opened, plain, settings
 
 @pytest.fixture(scope="module")
 def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An indexed catalog table of 10 files: d from 0 to 99, ten per file, and a
-    wide column `weight`."""
+    """An indexed catalog table with 10 files of ten rows each, with d from 0 to 99 and a wide
+    column `weight`."""
     path = Path(tmp_path_factory.mktemp("plans")) / "t"
     spark.range(0, 100, 1, 10).selectExpr(
         "CAST(id AS INT) AS d", "id % 7 AS m", "repeat(uuid(), 200) AS weight"
@@ -144,8 +145,8 @@ def test_the_pruned_size_reaches_the_cost_model(
 def test_the_size_of_the_selected_partitions_reaches_the_cost_model(
     spark: SparkSession, database: str, analyzed: bool, indexed: bool
 ) -> None:
-    """If the cost model used the size of the whole table, Spark would shuffle a partition that it
-    can broadcast."""
+    """The cost model uses the size of the selected partitions. With the size of the whole table,
+    Spark would shuffle a partition that it could broadcast."""
     spark.sql("CREATE TABLE parts (id BIGINT, p INT) USING parquet PARTITIONED BY (p)")
     spark.sql("INSERT INTO parts SELECT id, id % 8 FROM range(800)")
     if indexed:

@@ -1,4 +1,4 @@
-"""The main functions in one test, fast enough to run on every supported Spark version (`make
+"""Tests the main functions quickly enough to run on every supported Spark version (`make
 smoke-matrix`)."""
 
 from __future__ import annotations

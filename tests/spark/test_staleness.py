@@ -1,7 +1,8 @@
-"""Planning from the index without a listing: spark.sql.zorder.index.maxStaleness.
+"""Queries can be planned from the index without a listing (spark.sql.zorder.index.maxStaleness).
 
-By default, queries see at once what another engine writes to a table's folder. With a bound, they
-see it once the bound has passed. What sessions with pyzorder write is always seen at once.
+By default, queries immediately see files that another engine writes to a table's folder. With a
+bound on the staleness, they may see them only when this time has passed. Queries always see
+immediately what sessions with pyzorder write.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tests.support.tables import data_files
 
 @pytest.fixture(params=KINDS)
 def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
-    """An optimized table with forty rows; returns its folder."""
+    """Creates an optimized table with 40 rows, and returns its folder."""
     folder = tmp_path / "t"
     spark.sql(KINDS[request.param].format(folder))
     insert(spark, 0, 40)
@@ -39,9 +40,9 @@ def test_what_others_append(spark: SparkSession, table: Path) -> None:
     hour = bound(fresh(spark), "1h")
     assert count(hour) == 40
     append(table, [100, 102])
-    assert count(fresh(spark)) == 42  # at once by default
+    assert count(fresh(spark)) == 42  # immediately by default
     assert count(hour) == 40
-    assert count(bound(fresh(spark), "1h")) == 40  # a new session does not list it either
+    assert count(bound(fresh(spark), "1h")) == 40  # a new session does not list the folder either
     assert hour.sql("SELECT count(*) FROM stale").collect() == [(40,)]
     time.sleep(1.1)
     assert count(bound(fresh(spark), "1s")) == 42
@@ -80,8 +81,8 @@ def test_what_sessions_with_pyzorder_write(spark: SparkSession, table: Path) -> 
 def test_an_insert_while_another_process_optimizes(
     spark: SparkSession, table: Path, point: str, indexed: str
 ) -> None:
-    """The index lists OPTIMIZE's new files before the table contains them, along with those of the
-    INSERT."""
+    """Queries see the rows of an INSERT once, even if the index already lists new files that a
+    concurrent OPTIMIZE has not committed yet."""
     reader = bound(fresh(spark), "1h")
     assert count(reader) == 40
     statement = f"OPTIMIZE parquet.`{table}` FULL ZORDER BY (id)"
@@ -110,8 +111,8 @@ def test_an_insert_while_another_process_optimizes(
 def test_a_refresh_that_listed_before(
     spark: SparkSession, table: Path, statement: str, indexed: str
 ) -> None:
-    """Another session changes the table after REFRESH has listed it and before REFRESH
-    publishes."""
+    """Queries see a change that another session makes after REFRESH has listed the table and before
+    REFRESH publishes the index."""
     spark.sql("DROP SKIPPING INDEX ON stale")
     spark.sql("CREATE SKIPPING INDEX ON stale (id)")
     append(table, [200, 202])
@@ -156,7 +157,7 @@ def test_a_selected_file_that_has_gone(spark: SparkSession, table: Path) -> None
     assert count(reader, "id >= 0") == 2
 
 
-#: Queries that scan a table several times after one of its files has disappeared, and their
+#: Queries that scan a table several times after one of its files has disappeared, with their
 #: answers.
 SEVERAL_SCANS = {
     "SELECT (SELECT count(*) FROM stale), (SELECT sum(1) FROM stale WHERE id % 2 >= 0)": (42, 42),
@@ -179,7 +180,8 @@ SEVERAL_SCANS = {
 def test_several_scans_and_a_file_that_has_gone(
     spark: SparkSession, table: Path, tmp_path: Path, query: str, adaptive: str
 ) -> None:
-    """Another engine has replaced a file, first with a file of another name and then in place."""
+    """All scans in a query see the same state if another engine has replaced a file, either with a
+    file of a different name or with a file of the same name."""
     spark.sql(f"CREATE TABLE other (id BIGINT) USING parquet LOCATION '{tmp_path / 'other'}'")
     try:
         spark.sql("INSERT INTO other VALUES (100), (102)")
@@ -208,8 +210,8 @@ def test_a_file_replaced_in_its_place(spark: SparkSession, table: Path) -> None:
     append(table, [100, 104])
     os.utime(file, ns=(10**18, 10**18))
     assert count(fresh(spark), "id = 104") == 1
-    assert count(hour, "id = 104") == 0  # not opened: its bounds say 102
-    assert count(hour, "id = 100") == 1  # opened, and recognized as another file
+    assert count(hour, "id = 104") == 0  # not opened, because its upper bound is 102
+    assert count(hour, "id = 100") == 1  # opened, and recognized as a different file
     assert count(bound(hour, "0s"), "id = 104") == 1
 
 
@@ -238,7 +240,8 @@ def test_the_tables_property(spark: SparkSession, table: Path) -> None:
 
 @pytest.mark.parametrize("skew", [-7200, 7200])
 def test_clocks_that_disagree(spark: SparkSession, table: Path, skew: int) -> None:
-    """A listing time in the future is ignored, and one that is too early does no harm."""
+    """A listing time in the future is ignored, and a listing time that is too early does no
+    harm."""
     pointer = max((table / "_zorder" / "_index").glob("_v*.json"))
     text = pointer.read_text()
     listed = int(text.split('"listedAt" : ')[1].split(",")[0])

@@ -1,5 +1,5 @@
-"""The statements of sql/statements: accepted ones reach their command, and rejected ones give a
-reason."""
+"""The statements in sql/statements are accepted and run, or are rejected with the expected
+error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _lines(name: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession) -> Iterator[SparkSession]:
-    """The tables named in the statements."""
+    """Creates the tables that occur in the statements."""
     made = ("parts", "flat", "buckets", "filtered", "as_json", "full", "table", "declares_an_empty_list",
             "torn_parquet", "torn_orc")  # fmt: skip
     spark.sql(
@@ -54,8 +54,8 @@ def tables(spark: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def folder(tables: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that replaces {folder}. It contains folders of files, some of which are
-    truncated."""
+    """The folder that replaces {folder} in the statements. It contains folders with files, some of
+    which are truncated."""
     folder = Path(tmp_path_factory.mktemp("folders"))
     for fmt in ("parquet", "orc"):
         tables.range(0, 4, 1, 1).write.format(fmt).save(str(folder / fmt))

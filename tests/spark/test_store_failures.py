@@ -1,6 +1,5 @@
-"""If the disk is read-only or becomes full at any step of a command, the error is one sentence that
-says so, every row exists once, and the next writer deletes what is left.
-"""
+"""If the disk is read-only or becomes full at any step of a command, a short error says so, every
+row exists exactly once, and the next writer deletes leftovers."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from tests.support.tables import data_files, ids
 ROOT = Path(__file__).parents[2]
 ALL = list(range(40))
 
-#: A command, and the statements that prepare the table for it. `{}` is the table.
+#: Commands, each with the statements that prepare the table for it. `{}` is the table.
 COMMANDS = {
     "optimize": ("OPTIMIZE '{}' ZORDER BY (id)", []),
     "compact": ("OPTIMIZE '{}'", []),
@@ -39,7 +38,7 @@ def by_extension(spark: SparkSession, table: Path) -> list[int]:
 
 
 def by_others(spark: SparkSession, table: Path) -> list[int]:
-    """The ids that an engine reads without the journal and the index."""
+    """The ids that an engine reads if it uses neither the journal nor the index."""
     off = {"journal__overlay": "false", "skipping__enabled": "false"}
     with scans.settings(spark, **{f"spark__sql__zorder__{k}": v for k, v in off.items()}):
         return by_extension(spark, table)
@@ -57,7 +56,7 @@ def create(spark: SparkSession, table: Path) -> None:
 
 
 def leftovers(table: Path) -> list[Path]:
-    """Files that belong neither to a table nor to its index, journal or retired files."""
+    """The files that do not belong to the table's data, index, journal or retired files."""
     named = "".join(path.read_text() for path in table.rglob("_index/_v*.json"))
     return [
         path
@@ -70,7 +69,7 @@ def leftovers(table: Path) -> list[Path]:
 
 
 def refused(spark: SparkSession, statement: str, condition: str) -> bool:
-    """Whether the command fails. Asserts that its error, if any, is one sentence with this
+    """Runs a statement and returns whether it fails. Asserts that an error is short and has this
     condition."""
     try:
         spark.sql(statement).collect()
@@ -93,7 +92,8 @@ def refused(spark: SparkSession, statement: str, condition: str) -> bool:
     ],
 )
 def test_full(spark: SparkSession, disk: Disk, command: str, kind: str, step: int) -> None:
-    """Runs the command with room for 0, 1, 2 … files or pages of data until it succeeds."""
+    """A full disk does no harm at any step. The command runs with space for 0, 1, 2 … files or
+    pages of data until it succeeds."""
     statement, before = COMMANDS[command]
     spark.conf.set("spark.sql.zorder.vacuum.retentionCheck", "false")
     room, succeeded = 0, 0
@@ -119,7 +119,8 @@ def test_full(spark: SparkSession, disk: Disk, command: str, kind: str, step: in
 
 
 def test_vacuum_makes_room_for_itself(spark: SparkSession, disk: Disk) -> None:
-    """VACUUM works on a completely full disk, and keeps files younger than the retention."""
+    """VACUUM works on a completely full disk, and keeps files that are younger than the retention
+    time."""
     table = disk.folder / "t"
     create(spark, table)
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
@@ -136,8 +137,8 @@ def test_vacuum_makes_room_for_itself(spark: SparkSession, disk: Disk) -> None:
     assert not refused(spark, f"OPTIMIZE '{table}' FULL ZORDER BY (id)", "")
 
 
-#: (what is locked, the error of RESTORE, the error of OPTIMIZE); in a locked folder, no name can be
-#: added or removed.
+#: (what is locked, the error of RESTORE, the error of OPTIMIZE). Nothing can be created or deleted
+#: in a locked folder.
 LOCKED = [
     ("", "", "ZORDER_NOT_WRITABLE"),
     ("_zorder", "", "ZORDER_NOT_WRITABLE"),
@@ -213,7 +214,8 @@ def test_read_only(spark: SparkSession, disk: Disk) -> None:
 
 @pytest.mark.crash
 def test_another_user(spark: SparkSession) -> None:
-    """A user who may read the table but not write to it."""
+    """If a user may read the table but not write to it, queries work, and statements that write
+    report that they may not."""
     if os.geteuid() != 0:
         pytest.skip("only root can run a process as another user")
     stranger = 65534
@@ -236,7 +238,7 @@ def test_another_user(spark: SparkSession) -> None:
     except PermissionError:
         can_read = False
     if not can_read:
-        pytest.skip("other users cannot read this Python, or this clone")
+        pytest.skip("other users cannot read this Python installation or this clone")
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         table = Path(folder) / "t"

@@ -1,5 +1,5 @@
-"""Files in a table's folder that do not match the others, because they have other types or are not
-data at all."""
+"""Statements report files in a table's folder that do not match the other files, because they have
+different types or are not data files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BY_PATH = [
     "VACUUM {}",
 ]
 
-#: Values of `a` in two files, its declared type, and the types that the error names.
+#: (the values of `a` in two files, the declared type of `a`, the types in the error)
 CONFLICTS = {
     "text": ([1, 2], ["x", "y"], "INT", ("INT", "STRING")),
     "number for text": (["x", "y"], [1.5, 2.5], "STRING", ("STRING", "DOUBLE")),
@@ -37,7 +37,7 @@ CONFLICTS = {
 
 
 def write(folder: Path, provider: str, *columns: object) -> None:
-    """Writes a file for each column."""
+    """Writes one file for each of these columns."""
     folder.mkdir()
     for n, column in enumerate(columns):
         a = column if isinstance(column, pa.Array) else pa.array(column)
@@ -49,7 +49,7 @@ def write(folder: Path, provider: str, *columns: object) -> None:
 
 
 def narrowed(array: pa.Array) -> pa.Array:
-    """Converts integers to 32 bits, because PyArrow reads Python's integers as 64 bits."""
+    """Casts integers to 32 bits, because PyArrow converts Python integers to 64 bits."""
     narrow = {
         pa.int64(): pa.int32(),
         pa.list_(pa.int64()): pa.list_(pa.int32()),
@@ -78,7 +78,7 @@ def test_incompatible_types(
         named = dict(re.findall(r"(\w+) in \S*/(part-\d)", sentence))
         assert named == {types[0]: "part-0", types[1]: "part-1"}, (statement, target, sentence)
         assert {path: path.read_bytes() for path in data_files(folder)} == before
-    spark.sql("CREATE SKIPPING INDEX ON t")  # files that cannot be read stay unindexed
+    spark.sql("CREATE SKIPPING INDEX ON t")  # ignores files that cannot be read
 
 
 @pytest.mark.parametrize("provider", ["parquet", "orc"])
@@ -110,7 +110,7 @@ def test_types_that_fit(
     declared: str,
     provider: str,
 ) -> None:
-    """After a column has been widened, OPTIMIZE rewrites the files that still have the old type."""
+    """If a column has been widened, OPTIMIZE rewrites the files that still have the old type."""
     if provider == "parquet" and declared != "INT" and spark.version < "4":
         pytest.skip("Spark 3.5 cannot read Parquet files as these types")
     write(tmp_path / "t", provider, one, other)
@@ -120,7 +120,7 @@ def test_types_that_fit(
     assert done.numFilesRemoved == 2 and rows_of(spark.table("t")) == before
 
 
-#: Files that people leave in folders.
+#: Other files that users leave in a table's folder.
 STRAYS = {
     "README.txt": "This table is made by the nightly job.\n" * 9,
     "notes": "x",
@@ -148,7 +148,7 @@ def test_no_data_file(
     assert (folder / f"_{name}").exists()
 
 
-#: Names that writers may give to data files.
+#: Unusual but valid names of data files.
 NAMES = ["attempt_1.parquet", "task_0.parquet", "part-0", "a=b.parquet", "a=b", "x y.parquet", "%20%2F.parquet",
          "x.parquet.retired", "x.staged", "zorder_.7.parquet", "é.parquet", "#1.parquet"]  # fmt: skip
 

@@ -1,5 +1,5 @@
-"""_metadata and _common_metadata, which OPTIMIZE makes stale, are retired with the
-files they describe."""
+"""The summary files _metadata and _common_metadata are retired together with the files that they
+describe, because OPTIMIZE makes them stale."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS = list(range(60))
 
 
 def summarize(folder: Path, files: list[Path] | None = None) -> None:
-    """Writes both summary files for all files below a folder, as PyArrow and Dask do."""
+    """Writes both summary files for the files below a folder, as PyArrow and Dask do."""
     collected = []
     for path in files or data_files(folder):
         footer = pq.read_metadata(path)
@@ -32,19 +32,19 @@ def summarize(folder: Path, files: list[Path] | None = None) -> None:
 
 
 def summaries(folder: Path) -> list[str]:
-    """Paths of summary files outside `_zorder`."""
+    """The paths of the summary files outside `_zorder`."""
     found = [path.relative_to(folder) for path in folder.rglob("_*metadata")]
     return sorted(str(path) for path in found if "_zorder" not in path.parts)
 
 
 def by_summary(folder: Path) -> list[int]:
-    """The rows as PyArrow reads them through `_metadata`."""
+    """The ids that PyArrow reads through `_metadata`."""
     return sorted(ds.parquet_dataset(folder / "_metadata").to_table()["id"].to_pylist())
 
 
 def made(spark: SparkSession, folder: Path, parted: bool = False) -> Path:
-    """60 rows in three files, in the root or in two levels of partitions, with summaries
-    of all files."""
+    """Writes 60 rows in three files or in two levels of partitions, with summaries of all files.
+    Returns the folder."""
     rows = spark.range(0, 60, 1, 3).selectExpr("id", "id % 7 AS a", "id % 2 AS p", "id % 3 AS q")
     (rows.write.partitionBy("p", "q") if parted else rows.write).parquet(str(folder))
     summarize(folder)
@@ -88,7 +88,8 @@ def test_optimize_and_restore(spark: SparkSession, tmp_path: Path, parted: bool,
 
 
 def test_one_partition(spark: SparkSession, tmp_path: Path) -> None:
-    """OPTIMIZE of one partition keeps the summaries of other folders, whose files still exist."""
+    """OPTIMIZE of one partition keeps the summaries in other folders if all the files that they
+    describe still exist."""
     folder = made(spark, tmp_path / "t", parted=True)
     summarize(folder / "p=0")
     spark.sql(f"OPTIMIZE '{folder}' FULL WHERE p = 1 AND q = 2 ZORDER BY (id)")
@@ -97,8 +98,8 @@ def test_one_partition(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_restore_takes_newer_ones_away(spark: SparkSession, tmp_path: Path) -> None:
-    """After somebody summarizes the new files, RESTORE retires these summaries and restores
-    the old ones."""
+    """If a user has created summaries of the new files, RESTORE retires them and restores the old
+    summaries."""
     folder = made(spark, tmp_path / "t")
     old = (folder / "_metadata").read_bytes()
     spark.sql(f"OPTIMIZE '{folder}' ZORDER BY (id)")
@@ -111,7 +112,7 @@ def test_restore_takes_newer_ones_away(spark: SparkSession, tmp_path: Path) -> N
 
 
 def test_writes_leave_them(spark: SparkSession, tmp_path: Path) -> None:
-    """As in plain Spark, an append keeps summaries, and an overwrite deletes them."""
+    """An append keeps summaries and an overwrite deletes them, as in plain Spark."""
     folder = made(spark, tmp_path / "t")
     spark.sql(f"CREATE SKIPPING INDEX ON '{folder}'")
     rows = spark.range(60, 70, 1, 1).selectExpr("id", "id AS a", "id AS p", "id AS q")
@@ -145,7 +146,8 @@ POINTS = ["after-markers", "after-retire", "mid-retire", "before-commit", "after
     "statement", ["OPTIMIZE '{}' ZORDER BY (id)", "RESTORE '{}' TO BEFORE OPTIMIZE"]
 )
 def test_killed(spark: SparkSession, tmp_path: Path, statement: str, point: str) -> None:
-    """Once the next writer has run, summaries exist if and only if the files they describe do."""
+    """If a run is killed, every row exists exactly once. After the next writer has run, summaries
+    exist if and only if the files that they describe exist."""
     folder = made(spark, tmp_path / "t")
     old = data_files(folder)
     if "RESTORE" in statement:
@@ -161,8 +163,8 @@ def test_killed(spark: SparkSession, tmp_path: Path, statement: str, point: str)
 
 
 def test_location_switch(spark: SparkSession, tmp_path: Path) -> None:
-    """The new folder has no summaries. RESTORE copies the old ones to a third folder, and VACUUM
-    then deletes the other two folders."""
+    """If OPTIMIZE switches the table to a new folder, this folder has no summaries. RESTORE copies
+    the old summaries to a third folder, and VACUUM then deletes the other two folders."""
     folder = made(spark, tmp_path / "t")
     spark.sql(f"CREATE TABLE summarized USING parquet LOCATION '{folder}'")
     try:
@@ -183,8 +185,8 @@ def test_location_switch(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_partition_switch(spark: SparkSession, tmp_path: Path) -> None:
-    """Summaries above the partitions are retired, but a partition's own summaries stay in its old
-    folder."""
+    """If OPTIMIZE switches partitions, summaries of several partitions are retired, but the
+    summaries of a single partition remain in its old folder until VACUUM deletes it."""
     folder = made(spark, tmp_path / "t", parted=True)
     spark.sql("CREATE TABLE summarized (id BIGINT, a BIGINT, p BIGINT, q BIGINT) USING parquet "
               f"PARTITIONED BY (p, q) LOCATION '{folder}'")  # fmt: skip
@@ -203,7 +205,7 @@ def test_partition_switch(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_the_record_names_them(spark: SparkSession, tmp_path: Path) -> None:
-    """`retire` lists summary files before the data files, as described in sql/FORMAT.md."""
+    """The record `retire` lists summary files before data files, as described in sql/FORMAT.md."""
     folder = made(spark, tmp_path / "t")
     spark.sql(f"OPTIMIZE '{folder}' ZORDER BY (id)")
     record = json.loads((folder / "_zorder/_journal/_1.retire").read_text())

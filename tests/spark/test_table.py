@@ -1,4 +1,4 @@
-"""ZOrderTable: the errors that invalid calls raise."""
+"""Invalid calls of ZOrderTable raise the expected errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyzorder import ZOrderError, ZOrderTable
 from pyzorder.table import OptimizeBuilder
 
-# (call on the builder of an OPTIMIZE, the condition of its error)
+# (a call on the builder of an OPTIMIZE, the condition of the error)
 REFUSED: list[tuple[Callable[[OptimizeBuilder], object], str]] = [
     (lambda optimize: optimize.executeZOrderBy(), "ZORDER_NO_COLUMNS"),
     (lambda optimize: optimize.executeZOrderBy([]), "ZORDER_NO_COLUMNS"),

@@ -1,5 +1,5 @@
-"""Spark's Thrift server with the extension, to which BI tools connect, used through beeline and
-PyHive."""
+"""Statements and queries work through Spark's Thrift server, to which BI tools connect. The clients
+are beeline and PyHive."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SELECTED = re.compile(r"(\d+) of (\d+) files selected")
 
 
 def beeline(port: int, *statements: str) -> str:
-    """The output of beeline for these statements, run in one session."""
+    """Runs the statements in a single beeline session, and returns the output."""
     command = [str(BIN / "beeline"), "-u", f"jdbc:hive2://127.0.0.1:{port}/default", "-n", "me"]
     command += ["--outputformat=tsv2", "--silent=true"]
     for statement in statements:
@@ -29,8 +29,8 @@ def beeline(port: int, *statements: str) -> str:
 
 
 def create(name: str) -> str:
-    """A statement that creates a table of 16 files, each of which has all values
-    of both columns."""
+    """A statement that creates a table with 16 files, over which the rows are distributed
+    evenly."""
     return (
         f"CREATE TABLE {name} USING parquet AS SELECT /*+ REPARTITION({FILES}) */ id % 400 AS a, "
         "id div 400 * 7 % 50 AS b, id FROM range(20000)"
@@ -38,7 +38,7 @@ def create(name: str) -> str:
 
 
 def files_selected(plan: str) -> tuple[int, int]:
-    """The numbers of selected files and of all files, as shown by EXPLAIN."""
+    """The number of selected files and the number of all files, as EXPLAIN shows them."""
     found = SELECTED.search(plan)
     assert found is not None, plan
     return int(found.group(1)), int(found.group(2))

@@ -1,4 +1,4 @@
-"""ORDER BY c LIMIT n and LIMIT n: how many files are opened, and whether the rows are right."""
+"""ORDER BY c LIMIT n and LIMIT n return the right rows and open few files."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from tests.support.scans import opened, plain, settings, some
 
 FORMATS = pytest.mark.parametrize("fmt", ["parquet", "orc"])
 
-# (query over {t}, the most files that it may open); 8 files of 20 rows, see COLUMNS in
-# test_pruning.py. The last row of each file is null in most columns, and file 6 has only nulls
-# there.
+# (query on {t}, how many files it may open). {t} has 8 files of 20 rows each, with COLUMNS from
+# test_pruning.py. Most columns are null in the last row of each file and in all rows of file 6.
 ORDERED = [
     ("SELECT id FROM {t} ORDER BY id LIMIT 5", 1),
     ("SELECT id, i FROM {t} ORDER BY id DESC LIMIT 25", 2),
@@ -35,7 +34,7 @@ ORDERED = [
     ("SELECT i FROM {t} ORDER BY i NULLS LAST LIMIT 5", 1),
     ("SELECT i FROM {t} ORDER BY i DESC LIMIT 5", 1),
     ("SELECT i FROM {t} ORDER BY i NULLS LAST LIMIT 20", 2),
-    ("SELECT i FROM {t} ORDER BY i LIMIT 27", 8),  # nulls come first, 7 + 20 of them
+    ("SELECT i FROM {t} ORDER BY i LIMIT 27", 8),  # the 27 nulls (7 + 20) come first
     ("SELECT i FROM {t} ORDER BY i LIMIT 28", 8),
     ("SELECT i FROM {t} ORDER BY i DESC NULLS FIRST LIMIT 5", 8),
     ("SELECT i FROM {t} ORDER BY i DESC LIMIT 140", 8),
@@ -66,7 +65,7 @@ ORDERED = [
     ("SELECT id FROM {t} WHERE id IN (SELECT id + 100 FROM {t}) ORDER BY id LIMIT 5", 8),
 ]  # fmt: skip
 
-# (query without the limit, limit, the most files that it may open)
+# (query without the limit, limit, how many files it may open)
 UNORDERED = [
     ("SELECT id FROM {t}", 5, 1),
     ("SELECT id, s, d FROM {t}", 25, 2),
@@ -94,8 +93,8 @@ def relation(
 
 
 def same_order(spark: SparkSession, query: str) -> int:
-    """Asserts that the rows and their order are plain Spark's; returns how many
-    files are opened."""
+    """Asserts that the rows and their order are the same as in plain Spark. Returns how many files
+    are opened."""
     with plain(spark):
         expected = repr(spark.sql(query).collect())
     assert repr(spark.sql(query).collect()) == expected, query

@@ -1,5 +1,5 @@
-"""After a retention time, VACUUM deletes the files that OPTIMIZE replaced. Until then, RESTORE can
-bring them back."""
+"""RESTORE can bring back the files that OPTIMIZE replaced, until VACUUM deletes them after a
+retention time."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_vacuum(
 def test_the_index_forgets_what_is_erased(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """Older snapshots of the index are deleted together with the files that they describe."""
+    """VACUUM also deletes old snapshots of the index."""
     created(spark)
     spark.sql("CREATE SKIPPING INDEX ON t (a)")
     for _ in range(3):
@@ -92,8 +92,8 @@ def test_what_a_dead_writer_left(spark: SparkSession, database: str, tmp_path: P
 
 
 def test_halves_of_records(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """VACUUM deletes temporary files of a process that died while writing, except new ones, which
-    may be in use."""
+    """VACUUM deletes temporary files of a process that died while writing. It keeps new ones,
+    because they may be in use."""
     created(spark)
     spark.sql("OPTIMIZE t ZORDER BY (a)")
     zorder = tmp_path / "db" / "t" / "_zorder"
@@ -144,7 +144,8 @@ def test_partitions_elsewhere(spark: SparkSession, database: str, tmp_path: Path
 
 
 def test_all_partitions_elsewhere(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """The table's own folder contains only pyzorder's files."""
+    """Statements work if all partitions are stored outside the table's folder, which then contains
+    only pyzorder's files."""
     home = tmp_path / "home"
     spark.sql(
         f"CREATE TABLE t (id BIGINT, day INT) USING parquet PARTITIONED BY (day) LOCATION '{home}'"
@@ -170,7 +171,8 @@ def test_all_partitions_elsewhere(spark: SparkSession, database: str, tmp_path: 
 def test_restore_without_a_dropped_partition(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """When a partition of an external table is dropped, its files stay where they are."""
+    """RESTORE is refused if a partition has been dropped, and works after the partition has been
+    added again. Dropping a partition of an external table does not delete its files."""
     sales(spark, 300).write.partitionBy("day").option("path", str(tmp_path / "x")).saveAsTable("t")
     spark.sql("OPTIMIZE t ZORDER BY (a)")
     spark.sql("ALTER TABLE t DROP PARTITION (day = 1)")
@@ -190,7 +192,8 @@ def test_restore_without_a_dropped_partition(
 def test_restore(
     spark: SparkSession, database: str, tmp_path: Path, provider: str, partitioned: bool
 ) -> None:
-    """Restores the same files byte for byte, keeps rows appended later, and updates the index."""
+    """RESTORE brings back the same files byte for byte, keeps rows that were appended later, and
+    updates the index."""
     created(spark, provider, partitioned)
     folder = tmp_path / "db" / "t"
     before = {path: path.read_bytes() for path in data_files(folder)}

@@ -1,5 +1,5 @@
-"""Runs sql/walkthrough.sql in a session, with the spark-sql of a Spark distribution that pip did
-not install, and with beeline."""
+"""sql/walkthrough.sql runs in a session, in the spark-sql of a Spark distribution that was not
+installed with pip, and in beeline."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ from tests.support.sessions import SUBMIT_OPTIONS
 
 WALKTHROUGH = ROOT / "sql" / "walkthrough.sql"
 
-#: The total amount of customer 7, by plain arithmetic; the walkthrough then inserts a row with
-#: amount 1.
+#: The total amount of customer 7. The walkthrough later inserts a row with amount 1.
 AMOUNT = sum(range(7, 200_000, 1000))
 
 EXTENSION = f"spark.sql.extensions={session.EXTENSION}"
 
 
 def spark_home(folder: Path, defaults: str) -> Path:
-    """A Spark home like that of an unpacked distribution, with this spark-defaults.conf."""
+    """Creates a Spark home like that of an unpacked distribution, with this spark-defaults.conf."""
     home = folder / "spark"
     (home / "conf").mkdir(parents=True)
     for part in ("bin", "jars"):
@@ -37,7 +36,8 @@ def spark_home(folder: Path, defaults: str) -> Path:
 
 
 def run(command: list[str], folder: Path, **environment: str) -> str:
-    """Runs a command in a folder, without the Spark of a Python environment; returns its output."""
+    """Runs a command in a folder, without the environment variables of another Spark installation.
+    Returns its output."""
     ours = ("SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_PYTHON", "PYTHONPATH")
     kept = {key: value for key, value in os.environ.items() if key not in ours}
     done = subprocess.run(
@@ -49,7 +49,8 @@ def run(command: list[str], folder: Path, **environment: str) -> str:
 
 
 def check(printed: str) -> None:
-    """Checks the walkthrough's output: unchanged amounts, and fewer files after OPTIMIZE."""
+    """Asserts that the walkthrough prints the right amounts and opens fewer files after
+    OPTIMIZE."""
     words = re.findall(r"\w+", printed)
     assert (words.count(str(AMOUNT)), words.count(str(AMOUNT + 1))) == (2, 1), printed
     plans = re.findall(r"(\d+) of (\d+) files selected, \d+ skipped, (\d+) unindexed", printed)

@@ -1,4 +1,4 @@
-"""What INSERT and similar statements write: files in z-order, and their index entries."""
+"""INSERT and similar statements write clustered files and their index entries."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ def test_files_are_indexed(
 def test_partitions_that_lie_elsewhere(
     spark: SparkSession, database: str, tmp_path: Path, write: Callable[[SparkSession, Path], None]
 ) -> None:
-    """Two of three partitions are stored elsewhere. One task writes files of the same name to each
-    partition."""
+    """New files are indexed if two of three partitions are stored outside the table's folder. A
+    single task writes files with the same name to all partitions."""
     sales(spark, 300).write.format("parquet").partitionBy("day").saveAsTable("t")
     for day in (1, 2):
         place = (tmp_path / f"elsewhere {day}").as_uri()
@@ -127,7 +127,7 @@ def test_partitions_that_lie_elsewhere(
 def test_an_index_without_room_for_new_files(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """If the session or the table turns indexing off, new files stay unindexed until REFRESH."""
+    """If the session or the table turns indexing off, new files are not indexed until REFRESH."""
     sales(spark, 300).write.format("parquet").saveAsTable("t")
     sales(spark, 90).createOrReplaceTempView("new")
     spark.sql("CREATE SKIPPING INDEX ON t")
@@ -142,7 +142,7 @@ def test_an_index_without_room_for_new_files(
 
 
 def test_buckets(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """The files of bucketed tables are indexed but not clustered, because Spark sorts their
+    """New files of bucketed tables are indexed but not clustered, because Spark sorts their
     rows."""
     spark.sql(
         "CREATE TABLE t (a BIGINT, b BIGINT) USING parquet CLUSTERED BY (a) SORTED BY (a) INTO 3 BUCKETS"
@@ -177,7 +177,7 @@ def test_a_table_without_an_index_gets_none(
 def test_an_overwrite_beside_an_optimize(
     spark: SparkSession, database: str, tmp_path: Path, write: Callable[[SparkSession, Path], None]
 ) -> None:
-    """Files that appear in a folder while it is being deleted do not make the overwrite fail."""
+    """An overwrite does not fail if new files appear in a folder while it is being deleted."""
     folder = tmp_path / "db" / "t"
     sales(spark, 300).write.partitionBy("day").format("parquet").saveAsTable("t")
     sales(spark, 90).createOrReplaceTempView("new")
@@ -232,7 +232,7 @@ def test_rows_are_laid_out(
     assert metrics(spark.sql("OPTIMIZE t"))["numFilesRemoved"] == 0
     spark.sql("INSERT INTO t SELECT * FROM new")
     later = set(data_files(tmp_path / "db" / "t")) - set(files)
-    # Now the size of a row is known from the table's files.
+    # The size of a row is now known from the table's files.
     assert sum(f.stat().st_size for f in later) / len(later) == pytest.approx(16_000, rel=0.3)
     assert unindexed(spark) == 0
     assert len(scans.opened(spark.sql("SELECT * FROM t WHERE a = 77"))) < 0.7 * len(
@@ -277,8 +277,8 @@ def test_partitions_are_laid_out(
 
 
 def test_many_partitions(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """With more partitions than sampled rows, each partition is still written once, by
-    a single task."""
+    """Each partition is written by a single task, even if there are more partitions than sampled
+    rows."""
     spark.sql(
         "CREATE TABLE t (a INT, b INT, day INT) USING parquet PARTITIONED BY (day) " + CLUSTERED
     )
@@ -291,8 +291,8 @@ def test_many_partitions(spark: SparkSession, database: str, tmp_path: Path) -> 
 
 
 def test_a_value_heavier_than_a_file(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Rows with the value are distributed by their contents, not by the order in which they
-    arrive."""
+    """If all rows have the same value, they are still distributed over several files. The
+    distribution depends on the content of the rows and not on the order in which they arrive."""
     spark.sql(f"CREATE TABLE t (a INT, b STRING, m MAP<INT, BIGINT>) USING parquet {CLUSTERED}")
     target_size(spark, 4000)
     rows = spark.range(0, 2000, 1, 4).selectExpr("1 AS a", "'x' AS b", "map(1, id) AS m")
@@ -310,7 +310,8 @@ def test_few_rows(spark: SparkSession, database: str, rows: str) -> None:
 
 
 def test_a_first_write_without_rows(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Rows written later are still clustered, so OPTIMIZE has nothing to do."""
+    """If the first write has no rows, rows that are written later are still clustered, so OPTIMIZE
+    has nothing to do."""
     spark.sql(f"CREATE TABLE t (a INT, b INT) USING parquet {CLUSTERED}")
     spark.sql("INSERT INTO t SELECT 1, 1 FROM range(0)")
     assert len(data_files(tmp_path / "db" / "t")) == 1
@@ -361,7 +362,8 @@ def test_sparks_own_cluster_by(spark: SparkSession, database: str, tmp_path: Pat
 
 @pytest.mark.parametrize("mode", ["LEGACY", "CORRECTED"])
 def test_old_dates(spark: SparkSession, database: str, tmp_path: Path, mode: str) -> None:
-    """A date written in the old calendar may be read as another date."""
+    """Queries on old dates return the right rows, even though a date that was written in the old
+    calendar may be read as a different date."""
     spark.sql("CREATE TABLE t (a DATE, b TIMESTAMP) USING parquet")
     spark.sql("CREATE SKIPPING INDEX ON t")
     with scans.settings(spark, spark__sql__parquet__datetimeRebaseModeInWrite=mode,
@@ -375,11 +377,11 @@ def test_old_dates(spark: SparkSession, database: str, tmp_path: Path, mode: str
         assert rows_of(spark.sql(query)) == expected
 
 
-#: Partition columns named like the folders of committers, engines or pyzorder.
+#: Names of partition columns that look like folders of committers, engines or pyzorder.
 FOLDER_NAMES = ["attempt_day", "_temporary", "task_0", "_zorder", "_zorder.1.x", "part-0", "p.parquet",
                 "_metadata", "__magic", "_staging", ".spark-staging-1", "a b", "100%", "a=b"]  # fmt: skip
 
-#: Values that look like such names, and values that Spark escapes in folder names.
+#: Partition values that look like such folders, and values that Spark escapes in folder names.
 FOLDER_VALUES = ["attempt_1", "_temporary", "task_0", "_zorder", "part-0.parquet", "a=b", "a/b", "50%",
                  "x y", "x:y", "é", ".b", "", None]  # fmt: skip
 
@@ -407,8 +409,8 @@ def test_partitions_named_like_folders_of_others(
 
 
 def test_several_partition_columns(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Files are indexed below several levels of folders, even after writes to static partitions
-    and by path."""
+    """Files in several levels of partition folders are indexed, including after writes to static
+    partitions and writes by path."""
     spark.sql("CREATE TABLE t (id INT, attempt_a INT, attempt_b STRING) USING parquet "
               "PARTITIONED BY (attempt_a, attempt_b)")  # fmt: skip
     spark.sql("CREATE SKIPPING INDEX ON t")

@@ -1,5 +1,5 @@
-"""Wrong answers that other projects have shipped, with NaN, added columns, changed
-files and more."""
+"""Queries return the right answers in cases in which other projects have returned wrong ones, such
+as NaN, added columns and changed files."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_an_added_column_reads_as_its_default(spark: SparkSession) -> None:
         location = spark.sql("DESCRIBE FORMATTED added").where("col_name = 'Location'")
         path = Path(location.first()["data_type"].removeprefix("file:"))  # type: ignore[index]
         predicates = ["c = 5", "c IS NULL", "c = 7", "c IS NOT NULL", "e IS NULL", "e = 8", "c < 6"]
-        # The files are indexed with a schema that has the default and with one that does not, and
-        # read with both.
+        # The files are indexed with a schema that has the default and with a schema that does not.
+        # Each time, they are read with both schemas.
         for schema in (spark.table("added").schema, spark.read.parquet(str(path)).schema):
             build(spark, path, "parquet", schema)
             check_sound(spark, "added", predicates)
@@ -170,15 +170,15 @@ def test_files_changed_after_indexing(spark: SparkSession, tmp_path: Path, fmt: 
     old = read.where("id > 100")
     assert len(opened(read.where("id = 35"))) == 1 and opened(old) == set()
 
-    # Another writer appends a file, which is unindexed and read.
+    # Another writer appends a file, which is not indexed and must be read.
     spark.range(100, 110, 1, 1).write.format(fmt).save(str(other))
     (new,) = other.glob(f"part-*.{fmt}")
     shutil.copy(new, path / f"part-foreign.{fmt}")
     fresh = spark.read.format(fmt).load(str(path)).where("id = 105")
     assert explain(fresh)[0]["unindexed"] == 1 and fresh.count() == 1
 
-    # A file is replaced with another of the same name, which a DataFrame that listed the old file
-    # also notices.
+    # A file is replaced with a different file of the same name. A DataFrame that listed the old
+    # file must also notice this.
     held = spark.read.format(fmt).load(str(path))
     assert held.where("id = 5").count() == 1
     victim = sorted(path.glob("part-00000-*"))[0]
@@ -188,7 +188,7 @@ def test_files_changed_after_indexing(spark: SparkSession, tmp_path: Path, fmt: 
     assert victim.name in opened(held.where("id = 107"))
     assert spark.read.format(fmt).load(str(path)).where("id = 107").count() == 2
 
-    # The file is deleted.
+    # This file is deleted.
     victim.unlink()
     assert spark.read.format(fmt).load(str(path)).where("id = 107").count() == 1
 
@@ -283,8 +283,8 @@ def test_a_broken_index_breaks_no_query(spark: SparkSession, tmp_path: Path) -> 
     assert query.count() == 1 and len(opened(query)) == 4
 
 
-#: (time zone, three instants in ascending order, between which the local day advances and goes
-#: back)
+#: (time zone, three instants in ascending order). The local day advances and then goes back between
+#: them.
 REPEATED_DAYS = [
     ("America/St_Johns", ["2010-11-07 02:30:30", "2010-11-07 02:31:30", "2010-11-07 03:31:00"]),
     ("America/Juneau", ["1867-10-18 08:57:41", "1867-10-18 10:00:00", "1867-10-19 08:57:41"]),
@@ -311,8 +311,9 @@ def test_a_file_replaced_after_explain(spark: SparkSession, tmp_path: Path, fmt:
 def test_a_day_that_comes_twice(
     spark: SparkSession, tmp_path: Path, fmt: str, zone: str, instants: list[str]
 ) -> None:
-    """cast(ts AS date) goes back between the instants, so the days of the bounds do not
-    enclose its values."""
+    """No matching row is skipped if a local day occurs twice. cast(ts AS date) then decreases
+    between ascending timestamps, so the days of the bounds do not enclose the days of all
+    values."""
     path = tmp_path / "t"
     rows = ", ".join(f"(TIMESTAMP'{instant} UTC')" for instant in instants)
     with settings(spark, spark__sql__session__timeZone=zone):
@@ -335,7 +336,8 @@ def test_a_day_that_comes_twice(
 
 @FORMATS
 def test_days_beyond_timestamps(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """If a bound's day has no timestamp, the file is read, and the query itself fails."""
+    """If a bound is a day that has no timestamp, the file is not skipped, and the query then fails
+    as in plain Spark."""
     path = tmp_path / "t"
     before, beyond = (f"date_add(DATE'2000-01-01', {days})" for days in (-110000000, 110000000))
     files = {
@@ -390,7 +392,7 @@ def test_any_expression_on_constant_files(spark: SparkSession, tmp_path: Path, f
         "CASE WHEN i = 8 THEN s = 'xyz' ELSE i > 100 END": 1,
         "md5(s) = md5('xyz')": 3,
         "1 / (i - 8) > 0": 1,
-        "CAST(1 / d AS STRING) = '-Infinity'": 4,  # two different zeros
+        "CAST(1 / d AS STRING) = '-Infinity'": 4,  # the files may contain zeros of either sign
         "rand() < 2 AND reverse(s) = 'zyx'": 3,
     }
     with settings(spark, spark__sql__ansi__enabled="false"):
@@ -398,7 +400,7 @@ def test_any_expression_on_constant_files(spark: SparkSession, tmp_path: Path, f
         counts |= {p: len(opened(spark.sql(f"SELECT * FROM singles WHERE {p}")))
                    for p in expected if "rand" in p}  # fmt: skip
     assert counts == expected
-    with settings(spark, spark__sql__ansi__enabled="true"):  # the query fails, not the rule
+    with settings(spark, spark__sql__ansi__enabled="true"):  # only the query itself may fail
         assert len(opened(spark.sql("SELECT * FROM singles WHERE 1 / (i - 8) > 0"))) == 2
 
 
@@ -417,14 +419,14 @@ def test_only_a_trusted_index_is_believed_without_asking(
     shutil.copy(other, replaced)
     (path / f".{replaced.name}.crc").unlink()
     with settings(spark, spark__sql__zorder__index__trusted="true"):
-        # With this setting, the user asserts that the index knows every file and that no file is
+        # With this setting, the user asserts that the index contains all files and that no file is
         # ever replaced.
         assert listed.where("id = 100").collect() == []
     assert [tuple(row) for row in listed.where("id = 100").collect()] == [(100,)]
 
 
 def attempt(df: DataFrame) -> list[Row] | None:
-    """The rows, or None if the query fails."""
+    """Returns the rows, or None if the query fails."""
     try:
         return df.collect()
     except FAILURES:
@@ -433,7 +435,8 @@ def attempt(df: DataFrame) -> list[Row] | None:
 
 @pytest.mark.parametrize("limit", ["512m", "1"])
 def test_settings_that_functions_read(spark: SparkSession, tmp_path: Path, limit: str) -> None:
-    """The result of a function on a file's only value may depend on session settings."""
+    """No matching row is skipped if the result of a function on the only value in a file depends on
+    session settings."""
     for i, text in enumerate(["2020-1-1", "2021-01-01"]):
         _write(spark, tmp_path / "t", "parquet", f"SELECT '{text}' AS s, {i} AS k")
     build(spark, tmp_path / "t", "parquet")

@@ -1,4 +1,4 @@
-"""With the direct method, files are also skipped by their smallest and largest z-values."""
+"""With the direct method, files are also skipped by their minimum and maximum z-values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def laid_out(
 def folder_of(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str, str], Path]:
-    """The folder of a table for this type and provider, created and laid out on first use."""
+    """Returns the folder of a table with this type and provider, which is created on first use."""
 
     @cache
     def folder_of(data_type: str, provider: str) -> Path:

@@ -17,7 +17,7 @@ from tests.support.processes.servers import free_port, process, wait
 
 MANAGER = "org.apache.hadoop.test.MiniDFSClusterManager"
 
-#: One copy of each block per DataNode.
+#: The replication factor, with one copy of each block per DataNode.
 SETTINGS = {"spark.hadoop.dfs.replication": "2"}
 
 

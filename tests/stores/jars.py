@@ -1,4 +1,4 @@
-"""Hadoop's jars for a store, in the version of PySpark's Hadoop client."""
+"""Hadoop's jars for a store, in the same version as PySpark's Hadoop client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def hadoop_version() -> str:
 
 
 def fetched(profile: str) -> list[Path]:
-    """The jars of a profile in pom.xml, which Maven copies on first use."""
+    """The jars in a profile of pom.xml. Maven downloads them on first use."""
     version = hadoop_version()
     folder = HERE.parents[1] / "build" / "stores" / f"{profile}-{version}"
     done = folder / "complete"

@@ -1,4 +1,4 @@
-"""Runs pytest on a store."""
+"""Runs tests with their folders on a store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def run(root: str, settings: Mapping[str, str], tests: Sequence[str]) -> int:
 
     Args:
         root: URL of a folder in which the tests may create and delete anything.
-        settings: Spark settings that sessions need to access it.
+        settings: Spark settings that sessions need to access the folder.
         tests: pytest's arguments.
     """
     environment = {

@@ -15,7 +15,7 @@ from tests.support.processes.servers import free_port, listens, process, wait
 
 
 def settings(port: int) -> dict[str, str]:
-    """Spark settings to reach the server at a local port."""
+    """The Spark settings for accessing the server on a local port."""
     s3a = {
         "endpoint": f"http://127.0.0.1:{port}",
         "endpoint.region": "us-east-1",

@@ -1,10 +1,10 @@
-"""An S3 server for tests: moto's server, in which a test can make a request fail.
+"""An S3 server for tests: moto's server, with a way for tests to make a request fail.
 
     python tests/stores/s3_server.py PORT
 
-It handles one request at a time. moto checks whether an object exists and writes it in two steps,
-so this is what makes conditional requests for an object atomic, as they are in S3. The server keeps
-a log of the requests for tests that count them.
+The server handles one request at a time, because moto checks whether an object exists and writes it
+in two steps, whereas conditional requests are atomic in S3. It keeps a log for tests that count
+requests.
 """
 
 from __future__ import annotations
@@ -20,27 +20,29 @@ from urllib.request import Request, urlopen
 
 BUCKET = "tests"
 
-#: Tests post to this path to choose which request fails next, and how.
+#: A POST to this path determines which request fails next, and how.
 FAIL = "/_fail"
 
-#: A GET of this path returns the requests since the last such GET, one per line, with their queries.
+#: A GET of this path returns the requests since the previous GET of it, one per line, including
+#: their query strings.
 REQUESTS = "/_requests"
 
-#: The request is carried out, but its response is lost.
+#: The request is executed, but its response is lost.
 LOSE = "lose"
 
-#: The request is rejected, as S3 rejects a conditional put while another put of the same object is
-#: in progress.
+#: The request is rejected with the error that S3 returns for a conditional put while another put of
+#: the same object is in progress.
 CONFLICT = "conflict"
 
 
 def fail(endpoint: str, how: str, request: str) -> None:
-    """Makes the next request that matches a pattern, such as `PUT .*prepare`, fail in this way."""
+    """Makes the next request that matches a pattern such as `PUT .*prepare` fail in this way."""
     urlopen(Request(endpoint + FAIL, f"{how} {request}".encode(), method="POST")).close()
 
 
 def requests(endpoint: str) -> list[str]:
-    """The requests since the last call, such as `GET /tests/t?list-type=2&start-after=a`."""
+    """Returns the requests since the last call, such as
+    `GET /tests/t?list-type=2&start-after=a`."""
     with urlopen(endpoint + REQUESTS) as answer:
         return answer.read().decode().splitlines()
 

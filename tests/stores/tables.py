@@ -1,4 +1,4 @@
-"""The small table shared by the tests of stores: its statements and its checks."""
+"""A small table for the tests of stores, with statements and checks."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ALL = list(range(ROWS))
 
 
 class Table:
-    """A table of 40 rows in four files, each with low and high ids; optionally
-    in two partitions."""
+    """A table of 40 rows in four files, each of which has low and high ids. It may have two
+    partitions."""
 
     def __init__(
         self, folder: Folder, provider: str = "parquet", partitioned: bool = False
@@ -41,8 +41,8 @@ class Table:
         (writer.partitionBy("day") if self.partitioned else writer).save(self.folder.url)
 
     def write_partitions(self, rows: DataFrame) -> None:
-        """Overwrites the partitions of these rows with Spark. Several such writes may run at once,
-        whereas the committers of concurrent appends would share a folder."""
+        """Overwrites the partitions of these rows with Spark. Several such writes may run at the
+        same time, unlike appends, whose committers share a folder."""
         writer = rows.write.mode("overwrite").format(self.provider).partitionBy("day")
         writer.option("partitionOverwriteMode", "dynamic").save(self.folder.url)
 
@@ -58,7 +58,8 @@ class Table:
             return self.ids()
 
     def opened(self, condition: str = "id = 7") -> set[str]:
-        """The files that a lookup opens; asserts that it returns the same rows as plain Spark."""
+        """Returns the files that a lookup opens, and asserts that it returns the same rows as plain
+        Spark."""
         found = self.rows().where(condition)
         with scans.plain(self.spark):
             rows = ids(self.rows().where(condition))
@@ -66,7 +67,7 @@ class Table:
         return scans.opened(found)
 
     def optimize(self, files: int = 4) -> Any:
-        """Runs OPTIMIZE with a target of about this many files; returns its metrics."""
+        """Runs OPTIMIZE with a target of about this many files, and returns its metrics."""
         sizes = self.folder.everything()
         size = sum(sizes[name][0] for name in self.folder.data()) // files
         with scans.settings(self.spark, spark__sql__zorder__optimize__targetFileSize=str(size)):

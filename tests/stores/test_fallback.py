@@ -1,4 +1,4 @@
-"""The fallback's copies on any store, and its queries with their index."""
+"""On any store, the fallback writes copies of tables, and its queries use their index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process is killed while it changes a table on a store, and another process recovers the
+"""If a process is killed while it changes a table on a store, another process recovers the
 table."""
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ POINTS = {
 }
 
 
-#: The points that `make test-cluster` runs, which leaves out crash tests. `make test-hdfs` and
-#: `make test-s3` run all points.
+#: The points that `make test-cluster` tests, which does not run crash tests. `make test-hdfs` and
+#: `make test-s3` test all points.
 SAMPLE = ("mid-retire", "before-commit", "mid-move-in", "before-done")
 
 
@@ -42,7 +42,7 @@ def test_killed_at(folder: Folder, point: str) -> None:
     table.run("CREATE SKIPPING INDEX ON {}")
     made = table.rows()
     planned = made.rdd.map(lambda row: row["id"])
-    planned.getNumPartitions()  # lists its files now
+    planned.getNumPartitions()  # lists the files
 
     killed(folder.url, point, OPTIMIZE.format(table.name))
     assert table.ids() == ids(made) == sorted(planned.collect()) == ALL
@@ -67,7 +67,7 @@ def test_killed_at(folder: Folder, point: str) -> None:
     ],
 )
 def test_killed_twice(folder: Folder, first: str, second: str) -> None:
-    """The second process is killed while it recovers from the first kill."""
+    """A table recovers even if the process that recovers it from a kill is itself killed."""
     table = Table(folder)
     table.run("CREATE SKIPPING INDEX ON {}")
     for point in (first, second):
@@ -98,5 +98,5 @@ def test_statements_killed(folder: Folder, statement: str, point: str) -> None:
     restored = "RESTORE" in statement and POINTS[point]
     assert folder.data() == (table.files if restored else optimized)
     if "RESTORE" in statement and not restored:
-        table.run(statement)  # once more, after the files have been moved there and back
+        table.run(statement)  # again, after the files have been moved away and back
         assert folder.data() == table.files and table.ids() == ALL

@@ -1,4 +1,5 @@
-"""Queries whose files OPTIMIZE moves away after the query was planned or while it reads them."""
+"""A query returns every row once even if OPTIMIZE moves its files away after it was planned or
+while it runs."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ def test_planned_before(folder: Folder, provider: str, ignore: str) -> None:
 @FORMATS
 @pytest.mark.parametrize("vectorized", ["true", "false"])
 def test_taken_away_while_it_is_read(folder: Folder, provider: str, vectorized: str) -> None:
-    """The query reads a file row group by row group, and the file is moved away after the first
-    row."""
+    """A query reads a file to its end even if the file is moved away after the first row. The query
+    reads one row group at a time."""
     spark, count = folder.spark, 40_000
     spark.range(0, count, 1, 1).selectExpr("id", "uuid() AS text").write.format(provider).options(
         **{"parquet.block.size": 200_000, "parquet.page.size.row.check.min": 100,

@@ -1,4 +1,4 @@
-"""Runs every statement in turn on a table on a store."""
+"""Every statement works on a table on a store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.stores
 @pytest.mark.parametrize(("provider", "partitioned"), [("parquet", True), ("orc", False)])
 def test_round_trip(folder: Folder, provider: str, partitioned: bool) -> None:
     table = Table(folder, provider, partitioned)
-    created, alone = table.files, 2 if partitioned else 1  # one file per partition may hold id 7
+    created, alone = table.files, 2 if partitioned else 1  # id 7 may be in one file per partition
     table.run("CREATE SKIPPING INDEX ON {}")
     assert table.unindexed() == 0 and table.ids() == ALL
     assert table.opened() == {name.rpartition("/")[2] for name in created}
@@ -39,7 +39,7 @@ def test_round_trip(folder: Folder, provider: str, partitioned: bool) -> None:
     assert table.unindexed() == 0
 
     table.optimize()
-    table.run("RESTORE {} TO BEFORE OPTIMIZE")  # files moved away, back, and away again
+    table.run("RESTORE {} TO BEFORE OPTIMIZE")  # files have been moved away, back, and away again
     assert set(folder.data()) == set(created) | appended
 
     table.vacuum()
@@ -48,7 +48,7 @@ def test_round_trip(folder: Folder, provider: str, partitioned: bool) -> None:
     table.vacuum()
 
     moved = folder.data()[0]
-    folder.copy(moved, moved.replace("part-", "other-"))  # a file of another engine
+    folder.copy(moved, moved.replace("part-", "other-"))  # a file from another engine
     folder.remove(moved)
     with scans.settings(folder.spark, spark__sql__zorder__index__trusted="false"):
         assert table.unindexed() == 1 and table.ids() == list(range(44))
@@ -60,7 +60,7 @@ def test_round_trip(folder: Folder, provider: str, partitioned: bool) -> None:
 
 
 def test_catalog_table(folder: Folder) -> None:
-    """INSERT and INSERT OVERWRITE of a partition, by table name."""
+    """INSERT and INSERT OVERWRITE of a partition work with a table name."""
     spark = folder.spark
     spark.sql(
         "CREATE TABLE on_a_store (id BIGINT, day BIGINT) USING parquet PARTITIONED BY (day) "

@@ -1,6 +1,5 @@
-"""What is specific to S3: lost responses, interrupted renames, conflicting conditional puts, and
-listings in pages.
-"""
+"""Cases that are specific to S3: lost responses, interrupted renames, conflicting conditional puts,
+and paginated listings."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ def on_s3(folder: Folder) -> None:
         pytest.skip("needs S3")
 
 
-#: (how a request fails once, pattern of its object)
+#: (how one request fails, the pattern of its object's name)
 FAULTS = [
     *((s3_server.LOSE, name) for name in ("prepare", "retire", "outcome", "done", "_v0.*json")),
     (s3_server.LOSE, "_incarnation"),
@@ -41,19 +40,20 @@ FAULTS = [
 
 @pytest.mark.parametrize(("how", "record"), FAULTS)
 def test_a_put_that_fails(folder: Folder, how: str, record: str) -> None:
-    """If the response to a put is lost, S3A does not learn that the put succeeded, and repeats
-    it."""
+    """OPTIMIZE succeeds even if a put conflicts with another put or its response is lost. In the
+    second case, S3A does not learn that the put succeeded, and repeats it."""
     table = Table(folder)
     s3_server.fail(folder.conf.get("fs.s3a.endpoint"), how, f"PUT .*{record}$")
     assert table.optimize()["numFilesAdded"] > 0
     assert table.ids() == table.plain_ids() == ALL
     assert table.unindexed() == 0
-    assert len(folder.pyzorder_files(".prepare")) == 1  # the lock is held by the first attempt
+    assert len(folder.pyzorder_files(".prepare")) == 1  # the first attempt took the lock
     table.run("RESTORE {} TO BEFORE OPTIMIZE")
     assert folder.data() == table.files
 
 
-#: (point at which OPTIMIZE is killed, files copied but not yet deleted, targets of the copies)
+#: (the point at which OPTIMIZE is killed, the files that were copied but not yet deleted, the
+#: targets of the copies)
 HALF_MOVES = [
     ("after-retire", "part-", "_zorder/_retired/_1/_{}.retired"),
     ("after-commit", ".staged", "{}"),
@@ -98,7 +98,7 @@ def test_refused_without_conditional_puts(folder: Folder) -> None:
 
 
 def parquet(numbers: list[int]) -> bytes:
-    """A file as another engine writes it."""
+    """The bytes of a Parquet file as another engine would write it."""
     content = io.BytesIO()
     pq.write_table(pa.table({"id": pa.array(numbers, pa.int64())}), content)
     return content.getvalue()
@@ -113,14 +113,14 @@ def put(folder: Folder, name: str, content: bytes) -> None:
 
 
 def listings(folder: Folder) -> list[str]:
-    """The requests since the last call that listed the folder itself."""
+    """Those requests since the last call that listed the table's folder itself."""
     said = s3_server.requests(folder.conf.get("fs.s3a.endpoint"))
     return [one for one in said if re.search(r"list-type=2.*prefix=[^&]*%2Ft%2F(&|$)", one)]
 
 
 def test_a_folder_of_several_pages(folder: Folder) -> None:
-    """Skipped files are checked in ranges of names, each with a request of its own. A table that
-    is planned without a listing is not listed at all."""
+    """Skipped files are checked in ranges of names, with one request per range. If a table is
+    planned without a listing, its folder is not listed at all."""
     spark, files = folder.spark, 2300
     for number in range(files):
         content = parquet([0, 9] if number % 1000 else [5, 15])

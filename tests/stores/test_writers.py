@@ -1,4 +1,4 @@
-"""Several writers of one folder on a store respect one lock, and lose neither index entries nor
+"""Concurrent writers of a folder on a store share one lock, and lose neither index entries nor
 rows."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RACES = 12
 
 
 def at_once(count: int, work: Callable[[int], Any]) -> list[Any]:
-    """Calls `work` with 0, 1, … at the same time; returns the results."""
+    """Calls `work` with 0, 1, … in parallel, and returns the results."""
     begin = Barrier(count)
 
     def one(number: int) -> Any:
@@ -38,8 +38,8 @@ def at_once(count: int, work: Callable[[int], Any]) -> list[Any]:
 
 
 def test_one_winner(folder: Folder) -> None:
-    """When many threads create a file at the same time, exactly one succeeds, and the file has that
-    thread's bytes."""
+    """If many threads create the same file at the same time, exactly one succeeds, and the file has
+    the content that this thread wrote."""
     folder.write("other", b"")
     primitive = getattr(getattr(package(folder.spark), "CreateIfAbsent$"), "MODULE$")
     for race in range(RACES):
@@ -85,8 +85,8 @@ def test_two_optimize_at_once(folder: Folder) -> None:
 
 
 def test_entries_of_all_who_write_at_once(folder: Folder) -> None:
-    """Of several writers that publish index snapshots at the same time, the later ones keep the
-    entries of the earlier ones."""
+    """If several writers publish index snapshots at the same time, each keeps the entries of those
+    that published before."""
     table = Table(folder, partitioned=True)
     table.run("CREATE SKIPPING INDEX ON {}")
     at_once(4, lambda n: table.write_partitions(folder.spark.sql(f"SELECT 10{n}L id, 10{n}L day")))
@@ -117,8 +117,7 @@ def delete_a_file(table: Table) -> list[int]:
 
 
 def rewrite_a_file(table: Table) -> list[int]:
-    """Writes the same bytes again. Hadoop's S3A caches the metadata of an object that
-    it has read."""
+    """Rewrites a file with the same bytes. S3A caches the metadata of objects that it has read."""
     name = table.files[0]
     table.folder.write(name, table.folder.read(name))
     return ALL
@@ -155,7 +154,8 @@ def test_a_conflict_leaves_the_table_as_the_other_left_it(
 def test_overwritten_rows_do_not_come_back(
     folder: Folder, point: str, change: Callable[[Table], list[int]]
 ) -> None:
-    """Another writer overwrites the files that a killed run was about to replace."""
+    """If another writer overwrites the files that a killed run was about to replace, recovery does
+    not bring back their rows."""
     table = Table(folder, partitioned=True)
     journal_driver.killed(folder.url, point, f"OPTIMIZE {table.name} FULL ZORDER BY (id)")
     expected = change(table)
@@ -173,7 +173,7 @@ def test_files_appended_meanwhile_are_kept(folder: Folder) -> None:
 
 
 def test_nothing_is_left_where_a_table_was_deleted(folder: Folder) -> None:
-    """A writer that is still running does not recreate the table's folder."""
+    """If the table's folder is deleted, a writer that is still running does not recreate it."""
     Table(folder)
     run = Rewrite(folder.spark, folder.url)
     folder.delete()

@@ -1,4 +1,4 @@
-"""Real full disks and read-only folders, for tests that run as root."""
+"""Full disks and read-only folders for tests that run as root."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 
 def run(*command: str | Path) -> None:
-    """Runs a system command; skips the test if the command is missing or not permitted."""
+    """Runs a system command. Skips the test if the command is missing or not permitted."""
     try:
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     except FileNotFoundError:
@@ -22,7 +22,7 @@ def run(*command: str | Path) -> None:
 
 
 class Disk:
-    """A file system in memory whose free space can be changed while it is in use."""
+    """An in-memory file system whose free space can be changed while it is in use."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -44,7 +44,7 @@ class Disk:
 
     @contextmanager
     def room(self, **left: int) -> Iterator[None]:
-        """Limits the free space inside the block, and restores it afterwards."""
+        """Limits the free space during the block, and restores it afterwards."""
         self.leave(**left)
         try:
             yield
@@ -53,7 +53,7 @@ class Disk:
 
     @contextmanager
     def read_only(self) -> Iterator[None]:
-        """Makes the file system read-only inside the block."""
+        """Makes the file system read-only during the block."""
         run("mount", "-o", "remount,ro", self.folder)
         try:
             yield
@@ -63,7 +63,7 @@ class Disk:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Disk]:
-    """A new file system, mounted at the folder inside the block."""
+    """Mounts a new file system at the folder during the block."""
     folder.mkdir()
     run("mount", "-t", "tmpfs", "-o", "nr_inodes=100000,nr_blocks=16384", "tmpfs", folder)
     try:
@@ -74,8 +74,8 @@ def small_disk(folder: Path) -> Iterator[Disk]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Makes a file immutable inside the block. In an immutable folder, no name can be added or
-    removed."""
+    """Makes a file or folder immutable during the block. Nothing can be created or deleted in an
+    immutable folder."""
     run("chattr", "+i", path)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The documents for users, and their code blocks."""
+"""Finds the documents and their code blocks."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-#: Paths relative to the project's folder.
+#: The documents for users, as paths relative to the project's folder.
 PAGES = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
 
-#: Documents for developers, whose links are checked as well.
+#: The documents for developers. Their links are checked, but their code blocks do not run.
 OTHERS = ["CONTRIBUTING.md", "tests/README.md", "sql/FORMAT.md", "CHANGELOG.md"]
 
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -19,7 +19,7 @@ BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True)
 class Block:
-    """A code block; `language` is the text after the opening backquotes."""
+    """A code block. `language` is the text after the opening backquotes."""
 
     page: str
     language: str
@@ -27,15 +27,15 @@ class Block:
 
 
 def text(page: str) -> str:
-    """A document's text."""
+    """The text of a document."""
     return (ROOT / page).read_text(encoding="utf-8")
 
 
 def prose(page: str) -> str:
-    """A document's text without its code blocks."""
+    """The text of a document without its code blocks."""
     return BLOCK.sub("", text(page))
 
 
 def blocks(page: str) -> list[Block]:
-    """A document's code blocks, in order."""
+    """The code blocks in a document, in order."""
     return [Block(page, language, code) for language, code in BLOCK.findall(text(page))]

@@ -15,13 +15,13 @@ from tests.support.tables import data_files
 
 
 def kept(folder: Path, selection: Selection) -> set[str]:
-    """Names of the data files that a selection keeps."""
+    """The names of the data files that a selection keeps."""
     gone = {Path(file.path).name for file in selection.skipped}
     return {path.name for path in data_files(folder)} - gone
 
 
 def opened(df: DataFrame) -> int:
-    """The number of files that a query's scans open, from Spark's own metrics."""
+    """The number of files that a query's scans open, according to Spark's own metrics."""
     df.collect()
     found: list[Any] = []
 
@@ -41,19 +41,19 @@ def opened(df: DataFrame) -> int:
 
 
 def by_jar(spark: SparkSession, relation: str, predicate: str) -> set[str]:
-    """Names of the files that the jar opens for a predicate."""
+    """The names of the files that the jar opens for a predicate."""
     return scans.opened(spark.sql(f"SELECT * FROM {relation} WHERE {predicate}"))
 
 
 def selection(spark: SparkSession, table: str, predicate: str, **options: Any) -> Selection:
-    """The fallback's selection of files for a predicate."""
+    """The files that the fallback selects for a predicate."""
     return fallback.read(spark, table, **options).select_files(predicate)
 
 
 def written(
     spark: SparkSession, table: Path, parts: Sequence[str], format: str = "parquet"
 ) -> None:
-    """Writes one file for each SELECT list, which is evaluated over range(0, 20)."""
+    """Writes one file for each SELECT list, which is evaluated on range(0, 20)."""
     for part in parts:
         rows = spark.range(0, 20, 1, 1).selectExpr(*part.split("; "))
         rows.write.format(format).mode("append").save(str(table))

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 
 class Folder:
-    """A folder as seen and changed by programs other than pyzorder."""
+    """A folder, with the operations of programs other than pyzorder."""
 
     def __init__(self, spark: SparkSession, url: str) -> None:
         self.spark = spark
@@ -23,7 +23,7 @@ class Folder:
         return str(self._fs.getUri().getScheme())
 
     def path(self, name: str = "") -> Any:
-        """The JVM's Path of a file or folder below this one, or of this folder itself."""
+        """The Hadoop path of a file or folder in this folder, or of the folder itself."""
         return self._hadoop.fs.Path(f"{self.url}/{name}") if name else self._root
 
     def everything(self) -> dict[str, tuple[int, int]]:
@@ -39,7 +39,7 @@ class Folder:
         return found
 
     def data(self) -> list[str]:
-        """Names of the data files that any engine would see."""
+        """The names of the data files, as any engine would list them."""
         return sorted(
             name
             for name in self.everything()
@@ -47,7 +47,7 @@ class Folder:
         )
 
     def pyzorder_files(self, suffix: str = "") -> list[str]:
-        """Names of pyzorder's files with this suffix."""
+        """The names of pyzorder's files with this suffix."""
         return sorted(n for n in self.everything() if "_zorder" in n and n.endswith(suffix))
 
     def copy(self, name: str, to: str) -> None:
@@ -58,7 +58,7 @@ class Folder:
         assert copied
 
     def read(self, name: str) -> bytes:
-        """A file's bytes."""
+        """Returns a file's bytes."""
         stream = self._fs.open(self.path(name))
         try:
             return bytes(stream.readAllBytes())
@@ -66,13 +66,13 @@ class Folder:
             stream.close()
 
     def write(self, name: str, content: bytes) -> None:
-        """Writes a file with these bytes, replacing any file of the same name."""
+        """Writes a file with these bytes. Replaces an existing file of the same name."""
         stream = self._fs.create(self.path(name), True)
         stream.write(bytearray(content))
         stream.close()
 
     def move(self, name: str, to: Any) -> None:
-        """Moves a file to a path, creating the path's folder."""
+        """Moves a file to a path. Creates the folder if it does not exist."""
         self._fs.mkdirs(to.getParent())
         assert self._fs.rename(self.path(name), to)
 

@@ -1,4 +1,4 @@
-"""The steps in which a file system deletes a table's folder."""
+"""Simulates the steps in which a file system deletes a table's folder."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 
 
 def delete_all_but(table: Path, left: list[str]) -> None:
-    """Deletes everything in the table's folder and in `_zorder`, except `_zorder`
-    itself and `left`."""
+    """Deletes everything in the table's folder and in `_zorder`, except for `_zorder` itself and
+    the names in `left`."""
     for path in [*table.iterdir(), *(table / "_zorder").iterdir()]:
         if path.name not in ("_zorder", *left):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def delete_all_but_record(table: Path, record: str) -> None:
-    """Deletes everything except one record, as if that record had been written after the deleting
-    process listed the journal."""
+    """Deletes everything except for one record, as if the record had been written after the process
+    that deletes the table listed the journal."""
     delete_all_but(table, ["_journal"])
     for path in (table / "_zorder" / "_journal").iterdir():
         if path.name != record:
@@ -26,7 +26,7 @@ def delete_all_but_record(table: Path, record: str) -> None:
 
 
 def deleter_behind(table: Path) -> threading.Thread:
-    """A thread that waits until the journal is deleted, then deletes the last file beside it."""
+    """A thread that waits until the journal is deleted, and then deletes the last other file."""
     last = table / "_zorder" / "last"
     last.touch()
 
@@ -39,7 +39,7 @@ def deleter_behind(table: Path) -> threading.Thread:
 
 
 def eventually_left(folder: Path) -> list[Path]:
-    """Waits up to 15 seconds for the folder to become empty, and returns what is left in it."""
+    """Waits up to 15 seconds for the folder to become empty. Returns the files that are left."""
     until = time.monotonic() + 15
     while list(folder.iterdir()) and time.monotonic() < until:
         time.sleep(0.1)

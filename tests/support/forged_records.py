@@ -1,13 +1,14 @@
-"""Forged records in a table's journal, as an attacker who can write only to the table's folder
-could create them from genuine records.
+"""Forged records in a table's journal, as an attacker could create them from genuine records. The
+attacker can write only to the table's folder.
 
-The fields to attack are found by walking the JSON of records that genuine runs have written, so a
-field that is added to a record later is attacked too.
+The fields to forge are found by walking the JSON of genuine records, so the tests also cover fields
+that are added to records later.
 """
 
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import os
 import time
@@ -18,7 +19,7 @@ from typing import Any
 
 from tests.support.tables import data_files
 
-#: The state of a forged run: its outcome, whether it is done, and its age in days.
+#: The states of a forged run: its outcome, whether it is done, and its age in days.
 STATES: dict[str, tuple[str | None, bool, int]] = {
     "undecided": (None, False, 0),
     "aborted": ("ABORT", False, 0),
@@ -27,21 +28,21 @@ STATES: dict[str, tuple[str | None, bool, int]] = {
     "done long ago": ("COMMIT", True, 400),
 }
 
-#: Fields that are never forged, because they only identify the record's kind, the table's
+#: Fields that are not forged, because they only identify the kind of record, the table's
 #: incarnation or the run.
 KEPT = {"formatVersion", "record", "incarnation", "operation", "outcome", "by"}
 
 
 @dataclass(frozen=True)
 class Target:
-    """The target of an attack: a folder, and the name of its table in the catalog."""
+    """The target of an attack: a folder, and the name of the table in the catalog."""
 
     folder: Path
     table: str
 
     def names(self, home: Path) -> Iterator[str]:
-        """Paths by which a record could refer to the folder; `home` is the folder of the forged
-        table."""
+        """The paths with which a record could refer to the folder. `home` is the folder of the
+        table with the forged records."""
         yield f"file:{self.folder}"
         yield os.path.relpath(self.folder, home)
         yield f"file:{home}/../{self.folder.relative_to(home.parent)}"
@@ -50,8 +51,8 @@ class Target:
         yield self.folder.name
 
     def files(self, name: str) -> list[dict[str, Any]]:
-        """The target's data files, as a record that uses this path for the folder would list
-        them."""
+        """The target's data files, as a record would list them if it used this path for the
+        folder."""
         return [
             {
                 "path": f"{name}/{file.relative_to(self.folder)}",
@@ -68,12 +69,19 @@ def records(journal: Path, run: int = 1) -> dict[str, dict[str, Any]]:
     return {kind: json.loads(path.read_text()) for kind, path in found.items() if kind != "lease"}
 
 
+def mark_of(record: Path) -> str:
+    """The mark with which a run that wrote this record into its journal marks the folders that it
+    fills."""
+    table = record.parents[2].name
+    return hashlib.sha256(f"{table}\n".encode() + record.read_bytes()).hexdigest()
+
+
 def is_file(value: object) -> bool:
     return isinstance(value, dict) and {"path", "size", "modificationTime"} <= value.keys()
 
 
 def fields(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Paths to the strings and lists in a record that could point elsewhere."""
+    """The paths of the strings and lists in a record that could refer to other folders."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if path or key not in KEPT:
@@ -87,7 +95,7 @@ def fields(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def forge(record: dict[str, Any], field: tuple[Any, ...], target: Target, name: str) -> None:
-    """Points one field at the target."""
+    """Changes a field so that it refers to the target."""
     for step in field[:-1]:
         if isinstance(record, list) and not record:
             return
@@ -106,8 +114,8 @@ def forge(record: dict[str, Any], field: tuple[Any, ...], target: Target, name: 
 
 
 def cases(genuine: dict[str, dict[str, dict[str, Any]]]) -> Iterator[tuple[str, str, Any, int]]:
-    """Every attack, without its target: the genuine run, its state, the forged field (None for all
-    of them), and the index of the name that is used for the target."""
+    """All attacks, without their targets: the genuine run, the state of the forged run, the forged
+    field (None for all fields), and the index of the name that is used for the target."""
     for run, of_run in genuine.items():
         every = [
             (kind, field)
@@ -130,7 +138,7 @@ def write(
     name: int,
     number: int,
 ) -> None:
-    """Adds the forged run to the journal of the table in `home`, after all other runs."""
+    """Adds a forged run to the journal of the table in `home`, with this number."""
     outcome, done, days = STATES[state]
     life = (home / "_zorder" / "_incarnation").read_text().strip()
     called = list(target.names(home))[name]

@@ -1,4 +1,4 @@
-"""Helpers to build the index of a folder and compare it with what Spark reads from the files."""
+"""Helpers that build an index and compare it with the rows that Spark reads from the files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _frame(spark: SparkSession, java: Any) -> DataFrame:
 
 
 def schema(spark: SparkSession, ddl: str) -> StructType:
-    """The schema of a column list such as `a int, b string`."""
+    """Parses a column list such as `a int, b string`."""
     return spark.createDataFrame([], ddl).schema
 
 
@@ -32,7 +32,7 @@ def build(
     options: Mapping[str, str] | None = None,
     columns: Sequence[Sequence[str]] = (),
 ) -> int:
-    """Indexes all files of a folder. Without a schema, the one that Spark infers is used."""
+    """Indexes all files in a folder. If no schema is given, uses the one that Spark infers."""
     given = dict(options or {})
     if schema is None:
         schema = spark.read.options(**given).format(fmt).load(str(path)).schema
@@ -59,8 +59,7 @@ def version(spark: SparkSession, path: Path) -> int:
 
 
 def table(spark: SparkSession, path: Path) -> list[Row]:
-    """The rows of the index table, ordered by path, as Spark reads them from the snapshot's
-    file."""
+    """The rows of the index table, as Spark reads them from the snapshot file, ordered by path."""
     return sorted(
         _frame(spark, _api(spark).table(spark._jsparkSession, str(path))).collect(),
         key=lambda row: row["path"],
@@ -68,12 +67,12 @@ def table(spark: SparkSession, path: Path) -> list[Row]:
 
 
 def loaded_frame(spark: SparkSession, path: Path) -> DataFrame:
-    """The rows of the index table as held in the driver's arrays."""
+    """The rows of the index table, as loaded into the driver's arrays."""
     return _frame(spark, _api(spark).loaded(spark._jsparkSession, str(path)))
 
 
 def loaded(spark: SparkSession, path: Path) -> list[Row]:
-    """The rows of the index table, ordered by path, as held in the driver's arrays."""
+    """The rows of the index table, as loaded into the driver's arrays, ordered by path."""
     return sorted(loaded_frame(spark, path).collect(), key=lambda row: row["path"])
 
 
@@ -84,7 +83,7 @@ def check_sound(
     schema: StructType | None = None,
     options: Mapping[str, str] | None = None,
 ) -> dict[str, Row]:
-    """Asserts that the index agrees with what Spark reads from the files; returns
+    """Asserts that the index agrees with the rows that Spark reads from the files. Returns the
     entries by path."""
     given = dict(options or {})
     if schema is None:
@@ -103,7 +102,7 @@ def check_sound(
 
 
 def value_of(row: Row, column: str) -> Any:
-    """The value of a column or of a struct's field in a row."""
+    """The value of a column or struct field in a row."""
     value: Any = row
     for part in column.split("."):
         value = None if value is None else value[part]
@@ -111,7 +110,7 @@ def value_of(row: Row, column: str) -> Any:
 
 
 def check_column(file: str, column: str, entry: Row, values: list[Any]) -> None:
-    """Checks each claim that an entry makes about a column against the column's values."""
+    """Checks an entry's statistics of a column against the column's values."""
     said = f"{file}: {column}: {entry}"
     present = [v for v in values if v is not None]
     plain = [v for v in present if not (isinstance(v, float) and math.isnan(v))]
@@ -131,6 +130,5 @@ def check_column(file: str, column: str, entry: Row, values: list[Any]) -> None:
 
 
 def known(entry: Row, column: str) -> bool:
-    """Whether the entry has bounds for the column, or states that the column has no values to
-    bound."""
+    """Whether the entry has bounds for the column or records that the column has no values."""
     return entry[f"{column}_minValue"] is not None or entry[f"{column}_empty"]

@@ -1,4 +1,5 @@
-"""Helpers that count the files skipped by join keys, and compare answers with plain Spark's."""
+"""Helpers that count the files that join keys skip, and compare answers with those of plain
+Spark."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from tests.support.scans import explain, plain
 
 
 def scans_of(df: DataFrame, table: str = "fact") -> list[dict[str, Any]]:
-    """What skipping did in the scans of one table, after the query has run."""
+    """The explanation of skipping in each scan of a table. The query must have run."""
     return [scan for scan in explain(df) if scan["table"] == table]
 
 
@@ -20,12 +21,12 @@ def counts(df: DataFrame, table: str = "fact") -> tuple[int, ...]:
 
 
 def rows(df: DataFrame) -> list[str]:
-    """The rows in a fixed order, in which NaN equals itself."""
+    """The rows as strings in a fixed order, so that NaN equals itself."""
     return sorted(map(str, df.collect()))
 
 
 def checked(spark: SparkSession, sql: str) -> DataFrame:
-    """Runs the query, and checks that skipping does not change its answer."""
+    """Runs the query, and asserts that skipping does not change its answer."""
     with plain(spark):
         expected = rows(spark.sql(sql))
     df = spark.sql(sql)

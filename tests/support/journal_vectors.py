@@ -1,4 +1,4 @@
-"""The cases of sql/journal, and tables created from them."""
+"""Reads the cases in sql/journal and creates tables from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 FOLDER = Path(__file__).parents[2] / "sql" / "journal"
 
-#: Modification time of all files in seconds since 1970, except those with "other".
+#: The modification time of all files, except for those with "other", in seconds since 1970.
 TIME = 1_700_000_000
 
 

@@ -1,4 +1,4 @@
-"""Table layouts created without Spark, for tests that draw pictures of them."""
+"""Creates table layouts without Spark, for tests that draw pictures of them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def layout(
     columns: Sequence[tuple[str, str]] = (("a", "INT"), ("b", "INT")),
     **more: Any,
 ) -> Layout:
-    """A layout of files with these bounds, one pair per column. None stands for unknown bounds, and
-    () for a column that is null in every row."""
+    """A layout of files with these bounds, which are one pair per column. None stands for unknown
+    bounds, and () for a column that is null in every row."""
     told = [
         DataFile(
             path=f"file:/t/{i}",

@@ -1,5 +1,5 @@
-"""Helpers for queries that the index answers (COUNT, MIN and MAX): they find the files that a query
-still reads, and check its answer."""
+"""Helpers for queries that the index can answer (COUNT, MIN and MAX). They check the answer of a
+query and count the files that it still reads."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ FORMATS = pytest.mark.parametrize("fmt", ["parquet", "orc"])
 
 
 def same(spark: SparkSession, query: str) -> DataFrame:
-    """Asserts that the query has the same answer with skipping off, and returns a new DataFrame of
-    the query."""
+    """Asserts that the query has the same answer without skipping, and returns a new DataFrame for
+    it."""
     with plain(spark):
         expected = repr(sorted(spark.sql(query).collect(), key=repr))
     assert repr(sorted(spark.sql(query).collect(), key=repr)) == expected, query
@@ -28,7 +28,7 @@ def read(df: DataFrame) -> int:
 
 
 def answered(df: DataFrame) -> int:
-    """The number of files that are answered from the index instead of being read."""
+    """The number of files for which the index is used instead of reading them."""
     return sum(scan["answered"] for scan in explain(df))
 
 
@@ -45,12 +45,11 @@ def view(spark: SparkSession, path: Path, fmt: str, name: str) -> str:
 
 
 def check_strict(spark: SparkSession, relation: str, predicates: list[str]) -> int:
-    """
-    Checks the strict filter against plain Spark.
+    """Checks the strict filter against plain Spark.
 
-    In a file that count(*) does not open, the predicate must be TRUE for all rows or for none.
-    Exactly those files where it is TRUE for all rows must be answered from the index; returns their
-    number.
+    If count(*) does not open a file, the predicate must be TRUE for all of its rows or for none.
+    The index must be used for exactly those files in which the predicate is TRUE for all rows.
+    Returns the number of these files.
     """
     wrong, count = [], 0
     for predicate, files in zip(predicates, truth(spark, relation, predicates), strict=True):

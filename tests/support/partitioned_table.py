@@ -1,4 +1,4 @@
-"""Helpers for the external table `parted`: they create it, look up its partitions' locations in the
+"""Helpers that create the external table `parted`, look up the locations of its partitions in the
 catalog, and read its rows with PyArrow instead of Spark."""
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ ALL = list(range(400))
 SCHEMA = "id BIGINT, other BIGINT, day STRING"
 BY_LOCATION = "TBLPROPERTIES ('zorder.publish.method' = 'location')"
 
-#: A row's partition: an ordinary one, one with an escaped name, the null partition, or one that is
-#: stored outside the table's folder.
+#: The partition of a row: an ordinary partition, a partition whose name needs escaping, the null
+#: partition, or a partition that is stored outside the table's folder.
 DAY = "element_at(array('1', 'a b/c:%', NULL, '4'), 1 + int(id % 4)) AS day"
 
 
@@ -32,7 +32,7 @@ def places(spark: SparkSession) -> dict[str, Path]:
 
 
 def read_there(spark: SparkSession) -> list[int]:
-    """The rows that an engine without pyzorder reads."""
+    """The rows that an engine without pyzorder would read."""
     found: list[int] = []
     for place in places(spark).values():
         form = "orc" if any(p.suffix == ".orc" for p in data_files(place)) else "parquet"

@@ -1,4 +1,4 @@
-"""Helpers that find the files a query opens, and compare its answer with the files' rows."""
+"""Helpers that find the files that a query opens, and compare them with the rows in the files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-#: Errors of a query that fails while it is planned or, in Spark 3.5, while it runs.
+#: The errors of a query that fails while it is planned or, in Spark 3.5, while it runs.
 FAILURES: tuple[type[Exception], ...] = (PySparkException,)
 with suppress(ModuleNotFoundError):  # a Spark Connect client has no py4j
     from py4j.protocol import Py4JJavaError
@@ -27,26 +27,25 @@ _Query = TypeVar("_Query")
 
 
 def explain(df: DataFrame) -> list[dict[str, Any]]:
-    """What skipping does in each scan of the query."""
+    """The explanation of what skipping does in each scan of the query."""
     jvm: Any = df.sparkSession._jvm
     return list(json.loads(jvm.io.pyzorder.api.ExplainApi.explain(df._jdf.queryExecution())))
 
 
 def some(queries: Sequence[_Query], relation: str) -> Sequence[_Query]:
-    """All queries for Parquet, but only every third for ORC, where only the source of the
-    statistics is different."""
+    """All queries for Parquet, but only every third for ORC. The two formats differ only in where
+    the statistics come from."""
     return queries[::3] if relation.endswith("_orc") else queries
 
 
 def opened(df: DataFrame) -> set[str]:
-    """Names of the files that the query's scans open."""
+    """The names of the files that the query's scans open."""
     return {path.rsplit("/", 1)[-1] for scan in explain(df) for path in scan["opened"]}
 
 
 @contextmanager
 def settings(spark: SparkSession, **values: str) -> Iterator[None]:
-    """Changes these settings, in whose names two underscores stand for a dot, and restores the old
-    values afterwards."""
+    """Changes these settings during the block. In their names, two underscores stand for a dot."""
     before = {
         key.replace("__", "."): spark.conf.get(key.replace("__", "."), None) for key in values
     }
@@ -63,17 +62,18 @@ def settings(spark: SparkSession, **values: str) -> Iterator[None]:
 
 
 def plain(spark: SparkSession) -> Any:
-    """Turns skipping off."""
+    """Turns skipping off during the block."""
     return settings(spark, spark__sql__zorder__skipping__enabled="false")
 
 
 def truth(
     spark: SparkSession, relation: str, predicates: Sequence[str]
 ) -> list[dict[str, set[str]]]:
-    """For each predicate, the files with rows for which it is TRUE, FALSE and NULL in plain Spark.
+    """For each predicate, the files with rows for which it is TRUE, FALSE or NULL in plain Spark.
 
-    A single scan evaluates all predicates. If it fails, two scans evaluate half of them each, and
-    so on: Spark may have evaluated a shared subexpression on rows for which no predicate needs it.
+    A single scan evaluates all predicates. If it fails, two scans evaluate one half each, and so
+    on. It may fail because Spark evaluates a shared subexpression on rows for which no predicate
+    needs its value.
     """
     columns = ", ".join(f"({p}) AS p{i}" for i, p in enumerate(predicates))
     try:
@@ -98,8 +98,8 @@ def truth(
 def judgements(
     spark: SparkSession, relation: str, predicates: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The judgement of each predicate: its three filters and, in `files`, the possible outcomes by
-    file name."""
+    """The judgement of each predicate, which contains its three filters and, in `files`, the
+    possible outcomes by file name."""
     columns = ", ".join(f"({p}) AS p{i}" for i, p in enumerate(predicates))
     df = spark.sql(f"SELECT {columns} FROM {relation}")
     jvm: Any = spark._jvm
@@ -115,7 +115,7 @@ def judgements(
 def check_judged(spark: SparkSession, relation: str, predicates: Sequence[str]) -> int:
     """Asserts that no row has an outcome that was judged impossible for its file.
 
-    Returns the number of outcomes judged impossible, over all predicates and files.
+    Returns how many outcomes were judged impossible, over all predicates and files.
     """
     impossible, wrong = 0, []
     judged = judgements(spark, relation, predicates)
@@ -145,12 +145,10 @@ def opened_or_none(spark: SparkSession, query: str) -> set[str] | None:
 
 
 def check_sound(spark: SparkSession, relation: str, predicates: Sequence[str]) -> dict[str, int]:
-    """
-    Asserts that each predicate, its negation and its IS NULL form open every file with a matching
-    row.
+    """Asserts that each predicate, its negation and its IS NULL form open every file with a
+    matching row.
 
-    Returns the number of files that each predicate opens. Predicates that Spark cannot plan are
-    left out.
+    Returns how many files each predicate opens. Predicates that Spark cannot plan are left out.
     """
     counts, unsound = {}, []
     for predicate, files in zip(predicates, truth(spark, relation, predicates), strict=True):

@@ -1,9 +1,9 @@
-"""The tests' Spark sessions: small, with pyzorder, and local by default.
+"""Creates small Spark sessions with pyzorder, which are local by default.
 
-Processes that tests start inherit these environment variables: PYZORDER_TEST_MASTER is the
-Spark master (set by `make test-cluster`), PYZORDER_TEST_REMOTE the address of a Spark Connect
-server to use instead (`make test-connect`), and PYZORDER_TEST_SETTINGS holds further settings as
-JSON (`make test-hdfs` and `make test-s3`).
+Three environment variables change this, including in processes that tests start.
+PYZORDER_TEST_MASTER is the Spark master (set by `make test-cluster`). PYZORDER_TEST_REMOTE is the
+address of a Spark Connect server to use instead (`make test-connect`). PYZORDER_TEST_SETTINGS
+contains additional settings as JSON (`make test-hdfs` and `make test-s3`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pyspark.sql import SparkSession
 import pyzorder
 from pyzorder import bridge
 
-#: For every JVM that tests start. In short-lived JVMs, optimizing compilation takes longer than it
-#: saves, and parallel garbage collection takes cores from other tests.
+#: JVM options that make tests faster. In short-lived JVMs, the optimizing compiler takes more time
+#: than it saves, and parallel garbage collection takes cores from other tests.
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-#: The archive of Spark's classes, if `tests.support.programs.archive` has created it.
+#: The archive of Spark's classes, which `tests.support.programs.archive` creates.
 ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
 
 #: Options for every JVM that tests start.
@@ -32,8 +32,8 @@ SUBMIT_OPTIONS = (
 
 
 def session(threads: int = 1, memory: str = "1g", **settings: str) -> SparkSession:
-    """A session with these settings, in whose names two underscores stand for a dot. A remote
-    server keeps its own settings."""
+    """Creates a session with these settings. In their names, two underscores stand for a dot. With
+    a remote server, the settings are ignored."""
     remote = os.environ.get("PYZORDER_TEST_REMOTE")
     if remote is not None:
         return SparkSession.builder.remote(remote).getOrCreate()
@@ -56,7 +56,7 @@ def session(threads: int = 1, memory: str = "1g", **settings: str) -> SparkSessi
 
 
 def zorder_settings(spark: SparkSession) -> dict[str, str]:
-    """The settings of pyzorder that are set in the session."""
+    """The pyzorder settings that are set in the session."""
     if hasattr(spark.conf, "getAll"):
         settings = spark.conf.getAll
     else:  # Spark 3.5
@@ -65,7 +65,7 @@ def zorder_settings(spark: SparkSession) -> dict[str, str]:
 
 
 def initial_settings(spark: SparkSession) -> dict[str, str]:
-    """The settings of pyzorder that the session began with, or none for Spark Connect."""
+    """The pyzorder settings with which the session was created. None for Spark Connect."""
     if bridge.is_connect(spark):
         return {}
     settings = dict(spark.sparkContext.getConf().getAll())

@@ -1,4 +1,5 @@
-"""The table `stale`, and sessions that plan its queries from the index without a listing."""
+"""Creates the table `stale`, and sessions that plan queries on it from the index, without a
+listing."""
 
 from __future__ import annotations
 
@@ -32,12 +33,12 @@ def append(folder: Path, numbers: list[int]) -> Path:
 
 
 def count(spark: SparkSession, where: str = "true") -> int:
-    """The number of rows, counted by a scan."""
+    """Counts the rows with a scan."""
     return int(spark.sql(f"SELECT sum(1) FROM stale WHERE {where}").collect()[0][0] or 0)
 
 
 def fresh(spark: SparkSession) -> SparkSession:
-    """A session that has not used the table yet."""
+    """Creates a session that has not used the table yet."""
     return spark.newSession()
 
 

@@ -1,4 +1,4 @@
-"""Helpers that tests of OPTIMIZE share: tables' rows, their data files, and target sizes."""
+"""Helpers for tests of OPTIMIZE: rows of tables, data files, and target sizes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 
 def rows_of(df: DataFrame) -> Counter[str]:
-    """The rows as a multiset, in which NaN equals itself. Year-month intervals, which PySpark
-    cannot collect, become strings."""
+    """The rows as a multiset of strings, in which NaN equals itself. Year-month intervals are cast
+    to strings, because PySpark cannot collect them."""
     names = [(f"`{f.name.replace('`', '``')}`", f.dataType.simpleString()) for f in df.schema]
     readable = [
         F.col(name).cast("string") if "year" in data_type else name for name, data_type in names
@@ -36,7 +36,7 @@ def metrics(df: DataFrame) -> Any:
 
 
 def sales(spark: SparkSession, rows: int = 6000) -> DataFrame:
-    """Rows with keys of several types. Every column except `day` has nulls."""
+    """Rows with keys of several types. All columns except `day` contain nulls."""
     df = spark.range(0, rows, 1, 3).select(
         (F.xxhash64("id") % 1000).cast("int").alias("a"),
         F.concat(F.lit("key-"), F.hash("id") % 500).alias("b"),
@@ -58,18 +58,18 @@ def size_of(folder: Path) -> int:
 
 
 def aim_at(spark: SparkSession, folder: Path, files: int) -> int:
-    """Sets a target size with which OPTIMIZE writes about this many files; returns
-    the current size."""
+    """Sets a target size with which OPTIMIZE writes about this many files. Returns the total size
+    of the current files."""
     size = size_of(folder)
     target_size(spark, size // files)
     return size
 
 
 def target_size(spark: SparkSession, size: int) -> None:
-    """Sets the file size in bytes that OPTIMIZE aims at."""
+    """Sets the target file size of OPTIMIZE in bytes."""
     spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size))
 
 
 def ids(df: DataFrame) -> list[int]:
-    """The values of the column `id`, in order."""
+    """The sorted values of the column `id`."""
     return sorted(row["id"] for row in df.select("id").collect())

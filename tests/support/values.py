@@ -1,5 +1,5 @@
 """Hypothesis strategies for values of every type, in Spark's internal form, and functions that
-pass the values to Spark."""
+convert the values for Spark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _integers(bits: int) -> st.SearchStrategy[int]:
 _MICROS = st.integers(-62135596800000000, 253402300799999999)
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
-#: The strategy for each type's values.
+#: The strategy for the values of each type.
 BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "boolean": st.booleans(),
     "tinyint": _integers(8),
@@ -49,7 +49,8 @@ BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "binary": st.one_of(st.binary(max_size=12), st.binary(max_size=3).map(lambda b: bytes(8) + b)),
 }
 
-#: For each type, the PyArrow type that carries its values to Spark, and Spark's name for the type.
+#: For each type, the PyArrow type with which its values are passed to Spark, and Spark's name for
+#: the type.
 TRANSPORT: dict[str, tuple[pa.DataType, str]] = {
     "boolean": (pa.bool_(), "boolean"),
     "tinyint": (pa.int8(), "tinyint"),
@@ -76,7 +77,7 @@ LOGICAL = {
 
 
 def arrow(values: list[Any], data_type: str) -> pa.Array:
-    """The values as a PyArrow array."""
+    """Converts the values to a PyArrow array."""
     if data_type.startswith("decimal"):
         precision, scale = map(int, data_type[8:-1].split(","))
         return pa.array(values, pa.decimal128(precision, scale))

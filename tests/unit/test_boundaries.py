@@ -1,4 +1,4 @@
-"""pyzorder.boundaries against the shared vectors."""
+"""Tests pyzorder.boundaries with the shared vectors."""
 
 from __future__ import annotations
 

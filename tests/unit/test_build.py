@@ -1,4 +1,4 @@
-"""What is built for each Spark version, and which jars go into a wheel."""
+"""Jars are built for each Spark version, and a wheel contains the right jars."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SPARKS = build.spark_versions().sections()
 
 
 def write_jar(spark: str, folder: Path, inputs: str) -> Path:
-    """Writes a jar without classes that records these inputs of its build."""
+    """Writes a jar without classes that records these build inputs."""
     classes, jar = folder / "classes", folder / build.jar_name(spark)
     classes.mkdir(exist_ok=True)
     build.write_jar(spark, inputs, classes, jar)
@@ -76,6 +76,6 @@ def test_an_unknown_spark_is_an_error(monkeypatch: pytest.MonkeyPatch, named: st
 
 def test_ci_compiles_every_spark() -> None:
     named = set(re.findall(r"\b\d\.\d\b", (build.ROOT / ".ci" / "run").read_text()))
-    assert named | {SPARKS[-1]} == set(SPARKS)  # the test suite runs on the newest
+    assert named | {SPARKS[-1]} == set(SPARKS)  # the test suite runs on the newest version
     workflow = (build.ROOT / ".github" / "workflows" / "ci.yml").read_text()
     assert re.findall(r'"(\d\.\d)"', workflow) == SPARKS

@@ -1,4 +1,4 @@
-"""The command line when a package that it needs is missing."""
+"""The command line says so if a package that it needs is missing."""
 
 from __future__ import annotations
 

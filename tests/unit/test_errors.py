@@ -1,4 +1,4 @@
-"""The catalogue of errors is consistent, and code that raises an error passes the parameters of its
+"""The error catalogue is consistent, and code that raises an error passes every parameter of its
 message."""
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from tests.support.documents import ROOT, text
 SCALA = ROOT / "jvm" / "src" / "main"
 PYTHON = ROOT / "pyzorder"
 
-#: Identifiers that may begin a sentence.
+#: Identifiers that may start a sentence.
 CODE = {
     "executeZOrderBy", "pyzorder", "pyzorder's", "pyzorder.advisor", "pyzorder.explain",
     "range_id", "spark.sql.extensions", "vacuum", "where",
 }  # fmt: skip
 
-#: Conditions whose message does not say what to do, because nothing can be done.
+#: Conditions whose message suggests no action, because none would help.
 HOPELESS = {"ZORDER_CANNOT_RESTORE"}
 
 
 def messages() -> dict[str, list[str]]:
-    """The message of each condition and variant, by name."""
+    """The sentences of each message, by the name of its condition and variant."""
     found = {}
     for condition, entry in errors.conditions().items():
         if "message" in entry:
@@ -42,7 +42,7 @@ MESSAGES = messages()
 
 
 def scala_calls(source: str) -> Iterator[tuple[str, set[str]]]:
-    """The catalogue entries named in a Scala file, each with the parameters passed to it."""
+    """The catalogue entries that a Scala file uses, each with the parameters that it passes."""
     for start in re.finditer(r'\berror\(\s*"(ZORDER_[A-Z_.]+)"', source):
         depth, end, arguments = 1, start.end(), ""
         while depth:
@@ -53,7 +53,7 @@ def scala_calls(source: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def python_calls(source: str) -> Iterator[tuple[str, set[str]]]:
-    """The catalogue entries named in a Python file, each with the parameters passed to it."""
+    """The catalogue entries that a Python file uses, each with the parameters that it passes."""
     for call in ast.walk(ast.parse(source)):
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "error":
             (name,) = call.args
@@ -61,7 +61,7 @@ def python_calls(source: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def sources(folder: Path, suffix: str) -> list[str]:
-    """The text of each source file below a folder."""
+    """The texts of the source files below a folder."""
     return [file.read_text(encoding="utf-8") for file in sorted(folder.rglob(f"*{suffix}"))]
 
 
@@ -103,8 +103,8 @@ def test_a_message_says_what_happened_and_what_to_do(name: str) -> None:
 
 
 def test_no_sentence_stands_in_two_entries() -> None:
-    """Different messages may share the sentence that says what to do, but only variants of one
-    condition may share the sentence that says what happened."""
+    """Only variants of the same condition may share the sentence that says what happened. Any
+    messages may share the sentence that says what to do."""
     happened = {(name.partition(".")[0], message[0]) for name, message in MESSAGES.items()}
     sentences = Counter(sentence for _, sentence in happened)
     assert [sentence for sentence, times in sentences.items() if times > 1] == []
@@ -173,7 +173,7 @@ def test_passwords_are_not_told() -> None:
 
 # ---- quotations of messages ---------------------------------------------------------------------
 
-#: Words in rejected.txt that are parameters of a message rather than its text.
+#: Quotations in rejected.txt that are parameters of a message rather than part of its text.
 PARAMETERS = {
     "map<int,int>", "zorder.clusterBy", "json", "subquery", "not deterministic",
     "torn_parquet/part-", "torn_orc/part-", "io.delta.sql.DeltaSparkSessionExtension",
@@ -181,7 +181,7 @@ PARAMETERS = {
 
 
 def rejected() -> list[tuple[str, str]]:
-    """The condition and the quoted words of each rejected statement, except for syntax errors."""
+    """The condition and the quotation for each rejected statement, except for syntax errors."""
     lines = text("sql/statements/rejected.txt").splitlines()
     rows = [line.split(" | ") for line in lines if line and not line.startswith("#")]
     return [
@@ -192,7 +192,8 @@ def rejected() -> list[tuple[str, str]]:
 
 
 def quotes(words: str, message: str) -> bool:
-    """Whether the message contains these words, or a part of them that adjoins a placeholder."""
+    """Whether the message contains these words, or begins or ends with part of them next to a
+    placeholder."""
     literals = errors.PLACEHOLDER.split(message)[::2]
     ends = [words[:n] for n in range(4, len(words))] + [words[n:] for n in range(len(words) - 4)]
     return any(
@@ -203,6 +204,7 @@ def quotes(words: str, message: str) -> bool:
 
 @pytest.mark.parametrize(("condition", "words"), rejected())
 def test_refused_statements_quote_the_catalogue(condition: str, words: str) -> None:
-    """The tests that run the statements check the values of placeholders."""
+    """Quotations in rejected.txt match the catalogue. The tests that run the statements check the
+    values of placeholders."""
     own = [" ".join(MESSAGES[name]) for name in MESSAGES if name.partition(".")[0] == condition]
     assert words in PARAMETERS or any(quotes(words, message) for message in own)

@@ -1,4 +1,5 @@
-"""The layers in docs/architecture.md match the sources: no package imports from a higher layer."""
+"""The layers in docs/architecture.md match the sources: no package imports one from a higher
+layer."""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ ROOT = Path(__file__).parents[2]
 SCALA = ROOT / "jvm" / "src" / "main" / "scala" / "io" / "pyzorder"
 MOST_FILES = 20
 
-#: A package name up to the class that follows it, in an import or a qualified name.
+#: A package in an import or a qualified name, up to the class that follows it.
 NAME = re.compile(r"\bio\.pyzorder((?:\.[a-z]\w*)+)\.(?=[A-Z{_])")
 
 
 def floors() -> list[str]:
-    """The packages below io.pyzorder, lowest layer first, as the diagram shows them."""
+    """The packages below io.pyzorder in the diagram, from the lowest layer to the highest."""
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     picture = re.search(r'^```text title="floors"\n(.*?)^```$', page, re.M | re.S)
     assert picture is not None
@@ -29,13 +30,13 @@ def package(file: Path) -> str:
 
 
 def imported(text: str) -> set[str]:
-    """The packages that a source names outside its comments."""
+    """The packages that occur in a source file outside comments."""
     code = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
     return {name.removeprefix(".") for name in NAME.findall(code)}
 
 
 def upward(order: list[str], importer: str, names: set[str]) -> list[str]:
-    """The packages that are not on a lower layer than the importer."""
+    """The packages that are not in a lower layer than the importer."""
     return sorted(n for n in names - {importer} if order.index(n) > order.index(importer))
 
 

@@ -1,4 +1,4 @@
-"""Which changes benchmarks/gate.py counts as a loss."""
+"""benchmarks/gate.py reports which results are worse than the committed ones."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Any:
         (4, "0.110", "gain"),
         (6, "0.050", "loss"),
         (7, "0.050", "loss"),
-        (3, "65", "loss"),  # more files make shares smaller without opening fewer
-        (2, "hilbert", "loss"),  # no committed result to compare with
+        (3, "65", "loss"),  # with more files, the share is smaller but no fewer files are opened
+        (2, "hilbert", "loss"),  # there is no committed result to compare with
     ],
 )
 def test_told(gate: Any, column: int, value: str, told: str) -> None:

@@ -1,4 +1,4 @@
-"""The rows of optimize_history become runs, each with a summary of what it did."""
+"""The rows of optimize_history are converted to runs, with a summary of what each run did."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text in results is never interpreted as HTML when a notebook shows them as a table."""
+"""When a notebook shows results as a table, text in them is not interpreted as HTML."""
 
 from __future__ import annotations
 

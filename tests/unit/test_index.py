@@ -17,7 +17,7 @@ print(*sorted({{name.partition(".")[0] for name in sys.modules}}))
 
 
 def test_no_spark_is_imported() -> None:
-    """Imports all modules of the package in a separate process."""
+    """No module of the package imports Spark. The modules are imported in a separate process."""
     files = [path.relative_to(PACKAGE.parents[1]) for path in PACKAGE.rglob("*.py")]
     names = [".".join(path.with_suffix("").parts) for path in files]
     script = SCRIPT.format(
@@ -31,7 +31,7 @@ def test_no_spark_is_imported() -> None:
 
 
 def test_no_file_speaks_of_the_fallback() -> None:
-    """The fallback imports this package, but not the other way round."""
+    """No module of this package mentions the fallback, which depends on this package."""
     assert len(list(PACKAGE.rglob("*.py"))) > 10
     for path in PACKAGE.rglob("*.py"):
         lines = path.read_text().splitlines()

@@ -1,4 +1,4 @@
-"""pyzorder.interleave against the shared vectors and the bit-string oracle."""
+"""Tests pyzorder.interleave with the shared vectors and the bit-string oracle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A layout's notes about files that a picture cannot show."""
+"""A layout has notes on the files that a picture cannot show."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from pyzorder.layout import Layout
 from tests.support.layouts import GRID, layout
 
-# (files, the notes on them)
+# (files, the notes)
 NOTES = [
     (GRID, []),
     (layout([((), (1, 2))] * 2), ["Not shown: 2 files with only nulls or NaN in a."]),

@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
 JVM = ROOT / "jvm" / "src"
 
-#: Folders of tests/ that mirror all of pyzorder/. Others, such as fallback/, mirror a single
-#: package.
+#: The folders in tests/ that mirror all of pyzorder/. Other folders, such as fallback/, mirror a
+#: single package.
 KINDS = ("unit", "property", "spark")
 
 PYTHON = sorted(
@@ -32,7 +32,7 @@ SUITES = sorted(
 
 
 def rows() -> dict[str, list[str]]:
-    """The table of tests/README.md: each module, or package ending in `/`, and its tests."""
+    """The table in tests/README.md: the tests by module, or by package if the name ends in `/`."""
     page = (TESTS / "README.md").read_text(encoding="utf-8")
     section = re.search(
         r"^## Modules without a test of their name$(.*?)(?=^## |\Z)", page, re.M | re.S
@@ -47,7 +47,8 @@ def rows() -> dict[str, list[str]]:
 
 
 def mirrors(module: str) -> list[str]:
-    """Paths below tests/ or jvm/src/test/scala/ where a test of the module's name could be."""
+    """The paths below tests/ or jvm/src/test/scala/ at which a test named after the module could
+    be."""
     path = PurePosixPath(module)
     if path.suffix == ".scala":
         return [str(path.with_name(f"{path.stem}Suite.scala"))]
@@ -72,13 +73,13 @@ def is_named(module: str, table: dict[str, list[str]]) -> bool:
 def test_each_module_has_a_test(module: str) -> None:
     assert is_mirrored(module) or is_named(module, rows()), (
         f"no test is called {' or '.join(mirrors(module))}, and the table "
-        '"Modules without a test of their name" of tests/README.md has no row for the module'
+        '"Modules without a test of their name" in tests/README.md has no row for the module'
     )
 
 
 @pytest.mark.parametrize("module", list(rows()))
 def test_each_row_is_needed(module: str) -> None:
-    """A row is obsolete if its module has a test of the same name, or no longer exists."""
+    """A row is not needed if its module has a test of the same name or no longer exists."""
     assert [m for m in PYTHON + SCALA if is_named(m, {module: []}) and not is_mirrored(m)]
 
 

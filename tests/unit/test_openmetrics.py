@@ -1,4 +1,4 @@
-"""Metrics of a table's health in OpenMetrics format, parsed by Prometheus' own parser."""
+"""A table's health metrics in OpenMetrics format can be parsed by Prometheus' own parser."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(number: int, kept: int) -> Run:
 
 
 def samples(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
-    """The samples by metric family, on which both parsers must agree."""
+    """The samples by metric family. Both of Prometheus' parsers must agree on them."""
     found: dict[str, list[tuple[dict[str, str], float]]] = {}
     for family in text_string_to_metric_families(text):
         assert family.type == "gauge" and family.documentation

@@ -1,4 +1,5 @@
-"""pyzorder.ordered_bytes against the shared vectors, and errors for types without an order."""
+"""Tests pyzorder.ordered_bytes with the shared vectors, and its errors for types without an
+order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of layouts: what cannot be drawn, and how pictures are saved."""
+"""Pictures of layouts are saved as PNG or SVG, and requests that cannot be drawn are refused."""
 
 from __future__ import annotations
 

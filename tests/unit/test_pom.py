@@ -14,7 +14,7 @@ SPARKS = build.spark_versions().sections()
 
 
 def profile(spark: str) -> dict[str, str]:
-    """The properties that apply in the profile of a Spark version."""
+    """The properties in the profile for a Spark version."""
     found = POM.find(f"m:profiles/m:profile[m:id='spark-{spark}']/m:properties", NAMES)
     assert found is not None, f"no profile spark-{spark}"
     both = [*POM.findall("m:properties/*", NAMES), *found]
@@ -49,7 +49,7 @@ def test_sources(spark: str) -> None:
 
 
 def test_resources() -> None:
-    """Both builds copy the same files of the package into the same folders of the jar."""
+    """Both builds copy the same files of the Python package to the same folders in the jar."""
     found = {}
     for resource in POM.findall("m:build/m:resources/m:resource", NAMES):
         folder = resource.findtext("m:directory", "", NAMES).replace("${project.basedir}/..", "")

@@ -1,5 +1,5 @@
-"""Text from a table's folder, which others can write to, is sanitized before it is printed or
-logged."""
+"""Text from a table's folder is sanitized before it is printed or logged, because others can write
+to the folder."""
 
 from __future__ import annotations
 

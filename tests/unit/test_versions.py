@@ -1,4 +1,4 @@
-"""The versions of Spark and pyzorder in the names of jars."""
+"""The names of jars contain the versions of Spark and pyzorder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links between documents, as written in the repository and as rewritten for the site."""
+"""Links between documents are rewritten for the website."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pyzorder import errors
 from tests.support.documents import ROOT
 from website import links, reference
 
-# (page of the site, a link as written in the repository, the link on the site; None: no such page)
+# (page of the site, a link in the repository, the same link on the site or None if there is no such
+# page)
 CASES = [
     ("index.md", "docs/guides/when.md", "guides/when.md"),
     ("index.md", "docs/flights.png", "flights.png"),

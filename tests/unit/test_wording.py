@@ -1,4 +1,4 @@
-"""How counts, sizes and shares are written."""
+"""Counts, sizes and shares are formatted for readers."""
 
 from __future__ import annotations
 

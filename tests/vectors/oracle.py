@@ -1,7 +1,7 @@
-"""The z-value format implemented as simply and slowly as possible, on strings of '0' and '1'.
+"""A simple and slow implementation of the z-value format on strings of '0' and '1'.
 
 It shares no code with the encoders. `python tests/vectors/oracle.py` computes the results in the
-*.jsonl files beside it from their other fields; a test checks that they agree.
+*.jsonl files in this folder from the other fields. A test checks that the files are up to date.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def bias(number: int, width: int) -> str:
 
 
 def float_bits(number: float, code: str, width: int) -> str:
-    """IEEE bits in sortable form: positive numbers have the sign bit set, and negative ones are
-    inverted."""
+    """The IEEE bits in sortable form. For positive numbers, the sign bit is set. For negative
+    numbers, all bits are inverted."""
     if number != number:
         return "1" * (10 if width == 32 else 13) + "0" * (width - (10 if width == 32 else 13))
     raw = "".join(format(byte, "08b") for byte in struct.pack(">" + code, number or 0.0))
@@ -61,12 +61,12 @@ def digits(value: Decimal, scale: int) -> int:
 
 
 def decimal_width(precision: int) -> int:
-    """The width in bits of the smallest number of bytes that holds -99…9 to 99…9."""
+    """The smallest multiple of 8 bits that can represent all numbers from -99…9 to 99…9."""
     return next(8 * b for b in range(1, 17) if 2 ** (8 * b - 1) > int("9" * precision))
 
 
 def whole_bits(value: Any, data_type: str) -> str:
-    """All bits of a value, in a form that sorts."""
+    """All bits of a value, in sortable form."""
     if data_type == "boolean":
         return "1" if value else "0"
     if data_type in WIDTHS:
@@ -85,7 +85,7 @@ def whole_bits(value: Any, data_type: str) -> str:
 
 
 def ordered_bits(value: Any, data_type: str) -> str:
-    """The first 64 bits of a value in a form that sorts, never all zeros except for null."""
+    """The first 64 bits of a value in sortable form. They are all zeros only for null."""
     if value is None:
         return "0" * 64
     wide = re.fullmatch(r"decimal\((\d+),(\d+)\)", data_type)
@@ -101,24 +101,25 @@ def ordered_bits(value: Any, data_type: str) -> str:
 
 
 def interleave(columns: list[str]) -> str:
-    """Takes one bit of each column in turn, '0' where a column has ended, up to 8192 bits."""
+    """Takes one bit from each column in turn, or '0' if the column has no more bits, up to 8192
+    bits."""
     longest = max(map(len, columns))
     return "".join(c[i] if i < len(c) else "0" for i in range(longest) for c in columns)[:8192]
 
 
 def to_hex(bits: str) -> str:
-    """Bits as hexadecimal digits, padded with zeros to whole bytes."""
+    """Converts bits to hexadecimal digits, padded with zeros to whole bytes."""
     filled = bits.ljust((len(bits) + 7) // 8 * 8, "0")
     return "".join(format(int(filled[i : i + 4], 2), "x") for i in range(0, len(filled), 4))
 
 
 def from_hex(text: str) -> str:
-    """Hexadecimal digits as bits."""
+    """Converts hexadecimal digits to bits."""
     return "".join(format(int(digit, 16), "04b") for digit in text)
 
 
 def rank(value: Any, boundaries: list[Any], data_type: str) -> int:
-    """The range id, from a comparison of bits with each boundary."""
+    """The range id, which is found by comparing the bits with those of each boundary."""
     if value is None:
         return 0
     keys = {whole_bits(b, data_type) for b in boundaries if b is not None}
@@ -126,7 +127,7 @@ def rank(value: Any, boundaries: list[Any], data_type: str) -> int:
 
 
 def answer(name: str, vector: dict[str, Any]) -> dict[str, Any]:
-    """The result that follows from the other fields of a vector in the file `name`."""
+    """The result for a vector in the file `name`, computed from its other fields."""
     if name == "ordered_bytes":
         value = parse(vector["value"], vector["type"])
         whole = None if value is None else to_hex(whole_bits(value, vector["type"]))

@@ -1,4 +1,4 @@
-"""The diagrams in docs/, computed from the code and from sql/ (`make diagrams`)."""
+"""Draws the diagrams in docs/ from the code and from sql/ (`make diagrams`)."""
 
 from __future__ import annotations
 

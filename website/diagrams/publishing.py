@@ -28,7 +28,7 @@ from website.diagrams.svg import (
 _CASES = Path(__file__).parents[2] / "sql" / "journal" / "stages.json"
 
 NEW = "new"
-"""Prefix of the names of new files in these cases."""
+"""The names of new files in these cases begin with this."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Stage:
     """
     A table's folder at one moment.
 
-    title     the step that led to it
+    title     the step that led to this state
     record    path and name of the journal's last record, or None if there is none
     files     paths of data files, including staged and retired ones
     visible   names of the files that a reader with pyzorder reads
@@ -54,7 +54,7 @@ class Stage:
 
 
 def stages() -> list[Stage]:
-    """Returns the stages in order, from plain files to VACUUM."""
+    """Returns all stages in order, from plain files to VACUUM."""
     done = _stage("The new file moves into place", "done")
     kept = [file for file in done.files if "/_retired/" not in file]
     return [
@@ -73,7 +73,7 @@ def _stage(title: str, name: str) -> Stage:
 
 
 def _last(records: dict[str, Any]) -> tuple[str, str] | None:
-    """Returns the last record's path, and its name in the documentation."""
+    """Returns the path of the last record, and the record's name in the documentation."""
     if not records:
         return None
     name, record = list(records.items())[-1]
@@ -102,7 +102,7 @@ def draw() -> str:
 
 
 def described() -> str:
-    """Describes the diagram."""
+    """Returns the diagram's description for screen readers."""
     parts = []
     for number, stage in enumerate(stages(), 1):
         record = f" and the record {stage.record[0]} ({stage.record[1]})" if stage.record else ""
@@ -144,15 +144,15 @@ def _file(drawing: Drawing, y: float, path: str, is_read: bool) -> None:
 
 
 def look(name: str) -> Look:
-    """Returns the colours of a new file or of an old one."""
+    """Returns the fill and edge colours of a file, which depend on whether it is new."""
     return ACCENT if name.startswith(NEW) else PLAIN
 
 
 def _readers(
     drawing: Drawing, x: float, names_x: float, y: float, kind: str, names: list[str]
 ) -> float:
-    """Draws the names of the files that one kind of reader sees, without suffixes; returns the next
-    x."""
+    """Draws the names of the files that one kind of reader sees, without suffixes. Returns the x
+    coordinate after them."""
     drawing.text(x, y, kind, SMALL, opacity=PALE)
     for name in names:
         stem, (face, edge) = Path(name).stem, look(name)

@@ -1,7 +1,7 @@
 """Draws docs/select.svg, which shows how a SELECT skips files.
 
-The filter that is shown comes from sql/skipping. The files that it keeps are computed by DuckDB,
-which evaluates the filter from `pyzorder.index.predicates` on the index.
+The filter in the diagram comes from sql/skipping. DuckDB computes the files that are kept, by
+evaluating the filter from `pyzorder.index.predicates` on the index.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ Range = tuple[int, int]
 
 
 class Entry(NamedTuple):
-    """A file's row in the index: ranges of days in March 2024 and of stores (None: all null)."""
+    """A file's row in the index: its ranges of days in March 2024 and of stores. A range is None if
+    all values are null."""
 
     path: str
     day: Range
@@ -57,7 +58,7 @@ INDEX = (
 )
 
 DAYS, STORE = (5, 8), 7
-"""The days and the store that the query looks for."""
+"""The query selects these days and this store."""
 
 #: The first and the last value on the axes of the bars.
 AXIS = (1, 12)
@@ -66,7 +67,7 @@ _RULES = Path(__file__).parents[2] / "sql" / "skipping" / "comparisons.txt"
 
 
 def day(number: int) -> str:
-    """Returns a day of March 2024."""
+    """Returns the date of a day in March 2024."""
     return date(2024, 3, number).isoformat()
 
 
@@ -76,14 +77,14 @@ def predicate() -> str:
 
 
 def conditions() -> list[str]:
-    """Returns the filter over the index, as EXPLAIN shows it, as a list of its conjuncts."""
+    """Returns the conjuncts of the filter over the index, as EXPLAIN shows them."""
     first, last = (f"DATE '{day(end)}'" for end in DAYS)
     between = _rule("i BETWEEN 3 AND 5", "day", {"3": first, "5": last})
     return between + _rule("i = 5", "store", {"5": str(STORE)})
 
 
 def _rule(example: str, column: str, constants: dict[str, str]) -> list[str]:
-    """Returns the filter of a line of sql/skipping, with its column and its constants replaced."""
+    """Returns the filter from a line of sql/skipping, with its column and constants replaced."""
     lines = _RULES.read_text(encoding="utf-8").splitlines()
     (given,) = (line.split(" | ")[1] for line in lines if line.startswith(f"{example} | "))
     parts = re.sub(r"[()]", "", given).replace("i_", f"{column}_").split(" AND ")
@@ -112,7 +113,8 @@ def selected() -> set[str]:
 
 
 def index_rows() -> list[tuple[str | int | None, ...]]:
-    """Returns the index's rows: a path, then minimum, maximum and null count of each column."""
+    """Returns the rows of the index: a path, then the minimum, maximum and null count of each
+    column."""
     return [
         (e.path, *map(day, e.day), e.day_nulls, *(e.store or (None, None)), e.store_nulls)
         for e in INDEX
@@ -155,12 +157,12 @@ def draw() -> str:
 
 
 def opens(kept: set[str]) -> str:
-    """Says how many files the query opens."""
+    """Says how many of the files the query opens."""
     return f"opens {len(kept)} of {len(INDEX)} files"
 
 
 def described(kept: set[str]) -> str:
-    """Describes the diagram."""
+    """Returns the diagram's description for screen readers."""
     return (
         f"The predicate {predicate()} becomes a filter over the index: "
         f"{' AND '.join(conditions())}. The index has the minimum, the maximum and the null count "

@@ -62,7 +62,7 @@ class Drawing:
         self, x: float, y: float, words: str, size: float = NORMAL, code: bool = False,
         bold: bool = False, anchor: str = "start", opacity: float = 1, colour: str = INK,
     ) -> None:  # fmt: skip
-        """Draws a line of text whose start, middle or end is at x."""
+        """Draws a line of text. Its start, middle or end is at x."""
         style = _style(
             font_size=f"{size:g}px", font_family=MONO if code else SANS,
             font_weight="600" if bold else "normal", text_anchor=anchor,
@@ -80,7 +80,7 @@ class Drawing:
     def file(
         self, x: float, y: float, width: float, height: float, look: Look, filled: bool = True
     ) -> None:
-        """Draws a sheet with a folded corner."""
+        """Draws a file as a sheet with a folded corner."""
         fold = width / 3
         sheet = f"M{x:g} {y:g}h{width - fold:g}l{fold:g} {fold:g}v{height - fold:g}h{-width:g}z"
         corner = f"M{x + width - fold:g} {y:g}v{fold:g}h{fold:g}"

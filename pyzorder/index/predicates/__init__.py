@@ -1,6 +1,6 @@
 """Translates predicates to filters over an index's bounds. Both are SQL text.
 
-Parts of a predicate that are not understood skip no files. The modules:
+Unsupported parts of a predicate do not skip files. The modules:
 
     conditions           parses SQL, and writes back the supported part
     index_filters        builds the filter of a predicate

@@ -11,7 +11,7 @@ the index:
     v<n>        a value may be other than null (it may be NaN)
     w<n>        the lower bound is not zero (neither 0.0 nor -0.0)
 
-Spark converts bounds and constants as it does in the query, so the functions only decide which
+Spark converts bounds and constants as it does in the query, so the functions only determine which
 conversions preserve the order. A test that evaluates to NULL keeps the file.
 """
 
@@ -104,8 +104,8 @@ def ordered(kind: type, left: Side, right: Side) -> Filter:
 def listed(side: Side, constants: list[Constant], negated: bool, types: Types) -> Filter:
     """Returns the filter for IN or NOT IN.
 
-    The filter compares the bounds with each value, not with the range that all values span. NOT IN
-    is never TRUE if the list contains NULL. Spark compares the column and all values in one common
+    The filter compares the bounds with each value, not with the range of all values. NOT IN is
+    never TRUE if the list contains NULL. Spark compares the column and all values in one common
     type.
     """
     if not all(
@@ -130,7 +130,7 @@ def listed(side: Side, constants: list[Constant], negated: bool, types: Types) -
         unbounded = f"(NOT {side.empty} AND {side.may_have_value})"
         return (f"((CASE WHEN {side.bounded} THEN {among} ELSE {unbounded} END) OR "
                 f"({nan} AND {side.may_be_nan}))")  # fmt: skip
-    zero = "r != 0" if is_float else "true"  # 0.0 = -0.0, but some hash sets tell them apart
+    zero = "r != 0" if is_float else "true"  # 0.0 = -0.0, but some hash sets distinguish them
     only = f"exists({values}, r -> coalesce({low} = {high} AND {high} = r AND {zero}, false))"
     return (
         f"(NOT exists({values}, r -> r IS NULL) AND {side.may_have_value} AND "

@@ -1,12 +1,11 @@
-"""Parses SQL with sqlglot and writes it for Spark, limited to SQL that means the same in both.
+"""Parses SQL with sqlglot and writes it for Spark, if it means the same in both.
 
-sqlglot translates many functions to its own, and parses some operators differently from Spark.
-Function calls are therefore kept verbatim (`Verbatim`), and `Text` writes only a short list of
-nodes that have the same meaning in Spark. For everything else it raises NotUnderstood.
+sqlglot replaces many functions with its own, and parses some operators differently from Spark.
+Function calls are therefore kept verbatim (`Verbatim`), and `Text` supports only a short list of
+nodes that mean the same in Spark. It raises NotUnderstood for all others.
 
-Spark parses `a = b IS NULL` as `(a = b) IS NULL`, and likewise for IN, LIKE and BETWEEN, while
-sqlglot may group operands differently. A predicate that is an operand must therefore be in
-parentheses.
+Spark parses `a = b IS NULL` as `(a = b) IS NULL`, and IN, LIKE and BETWEEN in the same way. sqlglot
+may group the operands differently. A predicate that is an operand must therefore be in parentheses.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from sqlglot.errors import SqlglotError
 
 
 class NotUnderstood(Exception):
-    """A part of a query is not supported, so it must not be used to skip files.
+    """A part of a query is not supported, and must not be used to skip files.
 
     The message is a clause that gives the reason.
     """
@@ -47,9 +46,9 @@ class Verbatim(Spark):
         }
 
 
-#: Text that sqlglot may read differently from Spark: strings with escapes, double quotes or
-#: variables; CHAR and VARCHAR, whose names sqlglot drops; and pipes, because sqlglot merges their
-#: steps into one SELECT.
+#: Text that sqlglot may read differently from Spark: escapes, double quotes and variables in
+#: strings, CHAR and VARCHAR (sqlglot drops these names), and pipes (sqlglot merges their steps into
+#: one SELECT).
 _OBSCURE = re.compile(r"""[\\"]|\$\{|\b(var)?char\s*\(|\|>""", re.IGNORECASE)
 
 _TYPES = {
@@ -99,8 +98,8 @@ def parse(text: str, only_names: bool = False) -> exp.Expression:
     """Parses a condition or statement.
 
     Args:
-        only_names: whether the caller uses only the names in the result. Ambiguous text is then
-            acceptable.
+        only_names: whether the caller uses only the names in the result, for which ambiguous text
+            is acceptable.
 
     Raises:
         NotUnderstood: the text cannot be parsed, or sqlglot may read it differently from Spark.
@@ -115,7 +114,7 @@ def parse(text: str, only_names: bool = False) -> exp.Expression:
 
 def conjuncts(condition: exp.Expression | None) -> Iterator[exp.Expression]:
     """Yields the operands of AND at the top of a condition, from left to right."""
-    left = [condition]  # a stack, because nesting may be deeper than Python's recursion limit
+    left = [condition]  # a stack, because nesting may exceed Python's recursion limit
     while left:
         node = left.pop()
         if isinstance(node, exp.Paren):
@@ -204,7 +203,7 @@ def is_beyond_bigint(node: exp.Expression) -> bool:
 
 
 def needed_columns(node: exp.Expression) -> Iterator[tuple[str, ...]]:
-    """Yields columns for which the expression is NULL whenever the column is null."""
+    """Yields every column whose nulls make the expression NULL."""
     call = call_of(node)
     if isinstance(node, exp.Column):
         yield parts_of(node)
@@ -226,7 +225,7 @@ class Text:
         self._column = column
 
     def of(self, node: exp.Expression) -> str:
-        """Returns the SQL of an expression, in parentheses where these may be needed.
+        """Returns the SQL of an expression, with parentheses where they may be needed.
 
         Raises:
             NotUnderstood: a part of the expression is not supported.

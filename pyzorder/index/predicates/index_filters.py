@@ -86,7 +86,7 @@ class IndexFilters:
     def _is_folded(self, node: exp.Expression) -> bool:
         """Whether Spark may fold a comparison to TRUE or FALSE, even for rows with null.
 
-        Spark does so if an integer is compared with a DECIMAL that does not fit into BIGINT.
+        Spark may fold comparisons of an integer with a DECIMAL that does not fit into BIGINT.
         """
         if not isinstance(node, _ORDERED) or not any(map(is_beyond_bigint, operands(node))):
             return False
@@ -237,7 +237,7 @@ class IndexFilters:
         return starting(side, prefix, negated)
 
     def _not_null(self, node: exp.Expression) -> Filter:
-        """Returns a filter based only on the rule that a comparison with null is never TRUE."""
+        """Returns a filter that relies only on comparisons with null never being TRUE."""
         if isinstance(node, _COMPARISONS) and is_plain(node):
             with contextlib.suppress(NotUnderstood):
                 return self._have_values(*operands(node))
@@ -254,9 +254,9 @@ class IndexFilters:
     def _of_constant_file(self, node: exp.Expression, negated: bool) -> Filter:
         """Returns the filter for a predicate that no rule covers.
 
-        The filter evaluates the predicate on files whose rows all have the same values: their
-        columns have equal bounds, no null, no NaN, and no floating-point zero. It keeps all other
-        files.
+        The filter evaluates the predicate for files whose rows all have the same values: the bounds
+        of each column are equal, and there is no null, NaN or floating-point zero. It keeps all
+        other files.
         """
         named: set[int] = set()
 

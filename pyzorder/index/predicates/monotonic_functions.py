@@ -196,11 +196,11 @@ def _widens(a: str, b: str, one_offset: bool) -> bool:
 def comparable(column: str, other: str, constant: bool = True) -> bool:
     """Whether the order of a column's bounds decides a comparison with another value.
 
-    That is the case if the conversions that Spark applies to columns preserve the order, and if
-    Spark compares in the order of the columns' types. Numbers are converted to wider numbers or
-    to double: rounding preserves the order, and values that do not fit become NULL or raise an
-    error. A constant string is converted to the number or date that it is compared with. A column
-    of strings may be compared only with strings.
+    This requires that the conversions that Spark applies to columns preserve the order, and that
+    Spark compares in the order of the columns' types. Numbers are converted to wider numbers or to
+    double. Rounding preserves the order, and values that do not fit become NULL or raise an error.
+    A constant string is converted to the number or date that it is compared with. A column of
+    strings may be compared only with strings.
 
     Args:
         column: the column's type.
@@ -216,8 +216,9 @@ def comparable(column: str, other: str, constant: bool = True) -> bool:
     days = ("date", "timestamp", "timestamp_ntz")
     if column in days and other == "string":
         return constant
-    # Converting local times to instants does not preserve the order at a gap in local time, where
-    # a time moves past later ones. A column of local times must therefore not be converted.
+    # Converting local times to instants does not preserve the order at a gap in local time, because
+    # a time in the gap moves past later ones. A column of local times must therefore not be
+    # converted.
     zoneless = "timestamp_ntz"
     if constant:
         return (

@@ -1,8 +1,8 @@
 """Runs statements in separate Spark processes that share a Hive metastore on Derby.
 
 `python -m tests.support.processes.hive_session /folder plain|pyzorder fail-point table partition
-statement …` runs the statements, then prints the rows and location of the table, or of a
-partition, as JSON. `run` starts it.
+statement …` runs the statements, and then prints the ids and the location of the table or of a
+partition as JSON. `run` starts this program.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def run(
     killed_at: str = "",
     partition: str = "",
 ) -> tuple[list[int], Path]:
-    """Runs the statements; returns the ids and the location of the table, or of a partition, as the
-    process sees them at the end.
+    """Runs the statements in a separate process. Returns the ids and the location of the table or
+    of a partition, as that process sees them at the end.
 
-    With `plain`, Spark runs without pyzorder. With `killed_at`, the process must be killed there,
-    and the result is ([], folder).
+    With `plain`, Spark runs without pyzorder. With `killed_at`, the process must be killed at this
+    fail point, and the result is ([], folder).
     """
     kind = "plain" if plain else "pyzorder"
     child = subprocess.run(

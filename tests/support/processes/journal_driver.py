@@ -1,9 +1,9 @@
-"""Drives a Writer and the reading side of the journal from Python, without SQL statements.
+"""Calls a Writer and readers of the journal from Python, without SQL statements.
 
-`python journal_driver.py TABLE FAIL_POINT [STATEMENTS [KEY=VALUE …]]` rewrites the table, or
-executes the statements, which are separated by `; `. It kills itself at the fail point. The last
-arguments are settings. `killed` runs this program. `paused` also runs it, but stops it at fail
-points instead.
+`python journal_driver.py TABLE FAIL_POINT [STATEMENTS [KEY=VALUE …]]` rewrites the table or runs
+the statements, which are separated by `; `, and kills itself at the fail point. The last arguments
+are settings. `killed` runs this program. `paused` runs it too, but it then stops at fail points
+instead of killing itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.support.processes import kill_matrix
 
 
 class Publish:
-    """The JVM classes for publishing, by name."""
+    """The JVM classes for publishing, as attributes."""
 
     READING = ("JournaledListing", "ZOrderParquetFileFormat", "ZOrderOrcFileFormat")
     STORAGE = ("CreateIfAbsent$", "FileRef", "TableFolder")
@@ -66,12 +66,12 @@ def none(spark: SparkSession) -> Any:
 
 
 def read(spark: SparkSession, table: Path | str, fmt: str = "parquet") -> DataFrame:
-    """The table as read through the journal, which is how the skipping rule reads it."""
+    """Reads the table through the journal, as the skipping rule does."""
     return through_journal(spark, spark.read.format(fmt).load(str(table)), fmt)
 
 
 def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") -> DataFrame:
-    """The same DataFrame, except that its files are listed through the journal."""
+    """The same DataFrame, but with its files listed through the journal."""
     session = spark._jsparkSession
     conf = session.sessionState().newHadoopConf()
     relation = df._jdf.queryExecution().analyzed().relation()
@@ -102,9 +102,9 @@ def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") ->
 
 
 class Rewrite:
-    """A run of a Writer that replaces all data files of each folder with one file.
+    """A run of a Writer that replaces all data files in each folder with one file.
 
-    The table is a local folder, or a URL on any store.
+    The table is a local folder or a URL on any store.
     """
 
     def __init__(self, spark: SparkSession, table: Path | str, fmt: str = "parquet") -> None:
@@ -152,7 +152,8 @@ def _child(table: Path | str, point: str, *statement: str) -> subprocess.Popen[s
 
 
 def killed(table: Path | str, point: str, *statement: str) -> None:
-    """Kills a process at a fail point while it rewrites the table or runs the statement."""
+    """Starts a process that rewrites the table or runs the statement and kills itself at a fail
+    point."""
     child = _child(table, point, *statement)
     _, said = child.communicate(timeout=600)
     assert f"killed at {point}" in said, f"{point} was not reached: {said[-3000:]}"
@@ -160,8 +161,8 @@ def killed(table: Path | str, point: str, *statement: str) -> None:
 
 
 class Paused:
-    """A stopped process. Once it has ended, `said` and `succeeded` hold its output and its
-    result."""
+    """A stopped process. After it has ended, `said` is its output, and `succeeded` is whether it
+    succeeded."""
 
     said = ""
     succeeded = False
@@ -183,7 +184,7 @@ class Paused:
         self.succeeded = self._process.returncode == 0
 
     def _wait(self) -> int:
-        """Waits until the process's JVM has stopped; returns its id."""
+        """Waits until the JVM of the process is stopped, and returns the JVM's process id."""
         while self._process.poll() is None:
             listed = subprocess.run(
                 ["ps", "-axo", "pid=,ppid=,stat="], capture_output=True, text=True
@@ -197,8 +198,8 @@ class Paused:
 
 @contextmanager
 def paused(table: Path | str, points: str, statement: str, *settings: str) -> Iterator[Paused]:
-    """Runs the statement in a process that stops at the fail points; after the block, lets it
-    finish."""
+    """Runs the statement in a process that stops at the fail points. After the block, resumes the
+    process and waits until it ends."""
     process = Paused(
         _child(table, "", statement, f"spark.sql.zorder.test.pauseAt={points}", *settings)
     )

@@ -1,7 +1,8 @@
-"""Counts kills by fail point, and the reads that follow them. pytest prints the table at the end of
-a run.
+"""Counts kills by fail point, and the reads after them. pytest prints the table at the end of a
+run.
 
-Each cell holds two counts: the reads that returned every row exactly once, and all other reads.
+Each cell contains the number of reads that returned every row exactly once, and the number of all
+other reads.
 """
 
 from __future__ import annotations
@@ -12,22 +13,23 @@ from contextlib import contextmanager
 
 from rich.table import Table
 
-#: When a table is read: before recovery, during it (or after it was killed as well), or after it.
+#: When a table is read: before recovery, during recovery (or after the recovering process was
+#: killed), or after recovery.
 STAGES = ("before", "during", "after")
 
-#: The counts by point, stage and result: "killed" (with an empty stage) for a kill, "right" or
-#: "wrong" for a read.
+#: The counts by point, stage and result. The result is "killed" (with an empty stage) for a kill,
+#: and "right" or "wrong" for a read.
 cells: Counter[tuple[str, str, str]] = Counter()
 
 
 def killed_at(point: str) -> None:
-    """Counts a process that was killed at this point."""
+    """Counts a kill at this point."""
     cells[point, "", "killed"] += 1
 
 
 @contextmanager
 def reads(stage: str, *points: str) -> Iterator[None]:
-    """Wraps the assertions on a read at this stage of recovery, and counts it for each of the
+    """Wraps the assertions on a read at this stage of recovery, and counts the read at each of the
     points."""
     told = "wrong"
     try:
@@ -38,12 +40,12 @@ def reads(stage: str, *points: str) -> Iterator[None]:
 
 
 def kills() -> int:
-    """The number of kills at all points."""
+    """The total number of kills."""
     return sum(count for (_, _, what), count in cells.items() if what == "killed")
 
 
 def table() -> Table:
-    """The counts, with a row per point and a column per stage."""
+    """The table of counts, with a row per point and a column per stage."""
     shown = Table("killed at", "times", *(f"read {stage} recovery" for stage in STAGES))
     for point in sorted({point for point, _, _ in cells}):
         texts = [

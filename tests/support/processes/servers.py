@@ -1,4 +1,4 @@
-"""Starts Spark's servers with pyzorder, for tests that connect to them as clients do."""
+"""Starts Spark servers with pyzorder for tests that connect to them as clients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BIN = Path(pyspark.__file__).parent / "bin"
 
 
 def free_port() -> int:
-    """A port that no process listens on."""
+    """Returns a port on which no process listens."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -27,7 +27,7 @@ def free_port() -> int:
 
 
 def listens(port: int) -> bool:
-    """Whether a process on this machine accepts connections at the port."""
+    """Whether a process on this machine accepts connections on the port."""
     with socket.socket() as client:
         client.settimeout(1)
         return client.connect_ex(("127.0.0.1", port)) == 0
@@ -37,8 +37,7 @@ def listens(port: int) -> bool:
 def spark_server(
     folder: Path, port: int, main_class: str, settings: dict[str, str], *arguments: str
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A Spark server in a separate process that works in `folder`. It is stopped after the
-    block."""
+    """Runs a Spark server as a separate process in the working folder `folder` during the block."""
     command = [str(BIN / "spark-submit"), "--master", "local[2]", "--driver-memory", "1g"]
     command += ["--class", main_class, "--jars", str(session.jar())]
     common = {
@@ -59,8 +58,8 @@ def spark_server(
 
 @contextmanager
 def process(command: list[str], folder: Path, log: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that works in `folder` and writes its output to a file there. It is stopped after
-    the block."""
+    """Runs a program in the working folder `folder` during the block. The program writes its output
+    to a file in this folder."""
     with (folder / log).open("w") as output:
         started = subprocess.Popen(
             command,
@@ -78,8 +77,8 @@ def process(command: list[str], folder: Path, log: str) -> Iterator[subprocess.P
 
 
 def wait(ready: Callable[[], bool], server: subprocess.Popen[bytes], log: Path) -> None:
-    """Waits until the server is ready; fails with the end of its log if it ends or
-    takes too long."""
+    """Waits until the server is ready. If it exits or takes too long, fails with the end of its
+    log."""
     deadline = time.monotonic() + 240
     while not ready():
         assert server.poll() is None, log.read_text()[-3000:]

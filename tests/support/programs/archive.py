@@ -1,8 +1,9 @@
-"""Archives the classes that Spark loads. With the archive, the tests' JVMs start in half the time.
+"""Archives the classes that Spark loads, so that the JVMs of tests start in half the time.
 
     python -m tests.support.programs.archive
 
-The archive belongs to the environment. JVM builds other than the one that wrote it ignore it.
+Each Python environment has its own archive. A JVM build other than the one that created an archive
+ignores it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from tests.support import sessions
 
 
 def make(archive: Path) -> None:
-    """Starts Spark, does what most tests do, and lets the JVM archive its classes."""
+    """Starts Spark, runs statements like those in most tests, and lets the JVM archive its
+    classes."""
     os.environ["SPARK_SUBMIT_OPTS"] = (
         f"{sessions.JVM_OPTIONS} -XX:ArchiveClassesAtExit={archive} -Xlog:disable"
     )
@@ -41,7 +43,7 @@ def main() -> int:
         return 0
     archive.unlink(missing_ok=True)
     make(archive)
-    print(archive if archive.exists() else "This Java does not create an archive of classes")
+    print(archive if archive.exists() else "This version of Java cannot archive classes")
     return 0
 
 

@@ -1,10 +1,10 @@
-"""Runs tests on a standalone cluster: a master and two workers, each a JVM of its own.
+"""Runs tests on a standalone cluster with a master and two workers, each in a separate JVM.
 
     python -m tests.support.programs.cluster tests/spark/test_optimize.py …
 
-Tasks of a test's session then run outside the driver's process. A session uses one core of each
-worker. Each worker has cores for two more sessions: for example, one of a process that a test
-stops, and one of a process that takes over its lock.
+On a cluster, the tasks of a session run outside the driver's process. A session uses one core on
+each worker. Each worker has cores for two more sessions: for example, if a test stops a process and
+another process takes over its lock.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ DEPLOY = "org.apache.spark.deploy"
 
 @contextmanager
 def cluster(folder: Path, cores: int = 1) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """The master's address and the two workers, each with this many cores. They are stopped after
-    the block."""
+    """Runs a master and two workers, each with this many cores, during the block. Yields the
+    master's address and the workers."""
     with ExitStack() as stack:
 
         def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:

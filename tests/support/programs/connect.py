@@ -1,9 +1,8 @@
-"""Runs tests in the environment of a Spark Connect client, connected to a server started here.
+"""Runs tests in the environment of a Spark Connect client, with a server that this program starts.
 
     python -m tests.support.programs.connect .venv-4.3-connect/bin/python tests/spark/test_table.py …
 
-The server uses the PySpark of the Python that runs this program; the client needs no Java
-and no jars.
+The server uses the PySpark of the current Python. The client needs neither Java nor jars.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Publishes the jar to a folder, and starts PySpark's `spark-sql --packages` with it.
+"""Publishes the jar to a folder, and checks that `spark-sql --packages` can load it from there.
 
 python -m tests.support.programs.packages
 """

@@ -1,10 +1,10 @@
-"""Installs the wheel with every PySpark version and the sdist with the newest, and optimizes a
-table with each.
+"""Installs the wheel with every PySpark version, and the sdist with the newest one. Optimizes a
+table with each of them.
 
     PYTHONPATH=jvm python -m tests.support.programs.wheel dist
 
-Each PySpark version gets its own environment, which contains nothing else but the wheel. Commands
-run in an empty folder, so they cannot import anything from the source tree.
+Each PySpark version has its own environment, in which only PySpark and the wheel are installed.
+Commands run in an empty folder, so they cannot import anything from the source tree.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ print("FOUND", spark.version, loaded, session.jar().name, scan.selected, scan.to
 
 
 def run(folder: Path, *command: str) -> str:
-    """Runs a command of an environment in an empty folder, without some variables; returns its
-    output."""
+    """Runs a command of an environment in an empty folder, with some environment variables removed.
+    Returns its output."""
     ours = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "SPARK_HOME", "SPARK_CONF_DIR")
     with tempfile.TemporaryDirectory() as empty:
         done = subprocess.run(
@@ -60,7 +60,7 @@ def run(folder: Path, *command: str) -> str:
 
 
 def install(folder: Path, *packages: str) -> None:
-    """Creates an environment and installs packages with pip, as users do."""
+    """Creates an environment, and installs packages with pip as users would."""
     venv.create(folder, with_pip=True, clear=True)
     python = folder / "bin" / "python"
     environment.require(environment.pip_install(python, *packages), " ".join(packages))
@@ -68,7 +68,7 @@ def install(folder: Path, *packages: str) -> None:
 
 
 def check(folder: Path, spark: str, what: str) -> None:
-    """Optimizes a table in an environment, and runs `pyzorder doctor`."""
+    """Optimizes a table and runs `pyzorder doctor` in an environment."""
     begun = time.monotonic()
     said = run(folder, str(folder / "bin" / "python"), "-c", PROGRAM)
     version, loaded, jar, selected, total = said.split("FOUND ")[1].split()
@@ -80,7 +80,8 @@ def check(folder: Path, spark: str, what: str) -> None:
 
 
 def check_jars(wheel: Path) -> None:
-    """Checks that the wheel has a jar for every Spark version, built from the current sources."""
+    """Checks that the wheel contains a jar for each Spark version, built from the current
+    sources."""
     sparks = build.spark_versions().sections()
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
@@ -91,7 +92,7 @@ def check_jars(wheel: Path) -> None:
 
 
 def only(folder: Path, pattern: str) -> Path:
-    """The only file of the project's current version that matches."""
+    """The only file of the project's current version that matches the pattern."""
     (found,) = folder.glob(f"pyzorder_spark-{build.project_version()}{pattern}")
     return found.absolute()
 

@@ -1,4 +1,4 @@
-"""How predicates use columns."""
+"""The advisor recognizes which columns a predicate uses, and how."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters in the text of plans, as in Spark's event logs, converted to SQL."""
+"""Filters in the text of Spark plans, as event logs contain it, are converted to SQL."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The filters and joins that the advisor finds in statements on the table `sales`, and what it
-ignores."""
+"""The advisor finds the filters and joins in statements on the table `sales`, and reports which
+parts of statements it leaves out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ VIEWS = {
 
 
 class Names:
-    """The tables and views above, all in the database `db` except `temp`, a temporary view."""
+    """The tables and views above. All are in the database `db` except for the temporary view
+    `temp`."""
 
     def relation(self, parts: tuple[str, ...]) -> Relation:
         name = parts[-1].lower()
@@ -33,7 +34,7 @@ class Names:
 
 
 def read(*statements: str, database: str = "db") -> Workload:
-    """The workload that consists of these statements."""
+    """Builds the workload from these statements."""
     workload = Workload()
     table = TableNames(("db", "sales"), "file:/w/sales", COLUMNS["sales"])
     reader = StatementReader(table, Names(), workload, database)
@@ -42,9 +43,9 @@ def read(*statements: str, database: str = "db") -> Workload:
     return workload
 
 
-#: A statement; for each scan of the table, the filters that reach it and how they use each column;
-#: and the joins, as `column < query of the other side`. The query is empty if that side has no
-#: filter.
+#: (a statement, the filters on each scan of the table with how they use each column, the joins).
+#: A join is written as `column < query`, where the query selects the keys of the other side. The
+#: query is empty if that side has no filter.
 READINGS: list[tuple[str, list[list[str]]]] = [
     ("SELECT * FROM sales", [[]]),
     ("SELECT * FROM dim", []),
@@ -130,7 +131,7 @@ def test_readings(statement: str, expected: list[list[str]]) -> None:
     assert workload.statements == 1
 
 
-#: (a statement, the reason why part of it is left out, the number of scans that still count)
+#: (a statement, why part of it is left out, how many scans are still counted)
 LEFT_OUT = [
     ("SELEC (", "statements that sqlglot cannot parse", 0),
     ("SET x = y", "statements other than queries", 0),

@@ -1,4 +1,4 @@
-"""Counts in a workload, and names that refer to the advised table."""
+"""A workload is counted correctly, and names that refer to the advised table are recognized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The remaining time of a statement, shown once it can be estimated."""
+"""The remaining time of a statement is shown as soon as it can be estimated."""
 
 from __future__ import annotations
 

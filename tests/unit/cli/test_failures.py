@@ -1,4 +1,4 @@
-"""Each exception becomes a sentence and an exit code."""
+"""Exceptions are reported as one sentence, with an exit code."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The target sizes that `pyzorder optimize` accepts, and those that it rejects before Spark
-starts."""
+"""`pyzorder optimize` parses target sizes, and rejects invalid ones before Spark starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Options that every command accepts."""
+"""The options that every command accepts become Spark settings, and conflicting options are
+rejected."""
 
 from __future__ import annotations
 

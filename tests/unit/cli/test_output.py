@@ -1,4 +1,4 @@
-"""Results as JSON."""
+"""Results are printed as valid JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_text_without_control_characters(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_json_without_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
-    """Control characters are escaped, which leaves the value unchanged."""
+    """Control characters are escaped, so a parser reads the original value."""
     print_json(STEERING)
     shown = capsys.readouterr().out
     assert shown.rstrip("\n").isprintable() and json.loads(shown) == STEERING

@@ -1,4 +1,4 @@
-"""How Spark's jobs appear as the steps of a statement."""
+"""Spark jobs are shown as the steps of a statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables and columns as they are written on the command line."""
+"""Tables and columns on the command line are parsed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots that pyzorder would never write, with pointers that match them."""
+"""Snapshots that pyzorder would never write, with pointers that match them, do no harm."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def warnings(folder: TableFolder, caplog: pytest.LogCaptureFixture) -> Callable[
 def test_rows_that_take_too_much_memory(
     folder: TableFolder, warnings: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Columns that the pointer does not list are not decoded. Rows that would take too much memory
-    are not decoded either."""
+    """Columns that the pointer does not list are not decoded. If the listed columns would take too
+    much memory, the snapshot is ignored."""
     wide = [A, *(IndexedColumn((f"c{i}",), "long") for i in range(20))]
     rows = table_of(wide, entries(*map(str, range(1000))))
     monkeypatch.setattr(snapshots, "MOST_MEMORY", 300_000)
@@ -97,7 +97,7 @@ def test_texts_that_take_too_much_memory(
 def test_lists_in_many_row_groups(
     folder: TableFolder, warnings: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The limit applies to the whole file, not to each row group."""
+    """The memory limit applies to the whole file, not to each row group."""
     few = [FileEntry(str(i), 1, 1, 1, ("a",) * 50, "") for i in range(1000)]
     monkeypatch.setattr(snapshots, "MOST_MEMORY", 300_000)
     forge(folder, [A], table_of([A], few))
@@ -107,7 +107,7 @@ def test_lists_in_many_row_groups(
 def test_lists_longer_than_the_footer_says(
     folder: TableFolder, warnings: Callable[[], list[str]]
 ) -> None:
-    """The footer states fewer values than the pages contain."""
+    """A snapshot is ignored if its pages contain more values than its footer states."""
     rows = table_of([A], [FileEntry("x", 1, 1, 1, ("a",) * 5000, "")])
     forge(folder, [A], rows, (bytes([0x16, 0x90, 0x4E]), bytes([0x16, 0x82, 0])))  # i64 5000 → 1
     assert latest(STORE, folder) is None and len(warnings()) == 1
@@ -151,7 +151,8 @@ def test_cached_rows_take_no_more_memory(tmp_path: Path, monkeypatch: pytest.Mon
 def test_properties_of_files_that_are_damaged(
     folder: TableFolder, warnings: Callable[[], list[str]], name: str, values: list[object]
 ) -> None:
-    """The damage: a path that occurs twice, nulls, invalid characters, and wrong types."""
+    """A snapshot is ignored if a path occurs twice, or if a value is null, is not valid UTF-8 or
+    has the wrong type."""
     rows = table_of([A], entries("x", "y"))
     array = pa.array(values)
     if array.type == pa.binary():
@@ -182,8 +183,8 @@ def test_a_column_twice(folder: TableFolder, warnings: Callable[[], list[str]]) 
 def test_bounds_of_another_type(
     folder: TableFolder, warnings: Callable[[], list[str]], bounds: pa.Array | None
 ) -> None:
-    """Only the statistics of the column with such bounds are ignored. The next snapshot includes
-    the column again."""
+    """If the bounds of one column are unusable, only that column is ignored. The next snapshot
+    includes it again."""
     rows = table_of([A, D], entries("x"))
     at = rows.column_names.index("d_maxValue")
     rows = rows.remove_column(at) if bounds is None else rows.set_column(at, "d_maxValue", bounds)
@@ -202,10 +203,11 @@ def test_bounds_of_another_type(
 
 
 def test_decimals_of_too_many_bytes(folder: TableFolder, warnings: Callable[[], list[str]]) -> None:
-    """38 digits take 16 bytes. Longer ones are not parsed, even if the file says 38 digits."""
+    """A decimal of 38 digits takes 16 bytes. Longer values are not parsed, even if the footer
+    claims a precision of 38."""
     rows = table_of([A, D], entries("x"))
     at = rows.column_names.index("d_maxValue")
-    long = pa.array([Decimal(2)], pa.decimal256(40, 0))  # of 17 bytes
+    long = pa.array([Decimal(2)], pa.decimal256(40, 0))  # takes 17 bytes
     forge(folder, [A, D], rows.set_column(at, "d_maxValue", long), (_digits(40), _digits(38)))
     found = latest(STORE, folder)
     assert found is not None and found.columns == (A,)
@@ -213,7 +215,7 @@ def test_decimals_of_too_many_bytes(folder: TableFolder, warnings: Callable[[], 
 
 
 def _digits(precision: int) -> bytes:
-    """The scale 0 and the precision of a decimal in Parquet's footer."""
+    """The scale 0 and this precision, as encoded in a Parquet footer."""
     return bytes([0x15, 0, 0x15, 2 * precision])
 
 

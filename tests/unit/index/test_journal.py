@@ -1,5 +1,5 @@
-"""Names in a journal that are not those of records. test_visible_files.py tests the records'
-meaning."""
+"""Files in the journal's folder whose names are not those of records are ignored.
+test_visible_files.py tests what the records mean."""
 
 from __future__ import annotations
 

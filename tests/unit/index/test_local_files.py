@@ -1,5 +1,5 @@
-"""An index file on a local disk is complete or absent, only one writer can create it, and no
-deleted folder is created again."""
+"""On a local disk, an index file is either complete or absent, only one writer can create it, and
+a deleted folder is not created again."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_links_below_the_folder_are_found(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "t")
     (tmp_path / "t" / "_zorder" / "_index").symlink_to(tmp_path)
     assert linked(f"{tmp_path}/t/_zorder/_index/x")
-    assert not linked(f"{tmp_path}/link/_zorder/_journal/x")  # links above the table are fine
+    assert not linked(f"{tmp_path}/link/_zorder/_journal/x")  # links above the table are allowed
     assert not linked(f"{tmp_path}/link/x")
 
 

@@ -1,4 +1,5 @@
-"""Publishing snapshots: what is read back, concurrent writers, deletion of old snapshots."""
+"""A published snapshot can be read back, concurrent writers keep each other's entries, and old
+snapshots are deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An unusable index is treated as missing and never causes a failure."""
+"""An unusable index is treated as missing and never causes an error."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_uncompressed(folder: TableFolder) -> None:
 
 
 def test_warning_of_a_name(folder: TableFolder, caplog: pytest.LogCaptureFixture) -> None:
-    """The warning stays on one line and contains no control characters."""
+    """A warning that quotes a name is a single line without control characters."""
     changed(file="x\nERROR forged\x1b[2J")(Path(folder.index))
     assert latest(STORE, folder) is None
     (message,) = [r.getMessage() for r in caplog.records if folder.root in r.getMessage()]

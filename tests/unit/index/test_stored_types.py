@@ -1,4 +1,4 @@
-"""Column types, as named in sql/FORMAT.md, become Arrow types."""
+"""The column types in sql/FORMAT.md are converted to Arrow types."""
 
 from __future__ import annotations
 

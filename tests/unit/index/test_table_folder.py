@@ -1,4 +1,4 @@
-"""Names in a journal that point outside the table's folder."""
+"""Paths are made relative to the table's folder, unless they point outside it."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ def test_inside(name: str) -> None:
     ],
 )
 def test_names(root: str, path: str, name: str) -> None:
-    """A folder of the table that is named like a scheme does not lead elsewhere."""
+    """A folder in the table whose name looks like a URL scheme does not lead elsewhere."""
     assert TableFolder(root).relative(path) == name

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from pyzorder.index.truncated_bounds import MAX_BYTES, truncated
 
-#: Characters on both sides of each change in the length of UTF-8, and on both sides of the
-#: surrogates.
+#: The characters before and after each point at which the UTF-8 encoding gets longer, and before
+#: and after the surrogates.
 EDGES = "az\x7f\x80\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010fffe\U0010ffff"
 TEXTS = st.text(st.sampled_from(EDGES) | st.characters(exclude_categories=["Cs"]), max_size=8)
 LONG = st.builds(lambda text, times: text * times, TEXTS, st.integers(1, 400))
 BYTES = st.builds(lambda part, times: part * times, st.binary(max_size=8), st.integers(1, 400))
 
-# (minimum, maximum, whether they are text, the bounds)
+# (minimum, maximum, whether they are text, the truncated bounds)
 CASES = [
     (b"a", b"b", True, (b"a", b"b")),
     (b"a" * 300, b"b" * 300, True, (b"a" * 256, b"b" * 255 + b"c")),

@@ -1,4 +1,4 @@
-"""The files of a table according to the journal: the cases of sql/journal."""
+"""Readers see the files that the journal determines. The cases are in sql/journal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_vector(tmp_path: Path, vector: Vector) -> None:
 
 
 class Moving(LocalStore):
-    """A disk on which a run moves files while the table is being listed."""
+    """A local store on which a file is moved after each folder listing."""
 
     def __init__(self, moves: list[tuple[Path, Path]]) -> None:
         self.moves = moves
@@ -42,8 +42,8 @@ class Moving(LocalStore):
 
 @pytest.mark.parametrize("case", ["retire, half moved", "commit, half moved in", "abort"])
 def test_files_move_meanwhile(tmp_path: Path, case: str) -> None:
-    """A file is read once, whether the listing found it under both of its names or under
-    neither."""
+    """A file that is moved during the listing is read exactly once, even if the listing found both
+    of its names or neither."""
     (vector,) = (v for v in vectors() if v.name == case)
     table = tmp_path / "t"
     vector.make(table)
@@ -69,7 +69,7 @@ def test_a_journal_that_changes_is_read_again(tmp_path: Path) -> None:
 
 
 def test_a_journal_that_never_rests(tmp_path: Path) -> None:
-    """The reader gives up with an error instead of retrying forever."""
+    """If the journal keeps changing, the reader fails instead of retrying forever."""
     (tmp_path / "_zorder" / "_journal").mkdir(parents=True)
     count = iter(range(1, 10_000))
 

@@ -1,4 +1,4 @@
-"""Curves visit each cell of a grid once, in the order that defines the curve."""
+"""A curve visits each cell of a grid once, in the order that defines the curve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts and values in pictures, read back from the drawn elements."""
+"""Pictures show the right counts and values, as read back from the drawn elements."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_of_too_many_files_the_opened_are_kept(monkeypatch: pytest.MonkeyPatch) 
     assert drawing.notes(files) == [note]
 
 
-# (ranges, distance between adjacent values; 0 for continuous values)
+# (ranges, the distance between adjacent values, or 0 if values are continuous)
 DEPTHS: list[tuple[list[tuple[float, float]], float]] = [
     ([(0, 4), (5, 9)], 1),
     ([(0, 4), (5, 9)], 0),
@@ -86,8 +86,7 @@ DEPTHS: list[tuple[list[tuple[float, float]], float]] = [
 
 @pytest.mark.parametrize(("ranges", "step"), DEPTHS)
 def test_depths(ranges: list[tuple[float, float]], step: float) -> None:
-    """The depth at each value equals the number of ranges that contain the value, counted one by
-    one."""
+    """The depth at each value is the number of ranges that contain it."""
     x, y = drawing.depths(np.array(ranges, dtype=float).reshape(-1, 2), step)
     drawn = dict(zip(x[1:-1:3], y[1:-1:3], strict=True)) if not step else {}
     for value in np.arange(-1, 10, 0.25 if not step else 1):
@@ -105,7 +104,7 @@ def test_notes_of_several_panels() -> None:
 
 
 def stored(unindexed: set[int], opened: set[int] | None, **more: Any) -> Layout:
-    """The grid, with some files missing from the index and some opened by a query."""
+    """A grid layout in which some files are not indexed and some are opened by a query."""
     files = [replace(f, indexed=i not in unindexed) for i, f in enumerate(GRID.files)]
     lit = None if opened is None else frozenset(f"file:/t/{i}" for i in opened)
     return replace(GRID, files=tuple(files), opened=lit, **more)
@@ -113,7 +112,7 @@ def stored(unindexed: set[int], opened: set[int] | None, **more: Any) -> Layout:
 
 BOX = ((1, 5), (None, None))
 
-# (the files and a query, texts of the legend)
+# (the files and a query, the texts in the legend)
 LEGENDS = [
     (stored(set(), None), []),
     (stored({1}, None), ["indexed", "unindexed"]),

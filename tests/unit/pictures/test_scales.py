@@ -1,4 +1,4 @@
-"""Values on an axis, and its tick labels."""
+"""Axes show values in their usual notation, and long tick labels are shortened."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_dates_and_times_lie_on_matplotlib_s_calendar() -> None:
 
 SHORT = "https://a.b/"
 
-#: (tick labels, as they are shown)
+#: (tick labels, how they are shown)
 TICKS = [
     ([], []),
     (["c0000", "c0996"], ["c0000", "c0996"]),

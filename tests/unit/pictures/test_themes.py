@@ -1,4 +1,4 @@
-"""Pictures that adapt to light and dark mode."""
+"""Pictures adapt to light and dark mode."""
 
 from __future__ import annotations
 

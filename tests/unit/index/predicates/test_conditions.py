@@ -1,4 +1,4 @@
-"""Conditions that the parser of SQL text understands, and those that it does not."""
+"""The parser of SQL text supports some conditions, and rejects all others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from pyzorder.index.predicates.conditions import NotUnderstood, Text, parse
 
-# condition | how it is passed to Spark, or "-" if it is not understood
+# condition | the SQL that is passed to Spark, or "-" if the condition is not supported
 CASES = """
 a = 5 | (`a` = 5)
 NOT (a = 5 AND b.c < 'x') | (NOT ((((`a` = 5) AND (`b`.`c` < 'x')))))
@@ -48,7 +48,7 @@ a = 5 AND | -
 
 
 def spelled(condition: str) -> str:
-    """The condition as it is passed to Spark."""
+    """The SQL that is passed to Spark, or "-" if the condition is not supported."""
 
     def column(parts: tuple[str, ...]) -> str:
         return ".".join(f"`{part.replace('`', '``')}`" for part in parts)

@@ -12,7 +12,7 @@ import io.pyzorder.skipping.joins.PruneByJoinKeys
 import io.pyzorder.skipping.plan.{DeferListing, SkippingStrategy, WrapFileIndexes}
 import io.pyzorder.write.{ClusteredRowsStrategy, PrepareWrites}
 
-/** The map of the project: lists everything that pyzorder adds to a Spark session. */
+/** Registers everything that pyzorder adds to a Spark session. A good place to start reading. */
 class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     EagerClasses.load()

@@ -18,10 +18,10 @@ import io.pyzorder.publish.reading.{JournaledListing, SelectedPartitions}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * The files of one table partition.
+ * One partition of a table, with its files.
  *
  * @param values  the values of the partition columns
- * @param numRows total number of rows
+ * @param numRows the total number of rows in the files
  */
 final case class AdvisedPartition(values: InternalRow, files: Seq[FileStatus], numRows: Long) {
 
@@ -29,7 +29,7 @@ final case class AdvisedPartition(values: InternalRow, files: Seq[FileStatus], n
   val size: Long = files.iterator.map(_.getLen).sum
 }
 
-/** A table's current files, which queries open now and OPTIMIZE would rewrite. */
+/** The current data files of a table, which an OPTIMIZE would rewrite. */
 final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
 
   private val folder = new TableFolder(table.root)
@@ -72,7 +72,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
     IndexStore.latest(session.sessionState.newHadoopConf(), folder)
       .flatMap(IndexStore.load(session, _))
 
-  /** The columns that all files were clustered by; empty if the files differ in these columns. */
+  /** The clustering columns, if they are the same for all files; otherwise empty. */
   def clusteredBy: Seq[String] = {
     val each = files.map { file =>
       val known = index.map(entries => entries -> entries.find(folder.relativize(file.getPath)))
@@ -84,7 +84,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   }
 
   /**
-   * The current files, with their statistics of the given columns.
+   * The current files, with their statistics for the given columns.
    *
    * @param complete whether to collect statistics for files that are not in the index; if false,
    *                 these files have no statistics
@@ -100,10 +100,10 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   }
 
   /**
-   * Samples the columns to predict the files that an OPTIMIZE would write.
+   * Samples rows of these columns, in order to predict the files that an OPTIMIZE would write.
    *
-   * @param limit approximate maximum number of rows; if it is too low to simulate every new file,
-   *              fewer files are simulated
+   * @param limit the approximate maximum number of rows. If it is too low to simulate every new
+   *              file, fewer files are simulated
    */
   def sample(columns: Seq[IndexedColumn], limit: Long): SampledRows = {
     val counts = partitions.map(_.numRows)
@@ -125,7 +125,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   /**
    * See SizeProbe.growth.
    *
-   * @param layouts each layout's clustering columns, by their positions in `rows`
+   * @param layouts the clustering columns of each layout, as positions in `rows`
    * @param rows    a sample of these files
    */
   def growth(layouts: Seq[Seq[Int]], rows: SampledRows): Seq[Double] =

@@ -12,9 +12,9 @@ import io.pyzorder.skipping.predicate.IndexFilter
 import io.pyzorder.storage.TableFolder
 
 /**
- * Estimates how many bytes of a table a workload would open under other layouts. The caller first
- * adds each of the workload's scans of the table, then draws a sample of the columns that the scans
- * filter, and then tries layouts.
+ * Estimates how much of a table a workload would read under other layouts, as the total size of the
+ * files that it would open. The caller adds the workload's scans of the table, then draws a sample
+ * of the columns that the scans filter on, and finally tries layouts.
  */
 final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
 
@@ -27,10 +27,10 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
   def isIndexed: Boolean =
     IndexStore.latest(session.sessionState.newHadoopConf(), new TableFolder(table.root)).isDefined
 
-  /** The index filter for a predicate of a scan. */
+  /** The index filter for one of a scan's predicates. */
   def predicate(sql: String): WorkloadFilter = filters.ofPredicate(sql)
 
-  /** The index filter for a join that a scan takes part in; see WorkloadFilters. */
+  /** The index filter for a join that involves a scan of the table; see WorkloadFilters. */
   def join(
       sql: String,
       column: String,
@@ -38,7 +38,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
       isBroadcast: Boolean): WorkloadFilter =
     filters.ofJoin(sql, column, other, isBroadcast)
 
-  /** Adds a scan of the table, whose filters are combined with AND. */
+  /** Adds a scan of the table. Its filters are combined with AND. */
   def read(asked: Seq[IndexFilter]): Unit = readings += asked.filter(_ != IndexFilter.Always)
 
   /** Whether OPTIMIZE can cluster the table by the column. */
@@ -54,7 +54,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
           IndexedColumn(path, dataType)
       }.filter(canCluster)
 
-  /** Draws the sample, with at most about `limit` rows. */
+  /** Draws a sample of about `limit` rows or fewer. */
   def draw(limit: Long): SampledRows = {
     drawn = present.sample(columns, limit)
     drawn
@@ -63,29 +63,30 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
   private var drawn: SampledRows = _
 
   /**
-   * Bytes that each scan would open in a layout clustered by these columns.
+   * For each scan, the total size of the files that it would open in a layout clustered by these
+   * columns.
    *
-   * @param by     some of `columns`
+   * @param by     the clustering columns, all taken from `columns`
    * @param linear whether the curve is `linear`
    */
   def openedOf(by: Seq[IndexedColumn], linear: Boolean): Seq[Long] =
     opened(drawn.files(by.map(columns.indexOf(_)), linear))
 
   /**
-   * The size of each layout's files, as a multiple of the current size; see SizeProbe.
+   * For each layout, the size of the files as a multiple of their current size; see SizeProbe.
    *
-   * @param layouts the columns of each layout, which are some of `columns`
+   * @param layouts the clustering columns of each layout, all taken from `columns`
    */
   def growth(layouts: Seq[Seq[IndexedColumn]]): Seq[Double] =
     present.growth(layouts.map(_.map(columns.indexOf(_))), drawn)
 
-  /** Bytes that each scan opens in the current files; see AdvisedFiles.present. */
+  /** For each scan, the total size of the current files that it opens; see AdvisedFiles.present. */
   def openedNow(complete: Boolean): Seq[Long] = opened(present.present(columns, complete))
 
   /**
-   * For each scan and each column that the scan filters, the share of rows (0 to 1) that pass the
-   * filters on this column alone. The shares are estimated from about `atMost` sampled rows.
-   * Filters that refer to several columns are ignored.
+   * For each scan and each column that it filters on, the share of rows (0 to 1) that pass the
+   * scan's filters on this column alone. Filters on several columns are ignored. The shares are
+   * estimated from about `atMost` sampled rows.
    */
   def selectivity(atMost: Int): Seq[Seq[(IndexedColumn, Double)]] = {
     val rows = drawn.rows(atMost)

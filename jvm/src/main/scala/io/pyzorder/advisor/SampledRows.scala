@@ -8,8 +8,8 @@ import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
 import io.pyzorder.layout.cells.{Clustering, KdTree, Sample}
 
 /**
- * Sampled rows of a table. They can be clustered by any of the sampled columns into simulated
- * files, just as OPTIMIZE would cluster all rows of the table.
+ * Sampled rows of a table. They can be clustered into simulated files by any of the sampled
+ * columns, in the same way as OPTIMIZE would cluster all rows of the table.
  *
  * @param columns  the sampled columns
  * @param sample   the rows
@@ -25,7 +25,7 @@ final class SampledRows private (
     parts: Seq[SampledRows.Part],
     undrawn: Seq[WhatIfFile]) {
 
-  /** Number of drawn rows. */
+  /** Number of rows in the sample. */
   val length: Int = parts.map(_.length).sum
 
   /** Number of files that OPTIMIZE would write. */
@@ -58,7 +58,9 @@ final class SampledRows private (
     }
   } ++ undrawn
 
-  /** About `atMost` rows, taken at regular intervals; each is returned as a file of one byte. */
+  /**
+   * About `atMost` rows, taken at regular intervals. Each row is returned as a file of one byte.
+   */
   def rows(atMost: Int): Seq[WhatIfFile] = {
     val step = math.max(1, length / math.max(1, atMost))
     parts.flatMap { part =>
@@ -94,7 +96,8 @@ object SampledRows {
    * @param bytes  total size of the partition's files in bytes
    * @param leaves number of files that OPTIMIZE would write
    * @param judged number of simulated files to divide the drawn rows into
-   * @param ids    the rows' range ids, which determine each row's file; indexed by column and row
+   * @param ids    the rows' range ids, from which each row's file is determined; indexed by column
+   *               and row
    * @param ranks  the values' ranks among all drawn values, indexed by column and row
    */
   private final class Part(
@@ -162,7 +165,7 @@ object SampledRows {
 }
 
 /**
- * The lowest and highest rank of one column in each file.
+ * The lowest and highest rank of one column's values in each file.
  *
  * @param file each row's file
  * @param rank each row's rank

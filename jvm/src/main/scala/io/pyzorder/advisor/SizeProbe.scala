@@ -14,13 +14,14 @@ import io.pyzorder.layout.cells.{Clustering, ClusteringKeys, PlaceInFile, Region
 import io.pyzorder.layout.write.{FileWriters, InputRelation}
 
 /**
- * Measures the size of files in other layouts. How well values compress depends on the values next
- * to them, which a sample does not show. The probe therefore writes a few complete files of each
- * layout to local folders of the tasks, measures them and deletes them.
+ * Measures how large the files of other layouts would be. How well values compress depends on their
+ * neighbors, most of which a sample leaves out. The probe therefore writes a few complete files of
+ * each layout to temporary local folders, measures them and deletes them.
  *
  * @param session a session from RewriteSession.of
- * @param options the table's options, with `compression`
- * @param rows    the rows sampled from `partitions`, which the sample numbers in the same order
+ * @param options the table's options, including `compression`
+ * @param rows    a sample of the rows in `partitions`. Its partition numbers are positions in
+ *                `partitions`
  */
 final class SizeProbe(
     session: shim.SparkSession,
@@ -30,7 +31,9 @@ final class SizeProbe(
     rows: SampledRows) {
   import SizeProbe._
 
-  /** The number of each file's table partition, which is the same in every layout. */
+  /**
+   * The number of the table partition that each file belongs to, which is the same in every layout.
+   */
   private val folders: Array[Int] =
     rows.judgedOf.indices.flatMap(p => Seq.fill(rows.judgedOf(p))(p)).toArray
 
@@ -48,11 +51,11 @@ final class SizeProbe(
   }
 
   /**
-   * The size of the files written for each layout, as a multiple of the space that the same rows
-   * take up now.
-   * Runs one job, which reads all rows of the table partitions that the chosen files belong to.
+   * For each layout, the size of the files that were written, as a multiple of the space that their
+   * rows take up now. Runs one job, which reads all rows of the table partitions that the chosen
+   * files belong to.
    *
-   * @param layouts each layout's clustering columns, by their positions in the sample
+   * @param layouts the clustering columns of each layout, as positions in the sample
    */
   def growth(layouts: Seq[Seq[Int]]): Seq[Double] = {
     val read = chosen.values.map(folders(_)).toSet
@@ -87,7 +90,7 @@ final class SizeProbe(
       plan.execute().mapPartitions(TaskFunction(weigher.weigh)).collect()).toSeq
   }
 
-  /** The rows of each layout's chosen files, in the order in which they are written. */
+  /** The rows of each layout's chosen files, in the order in which they are to be written. */
   private def laidOut(input: InputRelation, tried: Seq[Tried]): SparkPlan = {
     val layout = AttributeReference("layout", IntegerType, nullable = false)()
     val key = AttributeReference("key", IntegerType, nullable = false)()
@@ -113,8 +116,8 @@ private object SizeProbe {
   private val Curve = "zorder"
 
   /**
-   * Maximum number and total size of the files written for each layout. Two files are written even
-   * if they exceed the size limit.
+   * Maximum number and total size of the files written for each layout. If there are at least two
+   * files, two are written even if they exceed the size limit.
    */
   private val MostFiles = 8L
   private val MostBytes = 256L << 20

@@ -13,21 +13,23 @@ import io.pyzorder.layout.write.FileWriters
 /**
  * The measured size of one file of a layout.
  *
- * @param layout number of the layout
- * @param key    shuffle key of the file's rows
+ * @param layout the number of the layout
+ * @param key    the shuffle key that the file's rows share
  */
 final case class ProbedFile(layout: Int, key: Int, rows: Long, bytes: Long)
 
 /**
- * Writes files to local folders, only to measure their size.
+ * Writes files to temporary local folders in order to measure their size.
  *
- * @param data the columns to write; in every input row, two more columns follow them: the number of
- *             the row's layout and the row's shuffle key
+ * @param data the columns to write. In every input row, they are followed by the number of the
+ *             row's layout and by the row's shuffle key
  */
 private[pyzorder] final class SizeProbeWriter(writers: FileWriters, data: Seq[Expression])
     extends Serializable {
 
-  /** Writes the rows to files and measures the files. The rows of each file must be adjacent. */
+  /**
+   * Writes the rows to files and returns the files' sizes. The rows of each file must be adjacent.
+   */
   def weigh(rows: Iterator[InternalRow]): Iterator[ProbedFile] =
     if (!rows.hasNext) Iterator.empty else LocalFolder.use(weighed(rows, _).iterator)
 

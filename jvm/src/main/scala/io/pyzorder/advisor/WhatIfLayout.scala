@@ -14,18 +14,17 @@ import io.pyzorder.skipping.predicate.IndexFilter
  * An existing or hypothetical file.
  *
  * @param partition the values of the table's partition columns
- * @param columns   the statistics of each of the layout's columns
+ * @param columns   the statistics of the layout's columns, in order
  */
 final case class WhatIfFile(bytes: Long, partition: InternalRow, columns: Seq[ColumnStatistics])
 
 /**
- * An existing or hypothetical layout of a table. Index filters are evaluated on it through an index
- * that exists only in memory. This index also includes the partition columns, each of which has a
- * single value per file.
+ * An existing or hypothetical layout of a table. Index filters are evaluated on an in-memory index
+ * of its files. The index also includes the partition columns, which have a single value per file.
  */
 final class WhatIfLayout private (snapshot: IndexSnapshot, facts: SnapshotStatistics) {
 
-  /** Bytes of the files that the filter selects. */
+  /** The total size in bytes of the files that the filter selects. */
   def opened(filter: IndexFilter): Long = {
     val test = filter.bind(facts)
     var bytes = 0L
@@ -40,7 +39,10 @@ final class WhatIfLayout private (snapshot: IndexSnapshot, facts: SnapshotStatis
 
 object WhatIfLayout {
 
-  /** @param columns the columns whose statistics the files have, in the statistics' order */
+  /**
+   * @param columns the columns that the files have statistics for, in the order of
+   *                WhatIfFile.columns
+   */
   def of(
       session: shim.SparkSession,
       table: ResolvedTable,
@@ -71,8 +73,9 @@ object WhatIfLayout {
   }
 
   /**
-   * Number of rows recorded for every file. It must exceed every null count: if the two were equal,
-   * data skipping would infer that all values are null, which only `empty` may state here.
+   * The number of rows recorded for every file. It must exceed every null count, because data
+   * skipping infers from equal counts that all values are null. In these files, only `empty`
+   * indicates that.
    */
   private val MoreThanNulls = 1L << 40
 

@@ -20,15 +20,15 @@ import io.pyzorder.storage.ExactFileIndex
 /**
  * A condition of a workload and the index filter derived from it.
  *
- * @param sql    the condition as the workload states it
- * @param filter the index filter; Always if the condition skips nothing
- * @param reason why the condition skips nothing; None if it can skip files
+ * @param sql    the condition as written in the workload
+ * @param filter the index filter; Always if the condition cannot skip files
+ * @param reason why the condition cannot skip files; None if it can
  */
 final case class WorkloadFilter(sql: String, filter: IndexFilter, reason: Option[String])
 
 /**
- * Turns the conditions of a workload into index filters by the same rules as data skipping. Each
- * condition is optimized by Spark as a filter on the table; the table itself is not read.
+ * Turns the conditions of a workload into index filters, using the same rules as data skipping.
+ * Spark optimizes each condition as a filter on the table, but does not read the table.
  */
 final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
     extends PredicateHelper {
@@ -44,7 +44,7 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
       table.relation.fileFormat,
       table.options)(session))
 
-  /** The filter for a predicate, which may refer only to the table's columns. */
+  /** The filter for a predicate that refers only to columns of the table. */
   def ofPredicate(sql: String): WorkloadFilter = attempt(sql) {
     val plan = shim.dataFrame(session, relation).where(sql).queryExecution.optimizedPlan
     val filter =
@@ -58,7 +58,7 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
   }
 
   /**
-   * The filter for a join's keys, as a query would derive it after broadcasting the other side.
+   * The filter that a query would derive from a join's keys after broadcasting the other side.
    *
    * @param column      a SQL expression over the table's columns
    * @param other       the rows of the other side, whose column `_zorder_key` is joined to `column`
@@ -115,7 +115,7 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
       shim.dataFrame(session, Limit(Literal(limit), Distinct(keys)))
         .queryExecution.executedPlan.executeCollect())
 
-  /** The condition with column names as the table spells them. */
+  /** The condition, with column names spelled as in the table. */
   private def spelled(condition: Expression): Expression = condition.transform {
     case a: AttributeReference => relation.attributeMap.get(a).fold(a)(r => a.withName(r.name))
   }
@@ -133,14 +133,14 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
 
 object WorkloadFilters {
 
-  /** The column that holds the keys on the other side of a join. */
+  /** The column that contains the keys on the other side of a join. */
   val Key = "_zorder_key"
 
   private val Scanned = "_zorder_scanned"
 
   /**
-   * Join keys are not used if the other side has more distinct keys than this factor times
-   * `joinMaxKeys`. A query applies this limit to the number of rows of the other side instead.
+   * Join keys are not used if the number of distinct keys on the other side exceeds `joinMaxKeys`
+   * times this factor. A query applies the same limit to the number of rows on the other side.
    */
   private val RowsPerKey = 100
 

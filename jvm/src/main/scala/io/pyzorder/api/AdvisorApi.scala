@@ -27,8 +27,8 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   private var asked = Vector.empty[WorkloadFilter]
 
   /**
-   * The table, as an object with `name` (a list of parts, empty for a path), `root`, `columns` and
-   * `indexed`.
+   * Describes the table, as an object with `name` (a list of parts, empty for a path), `root`,
+   * `columns` and `indexed`.
    */
   def table(): String = {
     val table = advisor.table
@@ -76,9 +76,9 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * Adds a predicate to the scan that the next call of `read` completes. Returns an object with
+   * Adds a predicate to the scan that the next call to `read` completes. Returns an object with
    * `columns` (the names of the columns whose statistics the predicate's index filter uses) and
-   * `reason` (why the predicate skips nothing; null if it can skip files).
+   * `reason` (why the predicate cannot skip files; null if it can).
    */
   def predicate(sql: String): String = add(sql, advisor.predicate(sql))
 
@@ -86,16 +86,18 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   def join(sql: String, column: String, other: shim.DataFrame, isBroadcast: Boolean): String =
     add(s"$sql $column $isBroadcast", advisor.join(sql, column, other, isBroadcast))
 
-  /** Completes a scan: the predicates and joins that were added since the previous `read`. */
+  /**
+   * Completes a scan, which consists of the predicates and joins added since the previous `read`.
+   */
   def read(): Unit = {
     advisor.read(asked.map(_.filter))
     asked = Vector.empty
   }
 
   /**
-   * The current files, as an object with `files`, `bytes`, `rows`, `newFiles` (the number of files
-   * that an OPTIMIZE would write), `clusteredBy` (see AdvisedFiles) and `verdict` (a sentence that
-   * says whether an OPTIMIZE without arguments pays off).
+   * Describes the current files, as an object with `files`, `bytes`, `rows`, `newFiles` (the number
+   * of files that an OPTIMIZE would write), `clusteredBy` (see AdvisedFiles) and `verdict` (a
+   * sentence that says whether an OPTIMIZE without arguments would pay off).
    */
   def files(): String = {
     val item = mapper.createObjectNode()
@@ -109,8 +111,8 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * An array with the names of the columns that the scans filter and that OPTIMIZE can cluster the
-   * table by.
+   * An array with the names of the columns that the scans filter on and that OPTIMIZE can cluster
+   * the table by.
    */
   def columns(): String = {
     val names = mapper.createArrayNode()
@@ -130,20 +132,24 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
     mapper.writeValueAsString(item)
   }
 
-  /** An array of the bytes that each scan opens in a layout clustered by some of `columns`. */
+  /**
+   * An array with the bytes that each scan would open in a layout clustered by some of `columns`.
+   */
   def openedOf(by: JList[String], linear: Boolean): String =
     numbers(advisor.openedOf(by.asScala.toList.map(columnOf), linear))
 
-  /** An array of the table's size in each layout, as a multiple of its present size. */
+  /** An array with the table's size in each layout, as a multiple of its current size. */
   def growth(layouts: JList[JList[String]]): String =
     numbers(advisor.growth(layouts.asScala.toList.map(_.asScala.toList.map(columnOf))))
 
-  /** An array of the bytes that each scan opens in the current files; see AdvisedFiles.present. */
+  /**
+   * An array with the bytes that each scan opens in the current files; see AdvisedFiles.present.
+   */
   def openedNow(complete: Boolean): String = numbers(advisor.openedNow(complete))
 
   /**
-   * An array with one object per scan. The object maps each column that the scan filters to the
-   * share of rows that pass the filters on this column.
+   * An array with one object per scan, which maps each column that the scan filters on to the share
+   * of rows that pass the filters on that column.
    */
   def selectivity(atMost: Int): String = {
     val list = mapper.createArrayNode()
@@ -157,7 +163,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   private def columnOf(name: String): IndexedColumn =
     advisor.columns.find(_.name == name).getOrElse(
       throw new NoSuchElementException(
-        s"no filter or join key of the workload uses a column $name"))
+        s"no filter or join key in the workload uses a column $name"))
 
   private def add(key: String, find: => WorkloadFilter): String = {
     val one = known.getOrElseUpdate(key, find)

@@ -16,17 +16,17 @@ import io.pyzorder.skipping.files.{ReportingFileIndex, SkippingOutcome, ZOrderFi
 import io.pyzorder.skipping.plan.SkippingDiagnostics
 import io.pyzorder.skipping.predicate.{Outcomes, PredicateRules}
 
-/** The entry points for `pyzorder.explain`. Each takes a query's execution and returns JSON. */
+/** The entry points for `pyzorder.explain`. Each takes a QueryExecution and returns JSON. */
 object ExplainApi extends AdaptiveSparkPlanHelper {
 
   private val mapper = new ObjectMapper()
 
   /**
-   * Reports data skipping for each scan of a query, in plan order with subqueries last. Returns a
-   * JSON array of objects with `table`, the numbers of files `total`, `selected`, `skipped`,
+   * Reports how many files each scan of a query skips, in plan order with subqueries last. Returns
+   * a JSON array of objects with `table`, the file counts `total`, `selected`, `skipped`,
    * `skippedByJoins`, `unindexed` and `answered`, then `selectedBytes`, `totalBytes`,
-   * `milliseconds`, `indexFilter`, `joinKeys` (for each join whose keys were used, a description of
-   * the keys, such as `3 values`, once the query has run), `reasons` (why the index or part of the
+   * `milliseconds`, `indexFilter`, `joinKeys` (for each join whose keys were used, a description
+   * such as `3 values`; empty until the query has run), `reasons` (why the index or part of the
    * predicate was not used) and `opened` (the paths of the files that are opened).
    */
   def explain(execution: QueryExecution): String = {
@@ -58,7 +58,7 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
    * Evaluates the predicates in the select list of a query, `SELECT p AS a, … FROM table`, on the
    * table's index. Returns a JSON array of objects with the filters `mayBeTrue`, `mayBeFalse` and
    * `mayBeNull`, and with `files`, which maps the path of each indexed file to the sum of the
-   * outcomes that its rows can have (1 for TRUE, 2 for FALSE, 4 for NULL).
+   * possible outcomes for its rows (1 for TRUE, 2 for FALSE, 4 for NULL).
    */
   def judgements(execution: QueryExecution): String = {
     val plan = execution.optimizedPlan

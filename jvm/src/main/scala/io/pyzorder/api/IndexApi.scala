@@ -26,7 +26,8 @@ object IndexApi {
    * @param format  "parquet" or "orc"
    * @param schema  the data columns, as StructType.json
    * @param options read options
-   * @param columns the column paths; empty for all columns that can have statistics
+   * @param columns the paths of the columns to index; if empty, all columns that can have
+   *                statistics
    * @return the version of the new snapshot
    */
   def build(
@@ -55,7 +56,7 @@ object IndexApi {
     IndexStore.publish(session, folder, _ => indexed, _ => entries).version
   }
 
-  /** Removes these files' entries from the index. Returns the version of the new snapshot. */
+  /** Removes the entries of these files from the index. Returns the version of the new snapshot. */
   def remove(session: shim.SparkSession, root: String, paths: JList[String]): Long = {
     val gone = paths.asScala.toSet
     IndexStore.publish(
@@ -69,11 +70,11 @@ object IndexApi {
   def version(session: shim.SparkSession, root: String): Long =
     latest(session, root).map(_.version).getOrElse(0L)
 
-  /** The index table as Spark reads it from the snapshot's file. */
+  /** The index table, as read from the snapshot's file by Spark. */
   def table(session: shim.SparkSession, root: String): shim.DataFrame =
     shim.dataFrame(session, IndexStore.relation(session, existing(session, root)))
 
-  /** The index table as loaded into memory for planning. It is empty if the index is unusable. */
+  /** The index table, as loaded into memory for planning; empty if the index is unusable. */
   def loaded(session: shim.SparkSession, root: String): shim.DataFrame = {
     val ref = existing(session, root)
     val schema = IndexSchema.of(ref.columns)

@@ -22,7 +22,7 @@ import io.pyzorder.skipping.predicate.{PredicateBox, PredicateRules}
 import io.pyzorder.storage.TableFolder
 
 /**
- * Provides the data for plots and reports of a table. A target is written as in
+ * Provides the data for plots of a table and for reports on it. A target has the same syntax as in
  * skipping_index('…').
  *
  * JSON values follow Spark's internal representation: days, microseconds, months and nanoseconds
@@ -34,10 +34,10 @@ object LayoutApi {
   private val mapper = new ObjectMapper()
 
   /**
-   * The files of a table, as a JSON object with `table`, `target` (the table as written in
-   * statements), `index` (whether the table has a usable index), `root`, `format`, `zone`,
+   * Describes the files of a table, as a JSON object with `table`, `target` (the table as written
+   * in statements), `index` (whether the table has a usable index), `root`, `format`, `zone`,
    * `columns` (each with `name` and `type`) and `files`. Each file has `path`, `size`, `indexed`,
-   * `rows` (null if unknown), `clusteredBy`, and two arrays with one item for each column: `bounds`
+   * `rows` (null if unknown), `clusteredBy`, and two arrays with one item per column: `bounds`
    * (null if absent or unknown) and `empty` (whether all values are null or NaN).
    *
    * @param names see TableLayout.of
@@ -70,7 +70,7 @@ object LayoutApi {
   }
 
   /**
-   * Predicts whether an OPTIMIZE pays off, as an object with `kind` and `sentence`.
+   * Predicts whether an OPTIMIZE would pay off. Returns an object with `kind` and `sentence`.
    *
    * @param columns the columns as in ZORDER BY; empty for an OPTIMIZE without ZORDER BY
    */
@@ -88,7 +88,7 @@ object LayoutApi {
     mapper.writeValueAsString(node)
   }
 
-  /** The table as a DataFrame, for queries whose skipped and selected files the caller reports. */
+  /** The table as a DataFrame. The caller queries it to report which files are skipped. */
   def rows(session: shim.SparkSession, target: String): shim.DataFrame = {
     val table = TableFunctions.tableOf(session, target)
     table.identifier match {
@@ -99,8 +99,8 @@ object LayoutApi {
 
   /**
    * The box to which a query's filters restrict its table or, for a join, the leftmost table.
-   * Returns a JSON array that holds, for each column, the pair of its least and greatest values;
-   * null means that there is no limit.
+   * Returns a JSON array with one pair per column: the lower and the upper limit, each of which is
+   * null if there is none.
    *
    * @param names column names, spelled as `layout` returns them
    */

@@ -9,8 +9,8 @@ import io.pyzorder.storage.CreateIfAbsent
 object StoreApi {
 
   /**
-   * Tries twice to create the file `text`, and returns whether only the first attempt succeeds.
-   * Deletes the file afterwards.
+   * Tries to create the file `text` twice, and returns whether only the first attempt succeeded.
+   * The file is then deleted.
    */
   def createsIfAbsent(session: shim.SparkSession, text: String): Boolean = {
     val hadoopConf = session.sessionState.newHadoopConf()

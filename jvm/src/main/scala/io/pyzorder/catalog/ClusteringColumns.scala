@@ -15,7 +15,9 @@ import io.pyzorder.index.store.IndexStore
 import io.pyzorder.publish.journal.LayoutRecord
 import io.pyzorder.storage.TableFolder
 
-/** Resolves and validates the columns named by ZORDER BY or by the table itself. */
+/**
+ * Resolves and validates the clustering columns that a ZORDER BY clause or the table itself names.
+ */
 object ClusteringColumns {
 
   /** A z-value has 63 bits, and each column needs at least one of them. */
@@ -26,7 +28,7 @@ object ClusteringColumns {
   /**
    * Resolves `names` to column paths, spelled as in the table's schema. Throws if there are too
    * many names, or if a column is unknown, ambiguous, named twice, a partition column, or of a type
-   * that has no order.
+   * without an order.
    *
    * @param table      the table's name, for messages
    * @param files      the columns in the table's files
@@ -68,9 +70,9 @@ object ClusteringColumns {
       .getOrElse(Nil)
 
   /**
-   * The clustering columns of the last OPTIMIZE recorded in the journal or, if these cannot be
-   * used, the most frequent clustering columns in the index. Columns cannot be used if the table no
-   * longer has one of them or if one is now denied. Nil if neither list of columns can be used.
+   * The clustering columns of the last OPTIMIZE recorded in the journal or, if that list is
+   * unusable, the most frequent clustering columns in the index. A list is unusable if the table no
+   * longer has one of its columns, or if one of them is now denied. Nil if both lists are unusable.
    */
   def remembered(session: shim.SparkSession, table: ResolvedTable): Seq[Seq[String]] = {
     val conf = session.sessionState.conf
@@ -99,10 +101,13 @@ object ClusteringColumns {
     catch {
       case _: ZOrderException =>
         throw ZOrderErrors.invalidSetting(Property, text,
-          "It must list columns as ZORDER BY does, such as 'a, b.c'; to declare none, unset it.")
+          "It must list columns as in ZORDER BY: 'a, b.c'. To declare no columns, unset it.")
     }
 
-  /** Parses Spark's representation of CLUSTER BY, a list of name parts: [["a"],["b","c"]]. */
+  /**
+   * Parses Spark's representation of CLUSTER BY, with a list of name parts for each column:
+   * [["a"],["b","c"]].
+   */
   private def fromJson(json: String): Seq[Seq[String]] =
     try new ObjectMapper().readValue(json, classOf[Array[Array[String]]]).toSeq.map(_.toSeq)
     catch {

@@ -13,7 +13,9 @@ object DataFormat {
   /** The maximum number of files to inspect. */
   private val enough = 1000
 
-  /** `parquet` or `orc`. Throws if no file has either format, or if the formats are mixed. */
+  /**
+   * Returns `parquet` or `orc`. Throws if no file has either format, or if the folder mixes them.
+   */
   def ofFolder(fs: FileSystem, root: Path): String = {
     val files = dataFiles(fs, root)
     var found = Set.empty[String]
@@ -27,13 +29,14 @@ object DataFormat {
     found.head
   }
 
-  /** The full paths of the data files below a folder. */
+  /** The full paths of the data files in a folder and its subfolders. */
   def pathsIn(fs: FileSystem, root: Path): Seq[String] =
     dataFiles(fs, root).map(_.getPath.toString).toSeq
 
   /**
-   * The data files below a folder, listed lazily. Hadoop's own recursive listing queries each
-   * file's permissions, which on a local disk starts one process per file.
+   * The data files in a folder and its subfolders, listed lazily. Hadoop's own recursive listing is
+   * not used because it queries each file's permissions, which starts one process per file on a
+   * local disk.
    */
   private def dataFiles(fs: FileSystem, folder: Path): Iterator[FileStatus] =
     fs.listStatus(folder).iterator

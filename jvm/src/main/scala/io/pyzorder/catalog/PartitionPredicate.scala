@@ -14,9 +14,9 @@ import io.pyzorder.common.ZOrderErrors
 object PartitionPredicate {
 
   /**
-   * Resolves the predicate for FileIndex.listFiles. The result refers only to partition columns, by
-   * their names in `table.partitionSchema`, and contains no subquery, current-time function or
-   * other expression that only Spark's optimizer could replace.
+   * Resolves the predicate for FileIndex.listFiles. The result refers only to partition columns,
+   * spelled as in `table.partitionSchema`. It contains no subquery, current-time function or other
+   * expression that only Spark's optimizer could replace.
    */
   def resolve(session: shim.SparkSession, table: ResolvedTable, where: Expression): Expression = {
     val columns = (table.partitionSchema ++ table.fileSchema)

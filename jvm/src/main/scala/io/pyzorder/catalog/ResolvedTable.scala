@@ -18,12 +18,12 @@ import io.pyzorder.storage.TableFolder
 /**
  * A plain Parquet or ORC table that has been looked up and validated for the commands.
  *
- * @param identifier   the name with catalog and database; None if the table was named by its path
- * @param root         the table's qualified folder; partitions may be located elsewhere
+ * @param identifier   the name, including catalog and database; None if the table was named by its
+ *                     path
+ * @param root         the qualified path of the table's folder; partitions may be located elsewhere
  * @param provider     `parquet` or `orc`
- * @param relation     the relation that Spark reads, with its file index (possibly cached), data
- *                     schema (with the partition columns if the files have them), format and
- *                     options
+ * @param relation     the relation that Spark reads. Its file index may be cached, and its data
+ *                     schema includes the partition columns if the files have them
  * @param properties   the table's properties; empty for a path
  * @param catalogTable the catalog entry; None if the table was named by its path
  */
@@ -55,13 +55,13 @@ final case class ResolvedTable(
   /** The data columns that are not partition columns. */
   def fileSchema: StructType = StructType(dataSchema.filterNot(c => isPartitionColumn(c.name)))
 
-  /** Whether the name, spelled as in the schema, is that of a partition column. */
+  /** Whether the name, spelled as in the schema, is the name of a partition column. */
   def isPartitionColumn(name: String): Boolean = partitionSchema.fieldNames.contains(name)
 
   /**
-   * Makes Spark drop its cached listings of the table and reload its cached data. If this fails,
-   * the table was probably renamed or dropped in the meantime. The failure is only logged, because
-   * the command that calls this method has already done its work.
+   * Makes Spark drop its cached listings of the table and reload its cached data. A failure, which
+   * usually means that the table was renamed or dropped in the meantime, is only logged, because
+   * the calling command has already done its work.
    */
   def refresh(session: shim.SparkSession): Unit =
     try {
@@ -72,23 +72,23 @@ final case class ResolvedTable(
     } catch {
       case NonFatal(failure) =>
         ResolvedTable.log.info(
-          s"Spark's caches of $name were not refreshed, probably because it was renamed or " +
-            s"dropped: ${failure.getMessage}")
+          s"Spark's caches of $name were not refreshed, probably because the table was renamed " +
+            s"or dropped: ${failure.getMessage}")
     }
 
-  /** The name for messages: `db`.`table` or the path. */
+  /** The name to show in messages: `db`.`table` or the path. */
   def name: String = identifier match {
     case Some(table) => table.copy(catalog = None).quotedString
     case None => s"'$root'"
   }
 
-  /** The name for SQL text: db.table, quoted only if necessary, or the path as a literal. */
+  /** The name to use in SQL: db.table, quoted only if necessary, or the path as a literal. */
   def sql: String = identifier match {
     case Some(table) => (table.database.toSeq :+ table.table).map(quoteIfNeeded).mkString(".")
     case None => Literal(root.toString).sql
   }
 
-  /** The statement that clusters the table by `columns`, ready to paste. */
+  /** A statement that clusters the table by `columns`, ready to paste. */
   def optimizeBy(columns: Seq[Seq[String]]): String =
     columns.map(_.map(quoteIfNeeded).mkString("."))
       .mkString(s"OPTIMIZE $sql ZORDER BY (", ", ", ")")

@@ -9,17 +9,19 @@ import org.apache.spark.sql.types.StructType
 import io.pyzorder.common.ZOrderErrors
 
 /**
- * Refuses an OPTIMIZE of a path that would change the stored column types. OPTIMIZE writes columns
- * with the types that the session reads. A few settings make Spark read a Parquet type as another
- * type, which the new files would then store. A catalog table declares its types, so these settings
- * do not affect it.
+ * Refuses an OPTIMIZE of a path that would change the stored column types. OPTIMIZE writes each
+ * column with the type that it has in the session. A few settings make Spark read a Parquet type as
+ * a different type, and the new files would then have that type. A catalog table declares its
+ * types, so these settings do not affect it.
  */
 object StoredTypes {
 
   private val settings = Seq(SQLConf.PARQUET_BINARY_AS_STRING,
     SQLConf.LEGACY_PARQUET_NANOS_AS_LONG, SQLConf.PARQUET_INFER_TIMESTAMP_NTZ_ENABLED)
 
-  /** Throws ZORDER_SETTING_CHANGES_TYPES if Spark would read other types without the settings. */
+  /**
+   * Throws ZORDER_SETTING_CHANGES_TYPES if Spark would read different types without the settings.
+   */
   def check(session: shim.SparkSession, table: ResolvedTable): Unit = {
     val set = settings.map(_.key).filter(session.sessionState.conf.contains)
     if (table.identifier.isEmpty && table.provider == "parquet" && set.nonEmpty) {

@@ -26,8 +26,8 @@ object TableFiles {
   }
 
   /**
-   * Runs `list`, which lists all data files of the table. Returns the result of `list` and a
-   * description of the listing.
+   * Runs `list`, which must list all data files of the table. Returns its result and a description
+   * of the listing.
    */
   def listed[T](session: shim.SparkSession, table: ResolvedTable)(
       list: => T)(filesOf: T => Seq[FileRef]): (T, ListedTable) = {
@@ -42,7 +42,10 @@ object TableFiles {
     found -> ListedTable(at, before.fold(0L)(_.version), isWhole, files, gone)
   }
 
-  /** The statistics collector's input, without files behind links that Links.strange rejects. */
+  /**
+   * The input of the statistics collector. Excludes files that are reached through a link that
+   * Links.strange rejects.
+   */
   def toIndex(
       session: shim.SparkSession,
       table: ResolvedTable,
@@ -54,8 +57,8 @@ object TableFiles {
   }
 
   /**
-   * Throws if a file is behind a link that Links.strange rejects: rewriting it would copy another
-   * user's rows into the table.
+   * Throws if a file is reached through a link that Links.strange rejects. Rewriting such a file
+   * would copy another user's rows into the table.
    */
   def checkLinks(
       session: shim.SparkSession,

@@ -24,8 +24,8 @@ import io.pyzorder.parser.PathTarget
 import io.pyzorder.storage.{FileSystems, TableFolder}
 
 /**
- * Resolves a catalog entry or a path to a ResolvedTable, or throws an error that says why this is
- * not possible.
+ * Resolves a catalog entry or a path to a ResolvedTable, or throws an error that explains why it
+ * cannot be resolved.
  */
 final class TargetLookup(session: shim.SparkSession) {
 
@@ -50,8 +50,8 @@ final class TargetLookup(session: shim.SparkSession) {
   }
 
   /**
-   * The relation of the table at its current location. Spark caches relations, and keeps one even
-   * after another session has changed the table's location.
+   * The relation of the table at its current location. A relation in Spark's cache may be out of
+   * date, because it stays there even after another session has changed the table's location.
    */
   private def currentRelation(
       entry: CatalogTable,
@@ -114,7 +114,7 @@ final class TargetLookup(session: shim.SparkSession) {
     }
   }
 
-  /** Resolves a target that is given outside a statement, as a name or a path. */
+  /** Resolves a name or a path that is not part of a statement. */
   def ofTarget(target: LogicalPlan): ResolvedTable = target match {
     case PathTarget(path, provider) => ofPath(path, provider.map(_.toLowerCase(Locale.ROOT)))
     case table: UnresolvedTableOrView => ofName(table.multipartIdentifier)
@@ -130,7 +130,7 @@ final class TargetLookup(session: shim.SparkSession) {
         TableIdentifier(table, Some(database))
       case _ =>
         throw ZOrderErrors.unsupportedProvider(
-          parts.mkString("."), "a table of a catalog other than spark_catalog")
+          parts.mkString("."), "a table in a catalog other than spark_catalog")
     }
     if (catalog.isTempView(identifier)) throw ZOrderErrors.view(identifier.table)
     val entry = catalog.getTableMetadata(identifier)
@@ -140,7 +140,7 @@ final class TargetLookup(session: shim.SparkSession) {
 
   /**
    * The table format whose metadata is in the folder, if any. The files of such a table must not be
-   * touched.
+   * modified.
    */
   def foreignFormat(root: Path): Option[String] = {
     val fs = storeOf(root)
@@ -159,8 +159,8 @@ final class TargetLookup(session: shim.SparkSession) {
   def qualified(path: Path): Path = storeOf(path).makeQualified(path)
 
   /**
-   * The path's file system. Hadoop throws many kinds of exceptions if the file system is unknown or
-   * cannot be opened.
+   * The path's file system. If the file system is unknown or cannot be opened, Hadoop may throw
+   * many kinds of exceptions.
    */
   private def storeOf(path: Path): FileSystem =
     try path.getFileSystem(hadoopConf)
@@ -175,7 +175,7 @@ final class TargetLookup(session: shim.SparkSession) {
     }
   }
 
-  /** Whether damaged files are ignored. */
+  /** Whether Spark is configured to ignore damaged files. */
   private def forgives = session.sessionState.conf.ignoreCorruptFiles
 
   private def hadoopConf = session.sessionState.newHadoopConf()
@@ -186,7 +186,7 @@ final class TargetLookup(session: shim.SparkSession) {
     }
   }
 
-  /** The relation that Spark reads for a catalog table, after any conversion of a Hive table. */
+  /** The relation that Spark reads for a catalog table, converted if it is a Hive table. */
   private def relationOf(entry: CatalogTable, provider: String): HadoopFsRelation = {
     val parts = Seq(CatalogAccess.sessionCatalog) ++
       entry.identifier.database ++ Seq(entry.identifier.table)
@@ -200,8 +200,8 @@ final class TargetLookup(session: shim.SparkSession) {
   }
 
   /**
-   * The relation of a Hive table that Spark does not convert, for example with
-   * spark.sql.hive.convertMetastoreParquet=false.
+   * The relation of a Hive table that Spark does not convert, for example because
+   * spark.sql.hive.convertMetastoreParquet is false.
    */
   private def unconverted(entry: CatalogTable, provider: String): HadoopFsRelation = {
     val format: FileFormat =
@@ -221,7 +221,7 @@ final class TargetLookup(session: shim.SparkSession) {
 
 object TargetLookup {
 
-  /** `parquet` or `orc` if the table is stored in that format according to the catalog. */
+  /** `parquet` or `orc` if, according to the catalog, the table is stored in that format. */
   def plainProvider(entry: CatalogTable): Option[String] = {
     val provider = entry.provider.getOrElse("hive").toLowerCase(Locale.ROOT)
     val serde = entry.storage.serde.getOrElse("").toLowerCase(Locale.ROOT)
@@ -235,7 +235,7 @@ object TargetLookup {
     }
   }
 
-  /** `delta`, `iceberg` or `hudi` if the table is of that format according to the catalog. */
+  /** `delta`, `iceberg` or `hudi` if, according to the catalog, the table has that format. */
   def foreignProvider(entry: CatalogTable): Option[String] =
     (entry.provider ++ entry.properties.get("table_type")).map(_.toLowerCase(Locale.ROOT))
       .flatMap(provider => TableFormats.foreignExtensions.keys.find(provider.contains)).headOption

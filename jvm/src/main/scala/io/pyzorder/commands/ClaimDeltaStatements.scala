@@ -13,10 +13,10 @@ import io.pyzorder.parser.{OptimizeStatement, OriginalStatement, PathTarget, Vac
 
 /**
  * Claims OPTIMIZE and VACUUM statements that Delta's parser has taken. If Delta's extension is
- * listed after pyzorder's, Delta's parser comes first and takes every such statement that it
- * understands, on any table. For plain tables and for paths, this rule substitutes pyzorder's
- * statements. If a path turns out to be a Delta table, ResolveZOrderStatements returns Delta's
- * command.
+ * listed after pyzorder's, Delta's parser runs first and takes every such statement that it
+ * understands, even for tables that are not Delta's. For plain tables and for paths, this rule
+ * substitutes pyzorder's statements. If a path turns out to be a Delta table,
+ * ResolveZOrderStatements returns Delta's command.
  *
  * pyzorder does not depend on Delta. It recognizes Delta's commands by class name and reads them by
  * reflection. If that fails, the command is left to Delta, which reports that the table is not a
@@ -63,8 +63,8 @@ case class ClaimDeltaStatements(session: shim.SparkSession) extends Rule[Logical
   }
 
   /**
-   * The target of a Delta command, as pyzorder's statements represent it. None if the command is
-   * left to Delta.
+   * The target of a Delta command, in the form that pyzorder's statements use. None if the command
+   * is left to Delta.
    */
   private def target(named: LogicalPlan): Option[LogicalPlan] = named match {
     case table: ResolvedCatalogTable =>
@@ -91,7 +91,7 @@ object ClaimDeltaStatements {
   /** Marks commands that are left to Delta. */
   private val left = TreeNodeTag[Unit]("zorder.left_to_delta")
 
-  /** The value of a case class's field. */
+  /** Reads a field of a case class by reflection. */
   private def read[T](of: AnyRef, field: String): T =
     of.getClass.getMethod(field).invoke(of).asInstanceOf[T]
 

@@ -6,8 +6,8 @@ import org.apache.spark.sql.types.DataType
 /**
  * How well the [min, max] ranges of one column separate the files.
  *
- * @param averageOverlap number of other files that a file overlaps, on average; 0 is best
- * @param maxDepth       largest number of files whose ranges contain the same value; 1 is best
+ * @param averageOverlap how many other files a file's range overlaps, on average; 0 is best
+ * @param maxDepth       the largest number of files whose ranges contain the same value; 1 is best
  */
 final case class ColumnHealth(averageOverlap: Double, maxDepth: Int)
 
@@ -21,9 +21,9 @@ object ColumnHealth {
       val order = TypeUtils.getInterpretedOrdering(dataType)
       val mins = ranges.map(_._1).sorted(order).toArray
       val maxs = ranges.map(_._2).sorted(order).toArray
-      // Sweep over the sorted beginnings and ends. Two ranges overlap even if one begins exactly
-      // where the other ends. A range that begins overlaps every range that is then open, so each
-      // overlapping pair is counted once, when the later of its ranges begins.
+      // Sweep over the sorted minima and maxima. Two ranges overlap even if one begins exactly
+      // where the other ends. When a range begins, it overlaps every range that is open at that
+      // point, so each overlapping pair is counted once, when the later of the two begins.
       var pairs = 0L
       var depth = 0
       var maxDepth = 0

@@ -25,19 +25,21 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
 
   override val output: Seq[Attribute] = ResultColumns.none
     .always("column", StringType, "A column with statistics")
-    .always("type", StringType, "Its type")
-    .always("files", LongType, "The table's data files")
-    .always("unindexed", LongType, "Data files without an index entry for their current state")
-    .always("unknown", LongType, "Indexed files without bounds for this column")
+    .always("type", StringType, "Type of the column")
+    .always("files", LongType, "Number of data files in the table")
+    .always("unindexed", LongType,
+      "Number of data files without an index entry for their current state")
+    .always("unknown", LongType, "Number of indexed files without bounds for this column")
     .add("average_overlap", DoubleType,
       "How many other files a file's range overlaps, on average; 0 is best")
     .add("max_depth", LongType,
       "The largest number of files whose ranges contain the same value; 1 is best")
     .add("lookup_share", DoubleType,
-      "Estimated share of files, 0 to 1, that a lookup of one value opens")
+      "Estimated share of files (0 to 1) that a lookup of one value opens")
     .add("range_share", DoubleType,
-      "Estimated share of files, 0 to 1, that a query for a range with 1% of the rows opens")
-    .always("clustered", LongType, "Files clustered by this column, alone or with others")
+      "Estimated share of files (0 to 1) that a query for a range with 1% of the rows opens")
+    .always("clustered", LongType,
+      "Number of files clustered by this column, alone or with others")
     .add("last_optimize", TimestampType, "Modification time of the newest clustered file")
     .add("advice", StringType, "For clustering columns, what an OPTIMIZE would do now")
     .attributes
@@ -73,7 +75,10 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     }
   }
 
-  /** The shares of files that queries on the column open. Unindexed files are always opened. */
+  /**
+   * The shares of the table's files that queries on the column open. They always open unindexed
+   * files.
+   */
   private def openedShare(
       column: IndexedColumn,
       valid: Seq[FileEntry],
@@ -91,8 +96,8 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
 
   /**
    * Says what an OPTIMIZE by the table's default columns would do now, and whether it would pay
-   * off. If the table has no default columns, the most frequent clustering columns of its files are
-   * used instead.
+   * off. If the table has no default columns, assumes the most frequent clustering columns of its
+   * files.
    */
   private def adviceFor(
       session: shim.SparkSession,

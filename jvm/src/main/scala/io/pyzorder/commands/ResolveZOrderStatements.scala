@@ -25,9 +25,9 @@ import io.pyzorder.parser.{RefreshSkippingIndexStatement, RestoreStatement, Vacu
 import io.pyzorder.parser.ZOrderStatement
 
 /**
- * Turns a parsed statement into its command once the analyzer has resolved the target. Targets that
- * cannot be used and errors in an OPTIMIZE are reported here, before anything runs. The columns of
- * a CREATE SKIPPING INDEX, however, are checked only when the command runs. A statement on a Delta,
+ * Turns a parsed statement into its command once the analyzer has resolved the target. Unusable
+ * targets and errors in an OPTIMIZE are reported here, before anything runs. The columns in a
+ * CREATE SKIPPING INDEX, however, are checked only when the command runs. A statement on a Delta,
  * Iceberg or Hudi table is passed on to the next parser.
  */
 case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[LogicalPlan] {

@@ -20,18 +20,19 @@ import io.pyzorder.publish.relocate.{LastSwitch, PartitionLocationSwitch, Previo
 import io.pyzorder.storage.FileRef
 
 /**
- * RESTORE … TO BEFORE OPTIMIZE: brings back the files that the last OPTIMIZE replaced, in place of
- * those it wrote. Files that others have added since are kept. RESTORE is a run in the journal,
- * just as OPTIMIZE is. It publishes copies of the retired files, so no matter when it is killed,
- * the retired files and the files that OPTIMIZE wrote are both complete.
+ * RESTORE … TO BEFORE OPTIMIZE: replaces the files that the last OPTIMIZE wrote with the files that
+ * it had replaced. Files added since then are kept. Like OPTIMIZE, RESTORE is a run in the journal.
+ * It publishes copies of the retired files. Therefore, whenever it is killed, the retired files and
+ * the files that OPTIMIZE wrote are all intact.
  */
 case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
 
   override val output: Seq[Attribute] = ResultColumns.none
-    .always("num_restored_files", LongType, "Files that were restored")
-    .always("restored_files_size", LongType, "Their total size in bytes")
-    .always("num_removed_files", LongType, "Files of the last OPTIMIZE that were removed")
-    .always("removed_files_size", LongType, "Their total size in bytes")
+    .always("num_restored_files", LongType, "Number of files that were restored")
+    .always("restored_files_size", LongType, "Total size of the restored files in bytes")
+    .always("num_removed_files", LongType,
+      "Number of files written by the last OPTIMIZE that were removed")
+    .always("removed_files_size", LongType, "Total size of the removed files in bytes")
     .attributes
 
   override def run(sparkSession: SparkSession): Seq[Row] = {
@@ -73,7 +74,7 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
     resultRow(SummaryFiles.without(last.record.retire), last.record.add)
   }
 
-  /** Refuses to restore files of dropped partitions, which no query would read. */
+  /** Refuses to restore files in dropped partitions, because no query would read them. */
   private def checkPartitions(record: RetireRecord): Unit =
     if (table.partitionSchema.nonEmpty && table.catalogTable.exists(_.tracksPartitionsInCatalog)) {
       val known = PartitionLocationSwitch.partitionsOf(session, table.identifier.get).values
@@ -84,7 +85,7 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
       }
     }
 
-  /** The folder and its ancestors, because a partition includes the folders below its location. */
+  /** The folder and its ancestors: a partition includes all folders below its location. */
   private def orAbove(folder: String): Iterator[String] =
     Iterator(folder) ++ folder.indices.reverseIterator.filter(folder(_) == '/').map(folder.take)
 
@@ -143,8 +144,8 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
     removed.length.toLong, removed.map(_.size).sum)
 
   /**
-   * Indexes the restored files if the table has an index. A failure to do so does not fail the
-   * command, because queries always read files that have no index entry.
+   * Indexes the restored files if the table has an index. If indexing fails, the command still
+   * succeeds, because queries always read files without an index entry.
    */
   private def reindex(): Unit =
     SkippingIndex.latest(session, table).foreach(ref => reindex(table, ref.columns))
@@ -154,8 +155,8 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
     catch {
       case NonFatal(failure) =>
         RestoreAction.log.warn(
-          s"The files of ${table.root} were restored, but are unindexed until REFRESH SKIPPING " +
-            s"INDEX: ${failure.getMessage}")
+          s"The files of ${table.root} were restored, but remain unindexed until the next " +
+            s"REFRESH SKIPPING INDEX: ${failure.getMessage}")
     }
 }
 

@@ -44,7 +44,7 @@ case class CreateSkippingIndexCommand(
   }
 
   /**
-   * Creates the table's folder if it does not exist, as is the case for an external table before
+   * Creates the table's folder if it does not exist, which is normal for an external table before
    * its first INSERT. Does nothing if the table has been dropped or renamed in the meantime,
    * because the folder would prevent a new table from being created at that location.
    */
@@ -66,7 +66,7 @@ case class CreateSkippingIndexCommand(
     ZOrderErrors.notWritable(table.root.toString, why)
 }
 
-/** REFRESH SKIPPING INDEX: indexes new and changed files and drops entries of deleted ones. */
+/** REFRESH SKIPPING INDEX: indexes new and changed files and drops the entries of deleted files. */
 case class RefreshSkippingIndexCommand(table: ResolvedTable) extends LeafRunnableCommand {
   override def run(sparkSession: SparkSession): Seq[Row] = StoreFailures.translate(table.root) {
     val session = sparkSession.asInstanceOf[shim.SparkSession]

@@ -2,7 +2,6 @@ package io.pyzorder.commands
 
 import java.sql.Timestamp
 
-import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, ExpressionInfo, Literal}
@@ -37,20 +36,20 @@ object TableFunctions {
     IndexStore.relation(session, SkippingIndex.required(session, table))
 
   private val historyColumns: Seq[Attribute] = ResultColumns.none
-    .always("run", LongType, "Number of the run, from 1")
+    .always("run", LongType, "Number of the run, counting from 1")
     .add("operation", StringType, "OPTIMIZE, RESTORE or VACUUM; null if the record is damaged")
-    .add("began", TimestampType, "Start time by the writer's clock")
+    .add("began", TimestampType, "Start time according to the writer's clock")
     .add("ended", TimestampType,
-      "End time by the store's clock; null if the run is in progress or was killed")
+      "End time according to the store's clock; null if the run is in progress or was killed")
     .always("committed", BooleanType, "Whether the run replaced files")
     .always("removed", LongType, "Number of files that the run replaced")
-    .always("removed_bytes", LongType, "Their total size in bytes")
-    .always("added", LongType, "Number of files that replaced them")
-    .always("added_bytes", LongType, "Their total size in bytes")
-    .always("kept", LongType, "Replaced files that VACUUM has not deleted yet")
-    .always("kept_bytes", LongType, "Their total size in bytes")
+    .always("removed_bytes", LongType, "Total size of the replaced files in bytes")
+    .always("added", LongType, "Number of files that the run added")
+    .always("added_bytes", LongType, "Total size of the added files in bytes")
+    .always("kept", LongType, "Number of replaced files that VACUUM has not deleted yet")
+    .always("kept_bytes", LongType, "Total size of the kept files in bytes")
     .always("partitions", LongType, "Number of data folders that the run worked on")
-    .add("seconds", DoubleType, "From `began` to `ended`")
+    .add("seconds", DoubleType, "Duration in seconds, from `began` to `ended`")
     .attributes
 
   /** The runs in the table's journal, oldest first. */
@@ -77,20 +76,20 @@ object TableFunctions {
   }
 
   private def foldersOf(run: HistoryEntry): Int =
-    (run.retired ++ run.added).map(file => new Path(file.path).getParent).distinct.length
+    (run.retired ++ run.added).map(_.folder).distinct.length
 
   private val progressColumns: Seq[Attribute] = ResultColumns.none
     .always("job", LongType, "Number of the Spark job")
     .add("step", StringType, "What the job does for the statement; null for Spark's own jobs")
     .always("running", BooleanType, "Whether the job is still running")
-    .always("tasks", LongType, "Tasks of one stage of the job")
-    .always("tasks_ended", LongType, "How many of these tasks have ended")
-    .always("rows", LongType, "Rows that these tasks have read")
+    .always("tasks", LongType, "Number of tasks in one stage of the job")
+    .always("tasks_ended", LongType, "Number of these tasks that have ended")
+    .always("rows", LongType, "Number of rows that these tasks have read")
     .attributes
 
   /**
-   * The stages of the Spark jobs of a statement that runs with this tag (`SparkSession.addTag`), in
-   * order. A Connect client cannot see Spark jobs, so it needs this function to show progress.
+   * The stages of the Spark jobs that a statement with this tag (`SparkSession.addTag`) runs, in
+   * order. A Connect client needs this function to show progress, because it cannot see Spark jobs.
    */
   private def progress(session: shim.SparkSession, tag: String): LogicalPlan =
     LocalRelation.fromExternalRows(progressColumns.map(_.newInstance()),
@@ -115,8 +114,8 @@ object TableFunctions {
   }
 
   /**
-   * The table that a string names. Besides the targets of statements, such as 'db.t' and
-   * "orc.`/t`", the string may be a bare path.
+   * Resolves the table that a string names. The string may be anything that a statement accepts as
+   * a target, such as 'db.t' or "orc.`/t`", or a bare path.
    */
   def tableOf(session: shim.SparkSession, target: String): ResolvedTable = {
     val lookup = new TargetLookup(session)

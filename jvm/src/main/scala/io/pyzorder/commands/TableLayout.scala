@@ -13,19 +13,20 @@ import io.pyzorder.storage.FileRef
 /**
  * One data file of a layout.
  *
- * @param entry   statistics of the file; None if the file could not be read
+ * @param entry   the file's statistics; None if the file could not be read
  * @param indexed whether the index has a valid entry for the file with all requested columns
  */
 final case class LaidOutFile(file: FileRef, entry: Option[FileEntry], indexed: Boolean) {
 
-  /** Statistics of a column in this file. */
+  /** The statistics of a column in this file. */
   def statistics(column: IndexedColumn): ColumnStatistics =
     entry.flatMap(_.statistics.get(column.name)).getOrElse(ColumnStatistics.unknown)
 }
 
 /**
- * The ranges that each data file of a table covers in the given columns, for display. Statistics of
- * files without index entries are collected as in CREATE SKIPPING INDEX, but are not stored.
+ * The ranges that each data file of a table covers in the given columns, for display. For files
+ * without index entries, statistics are collected as in CREATE SKIPPING INDEX, but they are not
+ * stored.
  *
  * @param isIndexed whether the table has a usable index
  * @param files     the files of all partitions, sorted by path
@@ -38,9 +39,9 @@ final case class TableLayout(
 object TableLayout {
 
   /**
-   * @param names columns as in ZORDER BY. If empty, the layout has the most frequent clustering
-   *              columns of the files. If no file is clustered, it has the columns that the table
-   *              declares, or else the first two columns that can be indexed
+   * @param names columns as in ZORDER BY. If empty, the files' most frequent clustering columns are
+   *              used. If no file is clustered, the columns that the table declares are used, or
+   *              else the first two columns that can be indexed
    * @throws ZOrderException syntax, unknownColumn, ambiguousColumn, partitionColumn,
    *                         unsupportedType, duplicateColumn
    */

@@ -18,18 +18,19 @@ import io.pyzorder.publish.Writer
 import io.pyzorder.publish.relocate.PreviousLocations
 
 /**
- * VACUUM: deletes files that OPTIMIZE replaced and whose retention has expired, and leftovers of
- * dead writers. Returns the deleted files.
+ * VACUUM: deletes replaced files whose retention period has expired, and files left behind by dead
+ * writers. Returns the deleted files.
  *
- * @param retainHours hours to keep replaced files; None for the value of the retention setting
- * @param dryRun      whether to only return the files, without taking the lock
+ * @param retainHours how many hours to keep replaced files; None for the value of the retention
+ *                    setting
+ * @param dryRun      if true, only returns the files that would be deleted, and takes no lock
  */
 case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun: Boolean)
     extends LeafRunnableCommand {
 
   override val output: Seq[Attribute] = ResultColumns.none
     .always("path", StringType, "A file that was deleted or, with DRY RUN, would be deleted")
-    .always("size", LongType, "Its size in bytes")
+    .always("size", LongType, "Size of the file in bytes")
     .attributes
 
   override def run(sparkSession: SparkSession): Seq[Row] = {
@@ -61,8 +62,8 @@ private final class VacuumAction(
   }
 
   /**
-   * Taking the lock requires writing a few records. If that fails because the disk is full, this
-   * method deletes the files that can be deleted without the lock, and tries again.
+   * Takes the lock, which requires writing a few records. If that fails because the disk is full,
+   * deletes the files that can be deleted without the lock, and tries again.
    */
   override def begin(): Writer =
     try super.begin()

@@ -24,14 +24,17 @@ trait NameGrammar extends Parsers {
   protected def sign(text: String): Parser[Token] =
     one(s"'$text'") { case token @ Token(`text`, _, Token.Sign) => token }
 
-  /** Parses one token, or fails with a message that names what was expected. */
+  /** Parses one token, or fails with a message that says what was expected. */
   protected def one[T](expected: String)(meaning: PartialFunction[Token, T]): Parser[T] =
     Parser { in =>
       if (meaning.isDefinedAt(in.first)) Success(meaning(in.first), in.rest)
       else Failure(s"expected $expected", in)
     }
 
-  /** Runs a parser; Left holds the text at the furthest failure and what was expected there. */
+  /**
+   * Runs a parser. On failure, Left contains the text at the furthest position reached and what was
+   * expected there.
+   */
   protected def run[T](parser: Parser[T], tokens: IndexedSeq[Token]): Either[(String, String), T] =
     phrase(parser)(new TokenReader(tokens, 0)) match {
       case Success(parsed, _) => Right(parsed)

@@ -9,19 +9,19 @@ import scala.util.control.NonFatal
 import org.slf4j.LoggerFactory
 
 /**
- * Loads all of pyzorder's classes, and the error messages in its jar, while that is still possible.
- * When a client of the Thrift server disconnects, Hive closes the session's class loader, which
- * holds the jars of `--jars` and `spark.jars`. Classes that are already loaded keep working, but no
- * others can be loaded, so every later query of the server would fail. Loading classes in advance
- * does not help code that reads a class file again, as Spark does for closures; see TaskFunction.
+ * Loads all of pyzorder's classes, and the error messages in its jar, in advance. When a client of
+ * the Thrift server disconnects, Hive closes the session's class loader, which contains the jars
+ * from `--jars` and `spark.jars`. Classes that are already loaded keep working, but no others can
+ * be loaded, so all later queries on the server would fail. Loading classes in advance does not
+ * help code that reads class files again, as Spark does for closures; see TaskFunction.
  */
 private[pyzorder] object EagerClasses {
 
   private val log = LoggerFactory.getLogger("pyzorder")
 
   /**
-   * Loads the classes once per JVM. Does nothing if the jar is on the class path, whose class
-   * loader is never closed.
+   * Loads the classes once per JVM. Does nothing if the jar is on the class path, because the
+   * system class loader is never closed.
    */
   def load(): Unit = loaded
 
@@ -41,7 +41,7 @@ private[pyzorder] object EagerClasses {
     }
   }
 
-  /** Loads one class, or warns if it needs a library that is missing, such as ORC. */
+  /** Loads one class. Logs a warning if a library that the class needs, such as ORC, is missing. */
   private def load(entry: String, loader: ClassLoader): Unit =
     try Class.forName(entry.stripSuffix(".class").replace('/', '.'), false, loader)
     catch { case failure: LinkageError => warn(failure) }

@@ -6,9 +6,9 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 /**
  * The error catalogue, pyzorder/error_conditions.json, which the Scala code, the Python code and
- * the documentation share. It holds the SQLSTATE and the message of each condition. A condition
- * with several possible reasons has a variant for each, such as `ZORDER_NO_SPACE.FULL`; users see
- * only the condition.
+ * the documentation share. It contains the SQLSTATE and the message of each condition. A condition
+ * with several possible reasons has a variant for each, such as `ZORDER_NO_SPACE.FULL`; users only
+ * see the condition.
  */
 private[common] object ErrorConditions {
 

@@ -2,10 +2,12 @@ package io.pyzorder.common
 
 import org.apache.spark.SparkContext
 
-/** Describes the jobs of a statement, for the Spark UI and for progress displays. */
+/** Describes a statement's jobs for the Spark UI and for progress displays. */
 object JobDescription {
 
-  /** Runs `body` with its jobs described as `what`, then restores the previous description. */
+  /**
+   * Runs `body` with `what` as the description of its jobs, then restores the previous description.
+   */
   def during[T](context: SparkContext, what: String)(body: => T): T = {
     val before = context.getLocalProperty(Key)
     context.setJobDescription(what)
@@ -13,7 +15,9 @@ object JobDescription {
     finally context.setJobDescription(before)
   }
 
-  /** Runs `body` with its jobs tagged as step `what`, then resumes the enclosing step, if any. */
+  /**
+   * Runs `body` with its jobs tagged as the step `what`, then restores the enclosing step, if any.
+   */
   def step[T](context: SparkContext, what: String)(body: => T): T = {
     val outer = context.getJobTags().filter(_.startsWith(StepTag))
     outer.foreach(context.removeJobTag)
@@ -32,6 +36,6 @@ object JobDescription {
   /** The prefix of the tags that name a step. The command line also relies on this prefix. */
   private val StepTag = "pyzorder-step: "
 
-  /** Spark's own property for a job's description. */
+  /** The property in which Spark keeps a job's description. */
   private val Key = "spark.job.description"
 }

@@ -1,12 +1,12 @@
 package io.pyzorder.common
 
-/** Makes text that others may have written safe to show on a terminal or in a log. */
+/** Makes untrusted text safe to show on a terminal or in a log. */
 private[pyzorder] object Printable {
 
   /**
-   * The text on one line. Spaces replace line breaks and tabs, because text after a line break in a
-   * log could look like a separate message. U+FFFD replaces other control characters, which a
-   * terminal could interpret as commands, and characters that reorder text.
+   * Returns the text on one line. Line breaks and tabs become spaces, because text after a line
+   * break in a log could look like a separate message. Other control characters, which a terminal
+   * could interpret as commands, and characters that reorder text become U+FFFD.
    */
   def apply(text: String): String = text.map {
     case '\n' | '\r' | '\t' | '\u2028' | '\u2029' => ' '

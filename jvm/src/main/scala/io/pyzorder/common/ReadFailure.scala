@@ -3,11 +3,11 @@ package io.pyzorder.common
 import scala.util.control.NonFatal
 
 /**
- * Matches a failure to read a file that others may have written. Unlike NonFatal, it includes the
- * errors that such a file can cause by its contents alone: deep nesting overflows the stack, a
- * length in the file requests more memory than is available, or a name in the file leads to a class
- * that cannot be linked. Such an error concerns only this file, so the query continues without the
- * file.
+ * Matches a failure to read a file that may come from an untrusted writer. Unlike NonFatal, it also
+ * matches errors that the contents of such a file can cause: deep nesting can overflow the stack, a
+ * length in the file can request more memory than is available, and a name in the file can refer to
+ * a class that cannot be linked. These errors affect only the one file, so the query continues
+ * without it.
  */
 private[pyzorder] object ReadFailure {
 

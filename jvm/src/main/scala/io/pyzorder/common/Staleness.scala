@@ -3,28 +3,30 @@ package io.pyzorder.common
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * How old a query's knowledge of a table's files may be, expressed as points in time.
+ * How old a query's information about a table's files may be. The limits are points in time.
  *
- * @param earliest knowledge from before this time, in milliseconds since the epoch, is not used;
- *                 Long.MinValue if there is no limit, Long.MaxValue if the query must ask the store
- * @param now      the current time; a later time comes from a wrong clock and is not trusted
+ * @param earliest information from before this time, in milliseconds since the epoch, is not used.
+ *                 Long.MinValue if there is no limit, Long.MaxValue if the query must list the
+ *                 files in the store
+ * @param now      the current time. Information with a later time comes from a wrong clock and is
+ *                 not used
  */
 final case class Staleness(earliest: Long, now: Long) {
 
-  /** Whether earlier knowledge may be used at all. */
+  /** Whether earlier information may be used at all. */
   def remembers: Boolean = earliest != Long.MaxValue
 
-  /** Whether knowledge from this time may be used. */
+  /** Whether information from this time may be used. */
   def allows(time: Long): Boolean =
     earliest == Long.MinValue || (time >= earliest && time <= now)
 }
 
 object Staleness {
 
-  /** No earlier knowledge may be used: the query must ask the store. */
+  /** No earlier information may be used: the query must list the files in the store. */
   val none: Staleness = Staleness(Long.MaxValue, Long.MaxValue)
 
-  /** Any earlier knowledge may be used. */
+  /** Any earlier information may be used. */
   def unbounded: Staleness = Staleness(Long.MinValue, System.currentTimeMillis())
 
   /** The staleness that the session's settings and the table's properties allow. */

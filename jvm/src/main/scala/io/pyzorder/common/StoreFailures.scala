@@ -7,11 +7,14 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.fs.Path
 import org.apache.hadoop.security.AccessControlException
 
-/** Classifies store failures, which Java, Hadoop and Spark report as many different exceptions. */
+/**
+ * Classifies failures of the store, which Java, Hadoop and Spark report as many different
+ * exceptions.
+ */
 object StoreFailures {
 
   /**
-   * Runs a command that writes into the table's folder. Throws noSpace or notWritable if the store
+   * Runs a command that writes to the table's folder. Throws noSpace or notWritable if the store
    * refuses a write, and conflict if the folder or a file in it disappears while the command runs.
    */
   def translate[T](root: Path)(command: => T): T =
@@ -29,13 +32,13 @@ object StoreFailures {
         throw ZOrderErrors.because(failure, error)
     }
 
-  /** Whether the store is full or a quota is used up. */
+  /** Whether the store is full or a quota is exhausted. */
   def isFull(failure: Throwable): Boolean = causes(failure).exists(saysFull)
 
   /** Whether permission was denied. */
   def isDenied(failure: Throwable): Boolean = causes(failure).exists(saysDenied)
 
-  /** The store's own message about the denied permission. */
+  /** The store's own message about a denied permission. */
   def denied(failure: Throwable): String = said(failure, saysDenied)
 
   private def saysFull(cause: Throwable): Boolean = Full.findFirstIn(lineOf(cause)).isDefined
@@ -53,8 +56,8 @@ object StoreFailures {
     "Permission denied|Operation not permitted|Read-only file system|Access ?Denied".r
 
   /**
-   * The first line of the innermost matching cause. In Spark's messages, a stack trace may follow
-   * this line.
+   * The first line of the innermost matching cause. Spark's messages may have a stack trace after
+   * that line.
    */
   private def said(failure: Throwable, says: Throwable => Boolean): String =
     causes(failure).filter(says).lastOption.map {

@@ -2,12 +2,12 @@ package io.pyzorder.common
 
 import java.util.Locale
 
-/** Table formats, by their names in statements and catalogs. */
+/** The table formats that pyzorder knows, by their names in statements and catalogs. */
 object TableFormats {
 
   /**
-   * The formats whose statements pyzorder leaves to the formats' own extensions. Each is mapped to
-   * the class that spark.sql.extensions must list.
+   * The formats whose statements are left to their own extensions, mapped to the extension class
+   * that spark.sql.extensions must list.
    */
   val foreignExtensions: Map[String, String] = Map(
     "delta" -> "io.delta.sql.DeltaSparkSessionExtension",

@@ -1,10 +1,10 @@
 package io.pyzorder.common
 
 /**
- * A function for Spark tasks. Spark's ClosureCleaner leaves it alone, because its class name does
- * not look like a closure's. For a closure, the cleaner would read the class file of the enclosing
- * code, which is impossible once the class loader is closed (see EagerClasses). Everything that `f`
- * captures must therefore be serializable without cleaning.
+ * A function for Spark tasks that Spark's ClosureCleaner leaves alone, because its class name does
+ * not look like that of a closure. For a closure, the cleaner would read the class file of the
+ * enclosing code, which is impossible once the class loader is closed (see EagerClasses). Since `f`
+ * is not cleaned, everything that it captures must be serializable.
  */
 private[pyzorder] final class TaskFunction[A, B] private (f: A => B)
     extends (A => B) with Serializable {

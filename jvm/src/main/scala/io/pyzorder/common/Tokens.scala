@@ -7,7 +7,7 @@ import scala.util.parsing.input.{Position, Reader}
  * One word, quoted string or punctuation character of a statement.
  *
  * @param text  the text as written, including quotes
- * @param start the offset of its first character in the statement
+ * @param start the offset of the first character in the statement
  */
 final case class Token(text: String, start: Int, kind: Token.Kind) {
   def end: Int = start + text.length
@@ -22,7 +22,7 @@ object Token {
   /** Letters, digits and underscores. */
   case object Word extends Kind
 
-  /** `` `…` `` with doubled back-quotes inside. */
+  /** `` `…` `` in which a back-quote is doubled. */
   case object BackQuoted extends Kind
 
   /** `'…'` or `"…"`. */
@@ -111,7 +111,7 @@ object Tokens {
   }
 }
 
-/** Presents tokens to the parser combinators. */
+/** Feeds tokens to the parser combinators. */
 private[pyzorder] final class TokenReader(tokens: IndexedSeq[Token], at: Int)
     extends Reader[Token] {
   override def first: Token = if (atEnd) Token.end else tokens(at)
@@ -122,8 +122,8 @@ private[pyzorder] final class TokenReader(tokens: IndexedSeq[Token], at: Int)
 }
 
 /**
- * The position of a token. The combinators compare positions to keep the failure that is furthest
- * into the text.
+ * The position of a token. The combinators compare positions in order to report the failure that is
+ * furthest into the text.
  */
 private[pyzorder] final case class TokenPosition(start: Int) extends Position {
   override def line: Int = 1

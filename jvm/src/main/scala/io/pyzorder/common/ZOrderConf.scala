@@ -19,8 +19,8 @@ object ZOrderConf {
   val journalOverlay: Setting[Boolean] = new Setting(
     "spark.sql.zorder.journal.overlay",
     "true",
-    "When true, readers check a table's journal, so that they see every row exactly once, even " +
-      "while an OPTIMIZE runs or after it was killed. When false, they list the folder as plain " +
+    "When true, readers check a table's journal, so they see every row exactly once, even while " +
+      "an OPTIMIZE is running or after it was killed. When false, they list the folder as plain " +
       "Spark does.",
     boolean)
 
@@ -28,10 +28,10 @@ object ZOrderConf {
   val targetFileSize: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.optimize.targetFileSize",
     "256m",
-    "The size of the files that OPTIMIZE writes, in bytes or as a size string such as 256m. " +
-      "If unset: the size that was set for the table's last OPTIMIZE. If none was set: 256m, but " +
-      "a table of less than 8 GiB with clustering columns is divided into up to 32 files, of at " +
-      "least 1m each.",
+    "The size of the files that OPTIMIZE writes, in bytes or as a size string such as 256m. If " +
+      "unset, the size that was set for the table's last OPTIMIZE is used. If none was set then " +
+      "either, the size is 256m, except that a table of less than 8 GiB with clustering columns " +
+      "is divided into up to 32 files of at least 1m each.",
     bytes)
 
   /** In bytes. */
@@ -47,52 +47,52 @@ object ZOrderConf {
   val method: TableSetting[String] = new TableSetting(
     "spark.sql.zorder.optimize.method",
     "boundaries",
-    "How OPTIMIZE turns a value into bits. 'boundaries' uses the value's rank among sampled " +
-      "values; 'direct' uses the value's own ordered bytes, and rewrites all files of a " +
-      "partition that has new ones. If unset: the method of the table's last OPTIMIZE.",
+    "How OPTIMIZE converts values to bits. 'boundaries' uses the value's rank among sampled " +
+      "values. 'direct' uses the value's own ordered bytes, and rewrites all files in every " +
+      "partition that has new files. If unset, the method of the table's last OPTIMIZE is used.",
     oneOf("boundaries", "direct"))
 
   /** `zorder`, `hilbert` or `linear`. */
   val curve: TableSetting[String] = new TableSetting(
     "spark.sql.zorder.optimize.curve",
     "zorder",
-    "The order in which OPTIMIZE arranges rows: 'zorder', 'hilbert', or 'linear' (by the " +
-      "clustering columns one after the other, like ORDER BY). If unset: the curve of the " +
-      "table's last OPTIMIZE.",
+    "The order in which OPTIMIZE arranges rows: 'zorder', 'hilbert', or 'linear' (by the first " +
+      "clustering column, then by the second, and so on, like ORDER BY). If unset, the curve of " +
+      "the table's last OPTIMIZE is used.",
     oneOf("zorder", "hilbert", "linear"))
 
   /** In rows. */
   val sampleSize: Setting[Int] = new Setting(
     "spark.sql.zorder.optimize.sampleSize",
     "100000",
-    "Approximate number of rows that OPTIMIZE samples to find the boundaries of the clustering " +
-      "columns.",
+    "The approximate number of rows that OPTIMIZE samples to find the boundaries of the " +
+      "clustering columns.",
     positiveInt)
 
   val rewriteFactor: TableSetting[Double] = new TableSetting(
     "spark.sql.zorder.optimize.rewriteFactor",
     "3",
-    "If rewriting clustered files together with new ones narrows the files' value ranges, " +
-      "OPTIMIZE rewrites up to this many times the bytes of the new files. 0 rewrites only new " +
-      "files.",
+    "OPTIMIZE rewrites clustered files together with new files if that narrows the files' value " +
+      "ranges. The total size of these clustered files is at most this many times the size of " +
+      "the new files. With 0, only new files are rewritten.",
     notNegativeDouble)
 
   /** `rename` or `location`. */
   val publishMethod: TableSetting[String] = new TableSetting(
     "spark.sql.zorder.publish.method",
     "rename",
-    "How OPTIMIZE and RESTORE replace files. 'rename' moves new files into the table's " +
-      "folder. 'location' fills new folders and then switches the location of the table, or of " +
-      "its partitions, in the catalog, so that readers of every engine see the change at once. " +
-      "Use 'location' for external tables that are never read by path and that no other job " +
-      "writes to during the command: catalogs have no compare-and-swap.",
+    "How OPTIMIZE and RESTORE replace files. 'rename' moves new files into the table's folder. " +
+      "'location' fills new folders and then switches the location of the table, or of its " +
+      "partitions, in the catalog, so readers in every engine see the change at once. Use " +
+      "'location' for external tables that are never read by path. No other job may write to the " +
+      "table during the command, because catalogs have no compare-and-swap.",
     oneOf("rename", "location"))
 
   val readersByPath: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.readers.byPath",
     "false",
-    "Set to true if the table's folder is read by path, which means that its location must not " +
-      "change: OPTIMIZE then refuses to switch it.",
+    "Set this to true if the table's folder is read by path. Its location must then not change, " +
+      "so OPTIMIZE refuses to switch it.",
     boolean)
 
   val writeCluster: TableSetting[Boolean] = new TableSetting(
@@ -100,21 +100,21 @@ object ZOrderConf {
     "false",
     "When true, INSERT and other writes cluster their rows as OPTIMIZE would, if the table " +
       "declares clustering columns with the property zorder.clusterBy or CLUSTER BY. The last " +
-      "stage of their query runs twice, once to sample the rows.",
+      "stage of the query then runs twice, the first time to sample the rows.",
     boolean)
 
   val writeIndex: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.write.index",
     "true",
     "When true, INSERT and other writes into a table with a skipping index add the files that " +
-      "they write to the index, so that queries can skip these files as well.",
+      "they write to the index, so queries can skip these files.",
     boolean)
 
   val indexMaxColumns: TableSetting[Int] = new TableSetting(
     "spark.sql.zorder.index.maxColumns",
     "32",
-    "How many columns, in the table's order, have statistics in the index if a statement names " +
-      "none. Clustering columns always have statistics.",
+    "If a statement names no columns, the first columns of the table, up to this number, have " +
+      "statistics in the index. Clustering columns always have statistics.",
     positiveInt)
 
   /** Column paths. */
@@ -122,16 +122,17 @@ object ZOrderConf {
     "spark.sql.zorder.index.denyColumns",
     "",
     "Columns that are excluded from every index, listed as in ZORDER BY, such as 'ssn, " +
-      "person.name'; a struct stands for all its fields. They cannot be clustering columns. The " +
-      "session's list and the table property are combined. Existing statistics of these columns " +
-      "are removed when the index is next written, at the latest by REFRESH SKIPPING INDEX.",
+      "person.name'. Listing a struct excludes all of its fields. Excluded columns cannot be " +
+      "clustering columns. The session's list and the table property are combined. Existing " +
+      "statistics of excluded columns are removed the next time the index is written, for " +
+      "example by REFRESH SKIPPING INDEX.",
     columns)
 
   /** In bytes. */
   val indexCacheSize: Setting[Long] = new Setting(
     "spark.sql.zorder.index.cacheSize",
     "256m",
-    "How much driver memory the loaded indexes of all tables may use together.",
+    "The maximum driver memory that the loaded indexes of all tables may use together.",
     bytes)
 
   /** In bytes. */
@@ -148,26 +149,26 @@ object ZOrderConf {
     "spark.sql.zorder.index.maxStaleness",
     "0s",
     "The maximum age of the file list from which queries on a table are planned, such as 10min " +
-      "or 1h. Up to that age, the list comes from the index and no folder is listed. Writes by " +
-      "sessions with pyzorder are seen at once; other writes are seen after this time at the " +
+      "or 1h. Up to that age, the list comes from the index and no folder is listed. Queries see " +
+      "writes by sessions with pyzorder immediately, and other writes after this time at the " +
       "latest. With 0s, every query checks the store.",
     notNegativeMilliseconds)
 
   val indexTrusted: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.index.trusted",
     "false",
-    "When true, the index is trusted however old it is, as with an unlimited " +
-      "spark.sql.zorder.index.maxStaleness. Safe for tables that only sessions with pyzorder " +
-      "write; REFRESH SKIPPING INDEX picks up other writes.",
+    "When true, the index is trusted regardless of its age, as if " +
+      "spark.sql.zorder.index.maxStaleness were unlimited. This is safe for tables that are " +
+      "written only by sessions with pyzorder. REFRESH SKIPPING INDEX picks up other writes.",
     boolean)
 
   val joinMaxKeys: Setting[Int] = new Setting(
     "spark.sql.zorder.join.maxKeys",
     "10000",
-    "Up to this many distinct keys of a join's broadcast side are used, one by one, to skip " +
-      "files on the other side. If there are more, only the least and the greatest are used; if " +
-      "the broadcast side has more than 100 times this many rows, no keys are used. 0 turns " +
-      "skipping by join keys off.",
+    "Up to this many distinct keys from a join's broadcast side are used individually to skip " +
+      "files on the other side. If there are more keys, only their minimum and maximum are used. " +
+      "If the broadcast side has more than 100 times this many rows, no keys are used. 0 " +
+      "disables skipping by join keys.",
     notNegativeInt)
 
   /** In hours. */
@@ -181,9 +182,9 @@ object ZOrderConf {
   val vacuumCheck: Setting[Boolean] = new Setting(
     "spark.sql.zorder.vacuum.retentionCheck",
     "true",
-    "When true, VACUUM refuses to delete files that were replaced less than an hour ago, " +
-      "because running queries may still read them. Set to false only if data must be erased at " +
-      "once.",
+    "When true, VACUUM refuses to delete files that were replaced less than an hour ago, because " +
+      "running queries may still read them. Set this to false only if data must be erased " +
+      "immediately.",
     boolean)
 
   /** In milliseconds. */
@@ -191,7 +192,8 @@ object ZOrderConf {
     "spark.sql.zorder.journal.lease",
     "120s",
     "How long a writing command keeps its lock on a table without a heartbeat, such as 120s or " +
-      "5min. After that, the next writing command completes or undoes what that command began.",
+      "5min. After that, the next writing command takes over, and completes or undoes what the " +
+      "previous command began.",
     milliseconds)
 
   /** A run number, or empty. */
@@ -218,7 +220,7 @@ object ZOrderConf {
     identity[String],
     public = false)
 
-  /** All settings above. Calling this method loads this object and thereby registers them. */
+  /** All settings above. Calling this method loads the object, which registers the settings. */
   def all: Seq[Setting[_]] = Seq(
     skippingEnabled, journalOverlay, targetFileSize, batchSize, method, curve, sampleSize,
     rewriteFactor, publishMethod, readersByPath, writeCluster, writeIndex, indexMaxColumns,
@@ -245,7 +247,7 @@ object ZOrderConf {
       try ColumnNames.parse(text)
       catch {
         case _: ZOrderException =>
-          throw new IllegalArgumentException("It must list columns as ZORDER BY does: 'a, b.c'.")
+          throw new IllegalArgumentException("It must list columns as in ZORDER BY: 'a, b.c'.")
       }
 
   private def bytes(text: String): Long = {

@@ -22,7 +22,7 @@ object ZOrderErrors {
     if (near.isEmpty) error("ZORDER_SYNTAX_ERROR.END", "expected" -> expected, "usage" -> usage)
     else error("ZORDER_SYNTAX_ERROR.AT", "near" -> near, "expected" -> expected, "usage" -> usage)
 
-  /** `requirement` is a sentence that states which values are valid. */
+  /** `requirement` is a sentence that says which values are valid. */
   def invalidSetting(key: String, value: String, requirement: String): ZOrderException =
     error("ZORDER_INVALID_SETTING",
       "key" -> key, "value" -> value, "requirement" -> requirement.stripSuffix("."))
@@ -94,8 +94,8 @@ object ZOrderErrors {
     error("ZORDER_OTHER_FORMAT", "path" -> path, "format" -> format)
 
   /**
-   * For a file or folder that could not be read because of `failure`. A file that was just listed
-   * and is now missing is not damaged; another process deleted it, which is a conflict.
+   * For a file or folder that could not be read because of `failure`. If a file was just listed and
+   * is now missing, it is not damaged: another process deleted it, which is a conflict.
    */
   def unreadable(path: String, failure: Throwable): ZOrderException =
     if (isMissing(failure)) conflict(s"$path, or a file in it, was replaced or deleted")
@@ -106,7 +106,7 @@ object ZOrderErrors {
     error("ZORDER_NOT_READABLE", "path" -> path, "reason" -> StoreFailures.denied(failure))
 
   /**
-   * Whether this is one of the exceptions by which Java, Hadoop and Spark report a missing file.
+   * Whether this is one of the exceptions with which Java, Hadoop and Spark report a missing file.
    */
   def isMissing(failure: Throwable): Boolean =
     Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20).exists {
@@ -124,7 +124,7 @@ object ZOrderErrors {
     ExceptionUtils.getThrowables(failure).exists(cause =>
       String.valueOf(cause.getMessage).contains(folder.toUri.getPath + "/"))
 
-  /** Attaches `cause` to `error` as a suppressed exception, which shows in the stack trace. */
+  /** Attaches `cause` to `error` as a suppressed exception, so it appears in the stack trace. */
   def because(cause: Throwable, error: ZOrderException): ZOrderException = {
     error.addSuppressed(cause)
     error
@@ -216,7 +216,8 @@ object ZOrderErrors {
   // ---- publishing -----------------------------------------------------------------------------
 
   /**
-   * `who` describes the lock's holder, `since` says when its run began, `lease` is in milliseconds.
+   * `who` describes the lock's holder, `since` says when its run began, and `lease` is in
+   * milliseconds.
    */
   def concurrentOptimize(who: String, since: String, lease: Long, run: Long): ZOrderException =
     error("ZORDER_CONCURRENT_OPTIMIZE", "who" -> who, "since" -> since,
@@ -229,7 +230,7 @@ object ZOrderErrors {
   def noSpace(root: String, reason: String): ZOrderException =
     error("ZORDER_NO_SPACE.FULL", "target" -> root, "reason" -> reason)
 
-  /** Thrown before anything is written, if `bytes` are needed but only `left` are free. */
+  /** Thrown before anything is written, if `bytes` bytes are needed but only `left` are free. */
   def tooLittleSpace(root: String, bytes: Long, left: Long): ZOrderException =
     error("ZORDER_NO_SPACE.EXPECTED",
       "target" -> root, "bytes" -> bytes.toString, "left" -> left.toString)
@@ -238,7 +239,9 @@ object ZOrderErrors {
   def notWritable(root: String, reason: String): ZOrderException =
     error("ZORDER_NOT_WRITABLE.TABLE", "target" -> root, "reason" -> reason)
 
-  /** For a table that was dropped meanwhile, or whose partitions are all outside its folder. */
+  /**
+   * For a table that was dropped in the meantime, or whose partitions are all outside its folder.
+   */
   def noFolder(root: String): ZOrderException =
     error("ZORDER_CONFLICT.NO_FOLDER", "folder" -> root)
 
@@ -272,22 +275,27 @@ object ZOrderErrors {
     error("ZORDER_TOO_MANY_FILES", "record" -> record)
 
   /**
-   * For a path that contains a symbolic link. pyzorder creates no links and writes through none.
+   * For a path that contains a symbolic link. pyzorder never creates links or writes through them.
    */
   def linked(path: String): ZOrderException = error("ZORDER_SYMBOLIC_LINK.WRITING", "path" -> path)
 
-  /** For a data file behind a link that has a different owner than the link's target. */
+  /** For a data file that is reached through a link whose owner differs from its target's owner. */
   def strangeLink(path: String): ZOrderException =
     error("ZORDER_SYMBOLIC_LINK.DATA_FILE", "path" -> path)
 
   def overwrittenBehind(from: String, to: String): ZOrderException =
     error("ZORDER_OVERWRITTEN_BEHIND", "from" -> from, "to" -> to)
 
-  /** For a folder that another table uses too. `journal` is that table's journal in the folder. */
+  /**
+   * For a folder that is shared with another table. `journal` is the other table's journal in it.
+   */
   def sharedFolder(folder: String, journal: String): ZOrderException =
     error("ZORDER_SHARED_FOLDER.TABLE", "folder" -> folder, "journal" -> journal)
 
-  /** For a folder that another table uses too. `marker` was left by a command on that table. */
+  /**
+   * For a folder that is shared with another table. `marker` was left by a command on the other
+   * table.
+   */
   def sharedNow(folder: String, marker: String): ZOrderException =
     error("ZORDER_SHARED_FOLDER.COMMAND", "folder" -> folder, "marker" -> marker)
 
@@ -339,7 +347,7 @@ object ZOrderErrors {
   def everyOptimizeUndone(folder: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.ALL_UNDONE", "folder" -> folder)
 
-  /** For a RESTORE right after another RESTORE, if OPTIMIZE switches the table's locations. */
+  /** For a RESTORE immediately after another one, on a table whose locations OPTIMIZE switches. */
   def oneRestoreAtMost(folder: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.ONE_AT_MOST", "folder" -> folder)
 
@@ -388,7 +396,10 @@ object ZOrderErrors {
     new ZOrderException(entry.condition, entry.state, entry.sentence(safe), safe)
   }
 
-  /** A parameter, made safe to show: it may contain file names or text from the table's folder. */
+  /**
+   * Makes a parameter safe to show, because it may contain file names or text from the table's
+   * folder.
+   */
   private def shown(text: String): String = Printable(withoutPassword(text))
 
   private def listed(names: Seq[String]): String = names.mkString(", ")

@@ -5,9 +5,9 @@ import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.trees.Origin
 
 /**
- * A pyzorder error in Spark's style, with an error class, an SQLSTATE and a message that says what
- * to do. Only ZOrderErrors creates it. It extends AnalysisException because PySpark, Connect and
- * JDBC show the message of such an exception without a stack trace.
+ * A pyzorder error in the style of Spark's errors, with an error class, an SQLSTATE and a message
+ * that says what to do. Only ZOrderErrors creates instances. The class extends AnalysisException
+ * because PySpark, Connect and JDBC show the messages of such exceptions without a stack trace.
  *
  * @param condition  the error class, `ZORDER_…`
  * @param state      the SQLSTATE
@@ -32,9 +32,9 @@ final class ZOrderException(
   override def getSqlState: String = state
 
   /**
-   * Returns the exception itself. Spark would replace it with a copy that has a query context, and
-   * PySpark looks up the message of an error with a context in Spark's own list of error classes,
-   * which does not include pyzorder's.
+   * Returns the exception itself. The default implementation returns a copy with a query context,
+   * but PySpark looks up the message of an error with a context in Spark's own list of error
+   * classes, which does not include pyzorder's.
    */
   override def withPosition(origin: Origin): AnalysisException = this
 }

@@ -9,10 +9,10 @@ import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 
 /**
- * Sorted distinct boundaries of a column, and the rank of values among them. Boundaries of at most
- * 64 bits are stored as one long[] (`OrderedBytes.longOf`). Longer boundaries are stored as byte
- * strings, together with a long[] of their first eight bytes, so that most searches compare only
- * longs.
+ * The sorted distinct boundaries of a column. They determine the range id of a value, which is its
+ * rank among them. Boundaries of at most 64 bits are stored in one long[] (`OrderedBytes.longOf`).
+ * Longer boundaries are stored as byte strings, with a long[] of their first eight bytes, so most
+ * searches compare only longs.
  *
  * @param dataType the column's type
  * @param longs    the boundaries, or the longs made of their first eight bytes, in ascending order
@@ -29,10 +29,10 @@ final class Boundaries private (
   def size: Int = longs.length
 
   /**
-   * A number that represents boundary i and increases with i. It is linear in the value for
-   * integers, dates, times, intervals and decimals of at most 18 digits, and linear in the first
-   * eight bytes for types stored as bytes. For float and double, which are ordered by their bits,
-   * it grows roughly with the logarithm of the magnitude.
+   * A number that represents boundary i and increases with i. For integers, dates, times, intervals
+   * and decimals of at most 18 digits, it is linear in the value. For types stored as bytes, it is
+   * linear in the first eight bytes. For float and double, which are ordered by their bits, it
+   * grows roughly with the logarithm of the magnitude.
    */
   def position(i: Int): Double = longs(i).toDouble
 
@@ -48,7 +48,7 @@ final class Boundaries private (
   }
 
   /**
-   * The range id of a value, given as its `OrderedBytes.longOf`. Only for types that satisfy
+   * The range id of a value that is given as its `OrderedBytes.longOf`. Only for types that satisfy
    * `isLong`.
    */
   def rangeIdOfLong(value: Long): Int = 1 + countUpTo(value)
@@ -62,7 +62,7 @@ final class Boundaries private (
   }
 
   /**
-   * The range id of a value, given as its `OrderedBytes.wholeOf`. Not for types that satisfy
+   * The range id of a value that is given as its `OrderedBytes.wholeOf`. Not for types that satisfy
    * `isLong`.
    */
   def rangeIdOfBytes(value: Array[Byte]): Int = {
@@ -76,10 +76,11 @@ final class Boundaries private (
   def stretched(id: Int, bits: Int): Int = InterleaveBits.stretched(id, idCount, bits)
 
   /**
-   * The longs are divided into buckets that each span 2^shift numbers, starting from the least
-   * long. Bucket b begins at index `starts(b)`. If the longs are spread evenly, a search takes one
-   * or two steps. Otherwise, it takes no longer than without buckets. There are at most two buckets
-   * per long and at most MaxBuckets in all, so the buckets stay in the processor's cache.
+   * The longs are divided into buckets that each span 2^shift numbers, starting from the smallest
+   * long. Bucket b begins at index `starts(b)`. If the longs are distributed evenly, a search takes
+   * one or two steps. Otherwise, it takes no longer than it would without buckets. There are at
+   * most two buckets per long and at most MaxBuckets in all, so the buckets stay in the processor's
+   * cache.
    */
   private val shift: Int =
     if (size < 2) 0
@@ -101,7 +102,7 @@ final class Boundaries private (
       starts
     }
 
-  /** The bucket of a number that lies between the least and the greatest long. */
+  /** The bucket of a number that lies between the smallest and the largest long. */
   private def bucketOf(value: Long): Int = ((value - longs(0)) >>> shift).toInt
 
   /** The number of `longs` <= `value`. */
@@ -128,7 +129,9 @@ final class Boundaries private (
   private def countBelow(value: Long): Int =
     if (value == Long.MinValue) 0 else countUpTo(value - 1)
 
-  /** The number of `wholes` <= `value`. All elements before index `from` are known to be less. */
+  /**
+   * The number of `wholes` <= `value`. All elements before index `from` are known to be smaller.
+   */
   private def searchWhole(value: Array[Byte], from: Int): Int = {
     var low = from
     var high = wholes.length
@@ -150,7 +153,8 @@ object Boundaries {
   }
 
   /**
-   * Boundaries at each distinct value among `values`, which may be in any order. Nulls are ignored.
+   * The boundaries at the distinct values in `values`, which may be in any order. Nulls are
+   * ignored.
    */
   def fromValues(dataType: DataType, values: Iterator[Any]): Boundaries = {
     require(OrderedBytes.supports(dataType), s"values of type ${dataType.sql} have no order")

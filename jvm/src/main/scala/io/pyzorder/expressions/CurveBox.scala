@@ -6,19 +6,19 @@ import org.apache.spark.unsafe.types.ByteArray
  * A box in the space of the columns' ordered bits. The z-order curve may enter and leave the box
  * several times.
  *
- * @param low  each column's least ordered bits in the box, as an unsigned number
- * @param high each column's greatest ordered bits in the box, as an unsigned number
+ * @param low  the smallest ordered bits of each column in the box, as unsigned numbers
+ * @param high the largest ordered bits of each column in the box, as unsigned numbers
  */
 final class CurveBox(low: Array[Long], high: Array[Long]) {
 
   private val highest: Array[Byte] = InterleaveBits.bytes(high)
 
   /**
-   * Whether the box contains a z-value between two z-values, both inclusive. Finds the least
-   * z-value in the box that is not below `least`, by the BIGMIN algorithm of Tropf and Herzog,
-   * "Multidimensional Range Search in Dynamically Balanced Trees" (1981). It makes one pass over
-   * the bits, from the highest. `from` and `to` are the corners of the part of the box that agrees
-   * with `least` in all bits examined so far.
+   * Whether the box contains a z-value from `least` to `greatest`, inclusive. Finds the smallest
+   * z-value in the box that is not below `least`, using the BIGMIN algorithm from Tropf and Herzog,
+   * "Multidimensional Range Search in Dynamically Balanced Trees" (1981). The algorithm makes one
+   * pass over the bits, starting with the highest. `from` and `to` are the corners of the part of
+   * the box that agrees with `least` in all bits examined so far.
    */
   def meets(least: Array[Byte], greatest: Array[Byte]): Boolean = {
     val n = low.length
@@ -27,7 +27,7 @@ final class CurveBox(low: Array[Long], high: Array[Long]) {
     else {
       val from = low.clone()
       val to = high.clone()
-      // The least z-value of the part of the box that exceeds `least` at an earlier bit; null if
+      // The smallest z-value in the part of the box that exceeds `least` at an earlier bit; null if
       // there is no such part.
       var above: Array[Long] = null
       var k = 0

@@ -1,7 +1,7 @@
 package io.pyzorder.expressions
 
 /**
- * Interleaves the bits of several columns into one z-value, taking the first column's bit first.
+ * Interleaves the bits of several columns into one z-value, starting with the first column.
  * sql/FORMAT.md specifies the format, and pyzorder/interleave.py mirrors this implementation.
  */
 object InterleaveBits {
@@ -17,8 +17,8 @@ object InterleaveBits {
 
   /**
    * `spreadTables(n)(b)` is the byte b with its bits spread n places apart; its lowest bit stays in
-   * place. Bits that would not fit in 64 are dropped. Sixteen tables would fill a level-1 cache,
-   * but a z-value of n columns uses only table n.
+   * place. Bits that do not fit into 64 bits are dropped. Sixteen tables would fill a level-1
+   * cache, but a z-value of n columns uses only table n.
    */
   private val spreadTables: Array[Array[Long]] = Array.tabulate(LongBits + 1, 256) { (n, byte) =>
     (0 until 8).foldLeft(0L) { (spread, bit) =>
@@ -65,8 +65,8 @@ object InterleaveBits {
 
   /**
    * Interleaves byte strings of any length, each zero-padded on the right to the length of the
-   * longest. The size of the result in bytes is the longest length times the number of columns, at
-   * most 1024. Null is treated as empty.
+   * longest one. The length of the result in bytes is the length of the longest string times the
+   * number of columns, but at most 1024. Null is treated as empty.
    */
   def ofBytes(columns: Array[Array[Byte]]): Array[Byte] = {
     val n = columns.length
@@ -109,7 +109,7 @@ object InterleaveBits {
 
   /** The number of bits per column in a z-value that is a long: 63 / n, at most 31. */
   def bitsPerColumn(n: Int): Int = {
-    require(n >= 1 && n <= LongBits, s"a z-value of 63 bits holds 1 to 63 columns, not $n")
+    require(n >= 1 && n <= LongBits, s"a z-value of 63 bits can represent 1 to 63 columns, not $n")
     math.min(31, LongBits / n)
   }
 

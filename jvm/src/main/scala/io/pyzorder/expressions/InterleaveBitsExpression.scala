@@ -11,10 +11,10 @@ import org.apache.spark.sql.types._
 
 /**
  * `interleave_bits(a, …)` interleaves the arguments' unchanged bits, starting with the first
- * argument. An integer contributes its two's complement in its type's width, highest bit first, and
- * a binary contributes its bytes. All are zero-padded on the right to the length of the longest.
- * Null is all zeros. The result is a BINARY whose size in bytes is the longest length times the
- * number of arguments, at most 1024.
+ * argument. An integer contributes its two's complement in the width of its type, highest bit
+ * first, and a binary contributes its bytes. All arguments are zero-padded on the right to the
+ * length of the longest one. Null is all zeros. The result is a BINARY. Its length in bytes is the
+ * length of the longest argument times the number of arguments, but at most 1024.
  */
 case class InterleaveBitsExpression(children: Seq[Expression]) extends Expression {
 
@@ -87,8 +87,8 @@ case class InterleaveBitsExpression(children: Seq[Expression]) extends Expressio
 object InterleaveBitsExpression {
 
   /**
-   * The width in bytes of an argument of this type. 0 for a binary, because its length varies; None
-   * if the type is not accepted.
+   * The width in bytes of arguments of this type: 0 for binaries, because their length varies, or
+   * None if the type is not accepted.
    */
   private[expressions] def widthOf(dataType: DataType): Option[Int] = dataType match {
     case BinaryType => Some(0)

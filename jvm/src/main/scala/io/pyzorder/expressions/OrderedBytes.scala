@@ -7,8 +7,9 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 
 /**
- * Bits and bytes that sort, unsigned, in the order of the values that they represent. sql/FORMAT.md
- * ("z-values") specifies the format, and pyzorder/ordered_bytes.py is its readable reference.
+ * Encodes values as bits and bytes whose unsigned order is the order of the values. sql/FORMAT.md
+ * ("z-values") specifies the format, and pyzorder/ordered_bytes.py is a readable reference
+ * implementation.
  *
  * Values are in Catalyst's internal form: Int days, Long microseconds, UTF8String, Decimal and so
  * on.
@@ -21,22 +22,22 @@ object OrderedBytes {
   private val MantissaBits = 57
 
   /**
-   * The width in bytes of a decimal of each precision: the least that holds the sign and all
+   * The width in bytes of a decimal of each precision: the smallest that can hold the sign and all
    * digits.
    */
   private val decimalWidths: Array[Int] = Array.tabulate(DecimalType.MAX_PRECISION + 1) { p =>
     BigInteger.TEN.pow(p).subtract(BigInteger.ONE).bitLength / 8 + 1
   }
 
-  /** Whether values of `dataType` have an order and an encoding here. */
+  /** Whether values of `dataType` have an order and can be encoded. */
   def supports(dataType: DataType): Boolean =
     isLong(dataType) || isBytes(dataType) || dataType.isInstanceOf[DecimalType]
 
   /**
-   * The 64 ordered bits of `value`, left-aligned, to be compared unsigned. Null, and only null, has
-   * the bits 0: a value whose bits would be 0 has the bits 1. A greater value never has lesser
-   * bits. Different strings, binaries and decimals of more than 18 digits may share their bits, as
-   * do the two least values of a type whose values are 64-bit integers.
+   * The 64 ordered bits of `value`, left-aligned, to be compared as an unsigned number. Null, and
+   * only null, has the bits 0: a value whose bits would be 0 has the bits 1. A larger value never
+   * has smaller bits. Different strings, binaries and decimals of more than 18 digits may have the
+   * same bits, and so do the two smallest values of a type whose values are 64-bit integers.
    */
   def of(value: Any, dataType: DataType): Long = {
     if (value == null) 0L
@@ -52,9 +53,9 @@ object OrderedBytes {
   }
 
   /**
-   * The whole of `value`, which must not be null, as bytes whose unsigned lexicographic order is
-   * the order of the values. Strings and binaries are represented by their own bytes (a collated
-   * string by its collation's sort key). Every other type has a fixed width.
+   * The complete encoding of `value`, which must not be null, as bytes whose unsigned lexicographic
+   * order is the order of the values. Strings and binaries are represented by their own bytes (a
+   * collated string by its collation's sort key). Every other type has a fixed width.
    */
   def wholeOf(value: Any, dataType: DataType): Array[Byte] = {
     if (isLong(dataType)) {
@@ -96,19 +97,19 @@ object OrderedBytes {
     case _ => value.asInstanceOf[Long]
   }
 
-  /** `longOf` a float: its bits, with the order of negative values reversed. */
+  /** `longOf` for a float: its bits, with the order of negative values reversed. */
   def longOfFloat(value: Float): Long = {
     val bits = java.lang.Float.floatToIntBits(value + 0.0f)
     (if (bits < 0) bits ^ Int.MaxValue else bits).toLong
   }
 
-  /** `longOf` a double: its bits, with the order of negative values reversed. */
+  /** `longOf` for a double: its bits, with the order of negative values reversed. */
   def longOfDouble(value: Double): Long = {
     val bits = java.lang.Double.doubleToLongBits(value + 0.0d)
     if (bits < 0) bits ^ Long.MaxValue else bits
   }
 
-  /** `longOf` a decimal of at most 18 digits: its unscaled value at the type's scale. */
+  /** `longOf` for a decimal of at most 18 digits: its unscaled value at the type's scale. */
   def longOfDecimal(value: Decimal, scale: Int): Long =
     if (value.scale == scale) value.toUnscaledLong
     else value.toJavaBigDecimal.setScale(scale).unscaledValue.longValueExact
@@ -124,8 +125,9 @@ object OrderedBytes {
 
   /**
    * The 64 ordered bits of a decimal of more than 18 digits: one bit for the sign, seven for the
-   * bit length of the magnitude, and the 56 bits that follow the magnitude's highest bit. All are
-   * complemented if the value is negative. Small values of a wide type thus keep all their digits.
+   * bit length of the magnitude, and the 56 bits that follow the magnitude's highest bit. If the
+   * value is negative, all bits are complemented. Small values of a wide type therefore keep all
+   * their digits.
    */
   def ofWideDecimal(value: Decimal, scale: Int): Long = {
     val unscaled = unscaledOf(value, scale)
@@ -138,13 +140,14 @@ object OrderedBytes {
   }
 
   /**
-   * The number of bits by which a `longOf` of this type is shifted left to be aligned to 64 bits.
+   * The number of bits by which to shift a `longOf` of this type left, so that it is aligned to 64
+   * bits.
    */
   def shift(dataType: DataType): Int = 64 - bits(dataType)
 
   /**
-   * The mask that turns signed into unsigned order after the shift: the sign bit, or 0 for types
-   * without one.
+   * The mask that turns signed order into unsigned order after the shift: the sign bit, or 0 for
+   * types without a sign bit.
    */
   def flip(dataType: DataType): Long =
     if (dataType == BooleanType || isTime(dataType)) 0L else SignBit
@@ -157,7 +160,10 @@ object OrderedBytes {
   private def isBytes(dataType: DataType): Boolean =
     dataType == BinaryType || shim.isString(dataType)
 
-  /** The number of bits of a type that satisfies `isLong`. A nanosecond of a day needs 47. */
+  /**
+   * The number of bits of a type that satisfies `isLong`. TIME, in nanoseconds of the day, needs
+   * 47.
+   */
   private def bits(dataType: DataType): Int = dataType match {
     case BooleanType => 1
     case ByteType => 8
@@ -167,7 +173,7 @@ object OrderedBytes {
     case _ => if (isTime(dataType)) 47 else 64
   }
 
-  /** The number of bytes of `wholeOf` for a type that satisfies `isLong`. */
+  /** The number of bytes that `wholeOf` returns for a type that satisfies `isLong`. */
   private def width(dataType: DataType): Int = (bits(dataType) + 7) / 8
 
   private def unscaledOf(value: Decimal, scale: Int): BigInteger =

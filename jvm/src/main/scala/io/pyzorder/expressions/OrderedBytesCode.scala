@@ -3,12 +3,12 @@ package io.pyzorder.expressions
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
 
-/** Java code that calls OrderedBytes and Boundaries without boxing values. */
+/** Generates Java code that calls OrderedBytes and Boundaries without boxing values. */
 private[expressions] object OrderedBytesCode {
 
   private val ordered = "io.pyzorder.expressions.OrderedBytes"
 
-  /** Java for `OrderedBytes.of` of the non-null variable `value`. */
+  /** Java code that applies `OrderedBytes.of` to the non-null variable `value`. */
   def of(value: String, dataType: DataType): String = {
     if (OrderedBytes.isLong(dataType)) {
       val shift = OrderedBytes.shift(dataType)
@@ -23,7 +23,7 @@ private[expressions] object OrderedBytesCode {
     }
   }
 
-  /** Java for `boundaries.rangeId` of the non-null variable `value`. */
+  /** Java code that applies `boundaries.rangeId` to the non-null variable `value`. */
   def rangeId(boundaries: String, value: String, dataType: DataType): String = {
     if (OrderedBytes.isLong(dataType)) {
       s"$boundaries.rangeIdOfLong(${longOf(value, dataType)})"

@@ -15,7 +15,7 @@ import org.apache.spark.sql.types.{ArrayType, DataType, IntegerType}
  * `range_id(value, boundaries)` returns the rank of a value among boundaries as an INT: 0 for a
  * null value, otherwise 1 + the number of distinct boundaries <= the value. The array's order,
  * repetitions and nulls do not matter. A null array gives null. Constant boundaries are sorted
- * once, others for each row.
+ * once; other boundaries are sorted again for each row.
  */
 case class RangeId(left: Expression, right: Expression)
     extends BinaryExpression with ImplicitCastInputTypes {
@@ -50,9 +50,7 @@ case class RangeId(left: Expression, right: Expression)
     if (boundaries == null) null else boundaries.rangeId(left.eval(input))
   }
 
-  /**
-   * The boundaries made of an array's values, which may be in any order, or null for a null array.
-   */
+  /** The boundaries at the array's values, which may be in any order; null for a null array. */
   def boundariesOf(array: Any): Boundaries = {
     if (array == null) null
     else {
@@ -93,8 +91,8 @@ case class RangeId(left: Expression, right: Expression)
 object RangeId {
 
   /**
-   * The type to which the value and the boundaries are cast: the narrowest that holds both, but
-   * never a string for a number.
+   * The type to which the value and the boundaries are cast: the narrowest type that can represent
+   * both. Numbers are never cast to strings.
    */
   private def commonType(value: DataType, element: DataType): Option[DataType] =
     (shim.isString(value), shim.isString(element)) match {

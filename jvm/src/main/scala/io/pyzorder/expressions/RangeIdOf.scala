@@ -8,8 +8,9 @@ import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.types.{DataType, IntegerType}
 
 /**
- * The range id of `child` among `boundaries`, as an INT from 0 (null) to the number of boundaries
- * plus 1. It is never null. This is not a SQL function: OPTIMIZE uses it in its own plans.
+ * The range id of `child` among `boundaries`, as an INT from 0 (for null) to the number of
+ * boundaries plus 1. The result is never null. This is not a SQL function; OPTIMIZE uses it in its
+ * own plans.
  */
 case class RangeIdOf(child: Expression, boundaries: Boundaries) extends UnaryExpression {
 

@@ -9,7 +9,8 @@ import io.pyzorder.common.ZOrderErrors
 object ZOrderFunctions {
 
   /**
-   * A function as Spark registers it: its name, its description, and the builder of the expression.
+   * A function in the form in which Spark registers it: the name, the description and a builder for
+   * the expression.
    */
   type Description = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => Expression)
 
@@ -18,7 +19,7 @@ object ZOrderFunctions {
     function(
       "interleave_bits",
       classOf[InterleaveBitsExpression],
-      "_FUNC_(a, ...) - Interleaves the bits of integers and binaries into a BINARY, beginning " +
+      "_FUNC_(a, ...) - Interleaves the bits of integers and binaries into a BINARY, starting " +
         "with the first argument.",
       InterleaveBitsExpression(_)),
     function(
@@ -30,8 +31,8 @@ object ZOrderFunctions {
     function(
       "range_id",
       classOf[RangeId],
-      "_FUNC_(value, boundaries) - Returns the rank of a value among an array of boundaries: 0 " +
-        "for null, else 1 + the number of distinct boundaries <= value.",
+      "_FUNC_(value, boundaries) - Returns the rank of a value in an array of boundaries: 0 for " +
+        "null, otherwise 1 + the number of distinct boundaries <= value.",
       {
         case Seq(value, boundaries) => RangeId(value, boundaries)
         case other => throw ZOrderErrors.rangeIdArguments(other.length)

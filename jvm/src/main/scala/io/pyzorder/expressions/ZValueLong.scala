@@ -8,15 +8,15 @@ import org.apache.spark.sql.types.{DataType, LongType}
 
 /**
  * The z-value of the boundaries method: each range id is stretched over all bits of its column, and
- * the results are interleaved into one non-negative BIGINT. This is not a SQL function: OPTIMIZE
- * sorts by it.
+ * the results are interleaved into one non-negative BIGINT. This is not a SQL function; OPTIMIZE
+ * sorts by it in its own plans.
  *
- * @param ids    one INT per column (RangeIdOf), never null; 1 to 63 columns
+ * @param ids    one INT per column (RangeIdOf), which is never null; there are 1 to 63 columns
  * @param counts the number of range ids of each column (`Boundaries.idCount`), greater than every
  *               id
  */
 case class ZValueLong(ids: Seq[Expression], counts: Seq[Int]) extends Expression {
-  require(ids.length == counts.length, s"${ids.length} columns need as many counts")
+  require(ids.length == counts.length, s"got ${counts.length} counts for ${ids.length} columns")
 
   @transient private lazy val parts = new ZValueParts(counts.toArray)
 
@@ -58,9 +58,9 @@ case class ZValueLong(ids: Seq[Expression], counts: Seq[Int]) extends Expression
 }
 
 /**
- * Tables of the bits that each range id of each column contributes to the z-value. A lookup
- * replaces a division and the spreading of bits for each row. Only the counts are sent to the
- * executors, which then build the tables.
+ * For each column, a table of the bits that each range id contributes to the z-value. For each row,
+ * a lookup in the table replaces a division and the spreading of bits. Only the counts are sent to
+ * the executors, which then build the tables.
  */
 final class ZValueParts(counts: Array[Int]) extends Serializable {
 

@@ -8,8 +8,8 @@ import io.pyzorder.skipping.files.{ExaminedPartition, PruningResult}
 /**
  * Lists the files that an aggregation must read, and computes the aggregates of the other files
  * from the index. A file is not read if the index has a valid entry for it, and the entry proves
- * either that none of the file's rows pass the filters, or that all of them pass. In the latter
- * case, the entry must also give the exact value of every aggregate over the rows.
+ * either that none of the file's rows pass the filters, or that all of them pass. If all of them
+ * pass, the entry must also give the exact value of every aggregate over the rows.
  */
 final class AnsweringFileIndex(scan: IndexedScan, aggregates: Seq[IndexedAggregate])
     extends PlanBoundFileIndex(scan) {

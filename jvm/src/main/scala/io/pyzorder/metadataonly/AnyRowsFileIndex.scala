@@ -6,10 +6,10 @@ import io.pyzorder.skipping.files.{ExaminedFile, PruningResult}
 
 /**
  * Lists enough files for `LIMIT limit` without an order, where any rows that pass the filters will
- * do. If the files in which all rows pass together have at least `limit` rows, only as many of them
- * as needed are opened, and only those are checked for changes in the store. If these files have
- * too few rows, or if one of the files to open has changed, every file that may have a matching row
- * is opened.
+ * do. If the files in which all rows pass have at least `limit` rows in total, only as many of
+ * these files as needed are opened, and only the opened files are checked for changes in the store.
+ * If these files have too few rows, or if one of the files to open has changed, every file that may
+ * have a matching row is opened.
  */
 final class AnyRowsFileIndex(scan: IndexedScan, limit: Int) extends PlanBoundFileIndex(scan) {
 
@@ -31,8 +31,8 @@ final class AnyRowsFileIndex(scan: IndexedScan, limit: Int) extends PlanBoundFil
   }
 
   /**
-   * The first of the files in which all rows pass, as many as are needed for `limit` rows; None if
-   * all of the files in which all rows pass have fewer rows together.
+   * The first files in which all rows pass, as many as are needed for `limit` rows. None if all
+   * such files together have fewer rows.
    */
   private def enough(files: Seq[ExaminedFile]): Option[Seq[FileStatus]] = {
     var rows = 0L

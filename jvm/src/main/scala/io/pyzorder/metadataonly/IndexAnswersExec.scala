@@ -13,12 +13,12 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
  * on the partial buffers of the files that are read, and adds one row of buffers for the files that
  * the index answers for.
  *
- * The plan itself contains no part of the answer. The AnsweringFileIndex decides on the row and on
- * the list of files to read in one step. It does so when the plan first executes, from the state
- * that the plan's scans share (see PlanState): the index snapshots, and the files as listed at the
- * same moment. Unless that listing is recent enough, the index also checks in the store that the
- * indexed files have not changed since. As in plain Spark, a query therefore counts the files that
- * exist when it runs, even if it was planned earlier, and every file is counted exactly once.
+ * The plan itself contains no part of the answer. AnsweringFileIndex computes the row and chooses
+ * the files to read in one step. This happens when the plan first executes, based on the state that
+ * the plan's scans share (see PlanState): the index snapshots, and the files as listed at the same
+ * moment. Unless that listing is recent enough, the index also checks in the store that the indexed
+ * files have not changed since. As in plain Spark, a query therefore counts the files that exist
+ * when it runs, even if it was planned earlier, and every file is counted exactly once.
  */
 case class IndexAnswersExec(child: SparkPlan, @transient index: AnsweringFileIndex)
     extends UnaryExecNode {
@@ -50,8 +50,8 @@ case class IndexAnswersExec(child: SparkPlan, @transient index: AnsweringFileInd
   private def read(answers: AnsweringFileIndex.Answers): Int = answers.files.count(_._2)
 
   /**
-   * The numbers of files, or an error message, because a plan must be printable even if the files
-   * cannot be listed.
+   * The numbers of files, or an error message if the files cannot be listed, because a plan must
+   * always be printable.
    */
   private def summary: String =
     try {

@@ -10,9 +10,9 @@ import io.pyzorder.skipping.files.{IndexedStatistics, KnownFile}
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
- * An aggregate function that can be computed from the index for all rows of a file. The result is
- * the value that Spark's aggregation buffer for the function, which has a single field, holds after
- * aggregating these rows.
+ * An aggregate function that can be computed from the index for all rows of a file. Spark's
+ * aggregation buffer for the function has a single field. The result is the value of that field
+ * after aggregating these rows.
  */
 sealed abstract class IndexedAggregate {
 
@@ -30,7 +30,7 @@ sealed abstract class IndexedAggregate {
    */
   def of(file: KnownFile, partition: InternalRow): Option[Any]
 
-  /** Merges two buffers. The result is the buffer's value after the rows of both. */
+  /** Merges two buffers. The result is the buffer's value after aggregating the rows of both. */
   def merge(a: Any, b: Any): Any
 }
 
@@ -66,7 +66,9 @@ object IndexedAggregate {
     override def toString: String = "count(*)"
   }
 
-  /** `count(c)`: the number of rows minus that of nulls, which must be known. NaN is counted. */
+  /**
+   * `count(c)`: the number of rows minus the number of nulls, which must be known. NaN is counted.
+   */
   final case class CountValues(column: FilterColumn) extends Counting {
     override def of(file: KnownFile, partition: InternalRow): Option[Any] =
       file.facts(column).map(_.nullCount(file.entry)).collect {
@@ -88,11 +90,11 @@ object IndexedAggregate {
   }
 
   /**
-   * `min(c)` and `max(c)`. They are answered only from a bound that is itself a value in the file,
-   * as this scan reads it. If the column is floating-point, two kinds of files are still read:
-   * those that may contain NaN, which is greater than any bound, and those whose bound is zero,
-   * because whether Spark returns -0.0 or 0.0 depends on the order of the rows. Columns of type
-   * CHAR and columns with a collation have no bounds.
+   * `min(c)` and `max(c)`. They are answered only if the bound is a value that this scan would read
+   * from the file. If the column is floating-point, two kinds of files are still read: those that
+   * may contain NaN, which is greater than any bound, and those whose bound is zero, because
+   * whether Spark returns -0.0 or 0.0 depends on the order of the rows. Columns of type CHAR and
+   * columns with a collation have no bounds.
    */
   final case class Extreme(column: FilterColumn, least: Boolean) extends Least(least) {
     override def dataType: DataType = column.dataType

@@ -48,8 +48,8 @@ final case class IndexedScan(
 
   /**
    * Whether the values of a partition pass the filters on partition columns. The listing should
-   * return only partitions that pass. The index must not answer for any partition that does not, so
-   * its files are read.
+   * return only partitions that pass. If it returns any other partition, the index must not answer
+   * for that partition, whose files are then read.
    */
   def takes(partition: InternalRow): Boolean = boundPartitionFilters.forall { filter =>
     try filter.eval(partition) == true

@@ -14,7 +14,7 @@ import io.pyzorder.skipping.plan.SkippingStrategy
 
 /**
  * Plans `ORDER BY c LIMIT n` and `LIMIT n` on an indexed relation as Spark does, but over a scan
- * that opens only the files that can hold one of the first n rows or, without an order, enough
+ * that opens only the files that can contain one of the first n rows or, without an order, enough
  * files for any n rows. Plans with an OFFSET, and ordered plans whose limit is at least
  * spark.sql.execution.topKSortFallbackThreshold, are left to Spark, which plans them differently.
  */

@@ -16,8 +16,8 @@ import io.pyzorder.skipping.plan.SkippingStrategy
 /**
  * Plans COUNT, MIN and MAX without grouping over an indexed relation. Files whose part of the
  * result is known from the index are not read. This is a planner strategy rather than an optimizer
- * rule, so the logical plan stays as it is: Spark compares logical plans in order to merge, cache
- * and reuse them.
+ * rule, so it leaves the logical plan unchanged. Spark compares logical plans to merge, cache and
+ * reuse them.
  */
 final case class MetadataOnlyStrategy(session: shim.SparkSession) extends SparkStrategy {
 

@@ -10,10 +10,10 @@ import io.pyzorder.skipping.files.{ReportingFileIndex, SkippingOutcome}
 import io.pyzorder.skipping.predicate.PredicateRules
 
 /**
- * The file index of a scan that opens only the files which the operators above it need. These are
- * either aggregates, or ORDER BY and LIMIT. The index belongs to one physical plan and is created
- * during physical planning, so no optimizer rule ever sees it. Two indexes are equal only if
- * everything that their decisions depend on is equal.
+ * The file index of a scan that opens only the files that the operators above it need. These
+ * operators are either aggregates, or ORDER BY and LIMIT. The index belongs to one physical plan
+ * and is created during physical planning, so no optimizer rule ever sees it. Two indexes are equal
+ * only if everything that their decisions depend on is equal.
  *
  * This index uses the filters of the whole plan, as found by IndexedScan, rather than those that
  * Spark passes to `listFiles`, because Spark passes only the filters that a scan can use.
@@ -33,7 +33,7 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
 
   /**
    * The decision that the plan's execution uses. It is made on first use and then kept, so that the
-   * scan agrees with the operator that answers for the files which the scan leaves out.
+   * scan agrees with the operator that answers for the files that the scan leaves out.
    */
   private[pyzorder] final def take(): Decision = synchronized {
     taken.getOrElse {
@@ -143,7 +143,7 @@ object PlanBoundFileIndex {
     }
   }
 
-  /** Leaves out files that are not needed. The skipping index answers for no file. */
+  /** A decision to leave out files that are not needed. The index answers for none of the files. */
   final class Needed(partitions: IndexedSeq[(ExaminedPartition, IndexedSeq[Boolean])])
       extends Decision(partitions) {
     override def answered: Int = 0

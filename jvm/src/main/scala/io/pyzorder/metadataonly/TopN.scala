@@ -6,7 +6,7 @@ import io.pyzorder.skipping.files.{ExaminedFile, IndexedStatistics, KnownFile, P
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
- * Finds the files that can hold one of the rows which `ORDER BY column … LIMIT limit` returns.
+ * Finds the files that can contain one of the rows that `ORDER BY column … LIMIT limit` returns.
  *
  * Proof. Let `last` be a position in the order such that at least `limit` rows that pass the
  * filters are known to be at or before it. A file whose rows are all strictly beyond `last`
@@ -28,7 +28,7 @@ final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Bool
     file => file.verdict != PruningResult.Skipped && !last.exists(place => isBeyond(file, place))
   }
 
-  /** A position in the order: that of a value, or None for that of nulls that come first. */
+  /** A position in the order: a value, or None for nulls that come first. */
   private type Place = Option[Any]
 
   private final case class Group(place: Place, rows: Long)

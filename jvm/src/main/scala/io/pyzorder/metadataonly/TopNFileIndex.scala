@@ -1,6 +1,6 @@
 package io.pyzorder.metadataonly
 
-/** Lists the files that can hold one of the rows which `ORDER BY … LIMIT` returns; see TopN. */
+/** Lists the files that can contain one of the rows that `ORDER BY … LIMIT` returns; see TopN. */
 final class TopNFileIndex(scan: IndexedScan, topN: TopN) extends PlanBoundFileIndex(scan) {
 
   override protected type Decision = PlanBoundFileIndex.Needed

@@ -5,7 +5,7 @@ import io.pyzorder.common.{NameGrammar, Token, Tokens, ZOrderErrors, ZOrderExcep
 /** A parsed statement, from which ZOrderSqlParser builds a plan. */
 sealed trait ParsedStatement
 
-/** The target of a statement: the parts of a name, or a path as a string literal in its quotes. */
+/** The target of a statement: the parts of a name, or a path as a quoted string literal. */
 sealed trait ParsedTarget
 final case class NamedTarget(parts: Seq[String]) extends ParsedTarget
 final case class QuotedTarget(literal: String) extends ParsedTarget
@@ -33,7 +33,7 @@ final case class ParsedRestore(target: ParsedTarget) extends ParsedStatement
 /** The grammar of pyzorder's statements. No keyword is reserved, so any may be used as a name. */
 object StatementGrammar extends NameGrammar {
 
-  /** The syntax of each statement by the statement's first word. The key of DESC is DESCRIBE. */
+  /** The syntax of each statement, keyed by its first word. DESC is listed under DESCRIBE. */
   val usages: Map[String, String] = Map(
     "OPTIMIZE" -> ("OPTIMIZE [TABLE] target [FULL] [WHERE partition_predicate] " +
       "[ZORDER BY (column, …)] [DRY RUN]"),
@@ -44,7 +44,7 @@ object StatementGrammar extends NameGrammar {
     "VACUUM" -> "VACUUM [TABLE] target [RETAIN n HOURS] [DRY RUN]",
     "RESTORE" -> "RESTORE [TABLE] target TO BEFORE OPTIMIZE")
 
-  /** Parses a complete statement; Left holds the error that says where parsing failed. */
+  /** Parses a complete statement. Left contains the error, which says where parsing failed. */
   def parse(sql: String): Either[ZOrderException, ParsedStatement] = {
     val tokens = Tokens.of(sql)
     run(statement, tokens) match {
@@ -131,8 +131,8 @@ object StatementGrammar extends NameGrammar {
     }
 
   /**
-   * Parses a predicate. It extends up to a ZORDER BY, a final DRY RUN or a semicolon, each outside
-   * parentheses, or up to the end of the text.
+   * Parses a predicate, which extends to a ZORDER BY, a final DRY RUN or a semicolon outside
+   * parentheses, or else to the end of the text.
    */
   private def predicate: Parser[(Int, Int)] =
     rep1(not(afterPredicate).withFailureMessage("expected a predicate") ~> balanced) ^^ { parts =>

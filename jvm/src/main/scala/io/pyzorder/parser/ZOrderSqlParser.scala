@@ -14,8 +14,8 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.common.{TableFormats, Tokens, ZOrderErrors}
 
 /**
- * The session's SQL parser. It turns pyzorder's statements into plans. All other statements, and
- * all calls of the other methods of Spark's parser interface, go to the next parser unchanged.
+ * The session's SQL parser. It turns pyzorder's statements into plans. It passes all other
+ * statements to the next parser unchanged.
  */
 final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next) {
 
@@ -95,7 +95,7 @@ final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next
 
 object ZOrderSqlParser {
 
-  /** Wraps Spark's own parser, or that of the extension listed before pyzorder's. */
+  /** Wraps Spark's own parser, or the parser of the extension that is listed before pyzorder's. */
   def before(next: ParserInterface): ZOrderSqlParser = {
     val name = next.getClass.getSimpleName
     if (name.startsWith("Iceberg") || name.startsWith("Delta")) {

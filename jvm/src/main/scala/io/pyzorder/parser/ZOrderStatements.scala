@@ -4,8 +4,8 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, UnaryCommand}
 
 /**
- * A statement as the user wrote it. It goes to the next parser if the target turns out to be a
- * table of another format.
+ * A statement as the user wrote it. It is passed to the next parser if the target turns out to be a
+ * table in another format.
  *
  * @param text  the text to display: the statement after variable substitution, or a description of
  *              Delta's command
@@ -17,8 +17,8 @@ final class OriginalStatement(val text: String, val parse: () => LogicalPlan) {
 }
 
 /**
- * A statement's target that is a path, unless it turns out to name a table in a database called
- * `parquet` or the like.
+ * A target that is written as a path. It may still turn out to be the name of a table in a database
+ * that is called `parquet`, for example.
  *
  * @param path     the path as written
  * @param provider the format written before the path, as in ``parquet.`path` ``; None if the path
@@ -82,7 +82,6 @@ case class CreateSkippingIndexStatement(
     copy(target = newChild)
 }
 
-/** REFRESH SKIPPING INDEX. */
 case class RefreshSkippingIndexStatement(target: LogicalPlan, original: OriginalStatement)
     extends ZOrderStatement {
   override def statement: String = "REFRESH SKIPPING INDEX"
@@ -90,7 +89,6 @@ case class RefreshSkippingIndexStatement(target: LogicalPlan, original: Original
     copy(target = newChild)
 }
 
-/** DESCRIBE SKIPPING INDEX. */
 case class DescribeSkippingIndexStatement(target: LogicalPlan, original: OriginalStatement)
     extends ZOrderStatement {
   override def statement: String = "DESCRIBE SKIPPING INDEX"
@@ -98,7 +96,6 @@ case class DescribeSkippingIndexStatement(target: LogicalPlan, original: Origina
     copy(target = newChild)
 }
 
-/** DROP SKIPPING INDEX. */
 case class DropSkippingIndexStatement(
     target: LogicalPlan,
     ifExists: Boolean,
@@ -121,7 +118,6 @@ case class VacuumStatement(
     copy(target = newChild)
 }
 
-/** RESTORE … TO BEFORE OPTIMIZE. */
 case class RestoreStatement(target: LogicalPlan, original: OriginalStatement)
     extends ZOrderStatement {
   override def statement: String = "RESTORE"

@@ -8,10 +8,10 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, Incarnation, RunNumber,
 
 /**
  * Finds and deletes pyzorder's expired files: replaced files whose retention has ended, and staged
- * files, partial records and markers of dead writers. It considers no other files, so it cannot
- * delete any.
+ * files, partial records and markers of dead writers. It never looks at other files, so it cannot
+ * delete them.
  *
- * @param outside those of the partitions' folders that are outside the table's folder
+ * @param outside the partition folders that are outside the table's folder
  */
 final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside: Seq[Path]) {
 
@@ -44,8 +44,8 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     }
 
   /**
-   * Finds the expired files that can be deleted without the lock, which are those that a finished
-   * run replaced. Only RESTORE still reads these files, so none are returned while a RESTORE runs.
+   * Finds the expired files that can be deleted without the lock, which are the files that finished
+   * runs replaced. Only RESTORE still reads these files, so none are returned while a RESTORE runs.
    */
   def replaced(kept: Long): Seq[FileStatus] = {
     val journal = Journal.read(hadoopConf, table)
@@ -53,24 +53,45 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     else {
       val at = Lease.storeTime(hadoopConf, table)
       val ended = Journal.ended(hadoopConf, table).filter(at - _._2 >= kept)
-      runFolders.collect { case (run, true, folder) if ended.contains(run) => folder.getPath }
-        .flatMap(filesBelow).filter(_.getPath.getName.endsWith(".retired"))
+      runFolders.collect {
+        case (run, true, folder)
+            if ended.get(run).exists(end => at - since(folder, Some(end)) >= kept) =>
+          folder.getPath
+      }.flatMap(filesBelow).filter(_.getPath.getName.endsWith(".retired"))
     }
   }
+
+  /**
+   * The time from which the retention of a run's folder counts. An attacker who can forge DONE in
+   * the table's journal may not be allowed to delete files outside the table's folder, and a folder
+   * there may be that of another table's run. Outside the table's folder, the retention therefore
+   * starts no earlier than the folder's modification time.
+   */
+  private def since(folder: FileStatus, ended: Option[Long]): Long = {
+    val modified = folder.getModificationTime
+    if (isInside(folder)) ended.getOrElse(modified) else ended.fold(modified)(modified.max)
+  }
+
+  private def isInside(file: FileStatus): Boolean =
+    TableFolder.isAtOrBelow(file.getPath, table.root)
+
+  /** The staged files of a run that its record names. */
+  private def recorded(run: Long): Set[Path] =
+    Journal.runs(hadoopConf, table).find(_.run == run).flatMap(_.retire).toSeq
+      .flatMap(_.add).map(file => table.stagedPath(run, file.path)).toSet
 
   private def replacedOrStaged(kept: Long, at: Long, busy: Option[Long]): Seq[FileStatus] = {
     val ended = Journal.ended(hadoopConf, table)
     val idle = runFolders.filterNot { case (run, _, _) => busy.contains(run) }
     idle.flatMap { case (run, isRetired, folder) =>
-      // Someone who can forge DONE in the table's journal may have no right to delete files outside
-      // the table's folder. For a run's folder that is outside, the retention therefore starts no
-      // earlier than the folder's modification time.
-      val own = TableFolder.isAtOrBelow(folder.getPath, table.root)
-      val made = folder.getModificationTime
-      val since = if (own) ended.getOrElse(run, made) else ended.get(run).fold(made)(made.max)
       val suffix = if (isRetired) ".retired" else ".staged"
-      if (isRetired && at - since < kept) Nil
-      else filesBelow(folder.getPath).filter(_.getPath.getName.endsWith(suffix))
+      // Outside the table's folder, another table's writer may be staging files.
+      lazy val known = recorded(run)
+      def isOwn(file: FileStatus): Boolean =
+        isRetired || isInside(file) || known(file.getPath) ||
+          at - file.getModificationTime >= math.max(kept, ExpiredFiles.SurelyDead)
+      if (isRetired && at - since(folder, ended.get(run)) < kept) Nil
+      else filesBelow(folder.getPath).filter(_.getPath.getName.endsWith(suffix)).filter(isOwn)
     }
   }
 
@@ -107,11 +128,13 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     } yield (run, isRetired, folder)
 
   /**
-   * The folders in `outside`, except those that are tables of their own and therefore number their
-   * runs separately.
+   * The folders in `outside`, except those that are themselves tables and therefore number their
+   * runs separately, and those that contain the marker of another table's unfinished run.
    */
   private lazy val alone: Seq[Path] = outside.filterNot { folder =>
-    FileSystems.exists(folder.getFileSystem(hadoopConf), new TableFolder(folder).journal)
+    FileSystems.exists(folder.getFileSystem(hadoopConf), new TableFolder(folder).journal) ||
+    list(folder).exists(file =>
+      Marker.isForeign(file.getPath.getName, incarnation.getOrElse("")))
   }
 
   private def filesBelow(folder: Path): Seq[FileStatus] = list(folder).flatMap { entry =>
@@ -124,6 +147,6 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
 private object ExpiredFiles {
 
-  /** The age, in milliseconds, from which a temporary file is certain to have no writer. */
+  /** A temporary file of at least this age, in milliseconds, certainly has no writer. */
   private val SurelyDead = 3600L * 1000
 }

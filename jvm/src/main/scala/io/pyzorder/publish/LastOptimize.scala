@@ -9,16 +9,16 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 /**
  * The last OPTIMIZE that has not been undone and can still be undone.
  *
- * @param record the files that it replaced and those that replaced them
+ * @param record the files that it replaced and the files that it wrote
  */
 final case class LastOptimize(run: Long, record: RetireRecord)
 
 object LastOptimize {
 
   /**
-   * Finds the last OPTIMIZE before the run of `writer`. Throws ZORDER_CANNOT_RESTORE if there is
-   * none that can be undone, if others have replaced the files that it wrote, or if the files that
-   * it replaced, or one of their partitions, are gone.
+   * Finds the last OPTIMIZE before the run of `writer`. Throws ZORDER_CANNOT_RESTORE if no OPTIMIZE
+   * can be undone, if other writers have replaced files that it wrote, or if a file that it
+   * replaced, or the file's partition, is gone.
    */
   def find(hadoopConf: Configuration, writer: Writer): LastOptimize = {
     val folder = writer.folder
@@ -42,7 +42,7 @@ object LastOptimize {
     LastOptimize(last.run, record)
   }
 
-  /** The run number of the last OPTIMIZE before `writer` that replaced files in their folders. */
+  /** The run number of the last OPTIMIZE before `writer` that replaced files in place. */
   def number(hadoopConf: Configuration, writer: Writer): Option[Long] =
     lastOf(runsBefore(hadoopConf, writer)).map(_.run)
 

@@ -30,7 +30,8 @@ private[publish] object LeftoverCleanup {
   }
 
   /**
-   * Schedules the cleanup `look` for each of `Moments`. It does not run if the process has ended.
+   * Schedules the cleanup `look` for each of `Moments`. A cleanup does not run if the process has
+   * ended by then.
    */
   def lookLater(look: () => Unit): Unit = Moments.foreach { seconds =>
     val attempt: Runnable = () =>

@@ -14,10 +14,9 @@ import io.pyzorder.publish.relocate.CatalogSwitch
 import io.pyzorder.storage.{FailPoints, FileRef, Incarnation, TableFolder}
 
 /**
- * Finishes a run that was left unfinished, on behalf of a writer that is about to take the lock.
- * The run is completed if there is a COMMIT, and undone otherwise. COMMIT and ABORT are one
- * create-if-absent object, so if the run's own writer wakes up, it cannot commit the run that is
- * being undone here.
+ * Finishes an unfinished run on behalf of a writer that is about to take the lock. The run is
+ * completed if there is a COMMIT, and undone otherwise. COMMIT and ABORT are one create-if-absent
+ * object, so if the run's own writer wakes up, it cannot commit the run that is being undone here.
  */
 private[publish] object Recovery {
 
@@ -36,7 +35,7 @@ private[publish] object Recovery {
     log.warn(s"Run ${state.run} of ${state.folder} was left unfinished; " +
       (if (commit) "completing it" else "undoing it"))
     reach("recovery-decided")
-    // The record is read only now that the outcome is decided. Until then, a writer that was
+    // The record is read only after the outcome has been decided. Until then, a writer that was
     // declared dead may still have added records.
     val switch = CatalogSwitch.of(session, state.folder, state.run, records)
     switch.flatMap(_.strange).foreach { strange =>
@@ -66,8 +65,8 @@ private[publish] object Recovery {
 
   /**
    * The part of a record that belongs to the table, according to the catalog or to the mark that
-   * the run has put into a folder which it fills. For partitions outside the table's folder, the
-   * table's path alone does not show whether they belong to the table.
+   * the run put into a folder that it fills. For partitions outside the table's folder, the table's
+   * path alone does not show whether they belong to the table.
    */
   private def ofTable(
       state: JournalState,
@@ -158,9 +157,9 @@ private[publish] object Recovery {
 
   /**
    * Removes from the index the entries of files that are gone. If a move has given a file a new
-   * modification time, updates the time in the file's entry. A failure must not keep the run from
-   * ending: entries of files that are gone are harmless because no file has their name, and a file
-   * whose time differs from its entry's is read.
+   * modification time, updates the time in the file's entry. A failure is harmless and must not
+   * prevent the run from ending. No file has the name of an entry whose file is gone, and a file
+   * whose modification time differs from its entry's is read.
    */
   private def update(
       session: shim.SparkSession,

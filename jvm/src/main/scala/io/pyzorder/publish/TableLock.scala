@@ -19,9 +19,11 @@ import io.pyzorder.storage.{RunNumber, TableFolder}
  *
  * @param run         the run of the PREPARE record
  * @param incarnation the incarnation of the table that the writer saw
- * @param owner       identifies the writer among all that have ever prepared a run with this number
- * @param isFirst     whether this writer started the incarnation. The first writer of a table does
- *                    so, as does a writer that arrives while the table's folder is being deleted
+ * @param owner       identifies the writer among all writers that have ever prepared a run with
+ *                    this number
+ * @param isFirst     whether this writer created the incarnation. The first writer of a table
+ *                    creates one, and so does a writer that starts while the table's folder is
+ *                    being deleted
  */
 private[publish] final case class TableLock(
     folder: TableFolder,
@@ -56,7 +58,7 @@ private[publish] object TableLock {
     }
   }
 
-  /** Tries once; None if another writer was faster or the table has just been overwritten. */
+  /** Tries once. Returns None if another writer was faster or the table was just overwritten. */
   private def tryTake(
       session: shim.SparkSession,
       folder: TableFolder,
@@ -90,7 +92,7 @@ private[publish] object TableLock {
     }
   }
 
-  /** Finishes the run of a dead writer; throws if the writer may be alive. */
+  /** Finishes the run of a dead writer. Throws if the writer may be alive. */
   private def takeOver(session: shim.SparkSession, state: JournalState, length: Long): Unit = {
     val declaredDead =
       ZOrderConf.journalTakeOver.get(session.sessionState.conf) == state.run.toString

@@ -21,9 +21,9 @@ import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
  * of the publishing methods. One of these methods must be called. List the table's files only after
  * `begin`, which may have to finish an earlier run first.
  *
- * What a reader with the extension sees if the writer is killed after each step (Overlay explains
- * how):
- *  - PREPARE, staged files, markers, index entries of files that do not exist yet: no change.
+ * If the writer is killed after a step, a reader with the extension sees the following (Overlay
+ * explains how):
+ *  - PREPARE, staged files, markers, and index entries of files that do not exist yet: no change.
  *    Readers ignore all of these. The entries are published this early to keep the statistics of a
  *    run that is killed after COMMIT. An entry applies only to a file that has the entry's name,
  *    size and modification time.
@@ -31,7 +31,7 @@ import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
  *    has its marker.
  *  - COMMIT: the new files, whether still staged or already in place. By now all old files are
  *    retired, except the late ones (see RunFiles), which are hidden. The markers and the
- *    incarnation were checked after the moves, and the run can only go forward.
+ *    incarnation were checked after the moves, and the run can only be completed.
  *  - DONE: the files in a plain listing. The markers are deleted after DONE.
  *
  * The next writer undoes a run that was killed before COMMIT, and completes one that was killed
@@ -98,14 +98,14 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Replaces files of the table with staged ones and ends this writer. Replaces all of the files,
-   * or throws and replaces none. There are two exceptions, in which it throws as well: a folder
+   * or throws and replaces none. There are two exceptions, in both of which it throws: a folder
    * that another writer overwrites in the meantime stays as that writer left it, and a failure
    * after COMMIT leaves a run that the next writing command completes.
    *
    * @param retire  the files that were read, as they were at that time; SummaryFiles are retired
    *                with them
    * @param staged  the files that replace them and contain the same rows
-   * @param entries the index entries of the staged files; modification times are set here
+   * @param entries the index entries of the staged files; this method sets their modification times
    * @param columns maps the previously indexed columns to those that are indexed from now on
    * @param rowsOf  further files whose rows the staged files contain, but which are not retired
    */
@@ -153,15 +153,15 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   /**
    * Publishes by switching the partitions' locations to folders for which `fill` writes the files,
    * and ends this writer. Switches all of the partitions, or throws and switches none. There are
-   * two exceptions, in which it throws as well: a partition that another writer overwrites in the
+   * two exceptions, in both of which it throws: a partition that another writer overwrites in the
    * meantime stays as that writer left it, and a failure after COMMIT leaves a run that the next
    * writing command completes.
    *
    * @param table the table in the session catalog, with its database
    * @param moves the partitions
    * @param read  every file of these partitions, as it was when read
-   * @param fill  writes the rows to new files and describes these, given a map from the old folders
-   *              to the new ones, named as in FileRef.folder
+   * @param fill  writes the rows to new files and describes the files, given a map from the old
+   *              folders to the new ones, named as in FileRef.folder
    * @return the folder that contains the new folders
    */
   def switchPartitions(table: TableIdentifier, moves: Seq[PartitionMove], read: Seq[FileRef])(
@@ -252,7 +252,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
         } else {
           Recovery.complete(session, files, _ => ())(moving, () => lease.held, _ => ())
         }
-        Recovery.close(records, files) // even if another writer did so: it may have missed markers
+        Recovery.close(records, files) // another writer that closed the run may have missed markers
       } else {
         moving.foreach(_.undo())
       }
@@ -274,8 +274,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Performs the steps before RETIRE: verifies row counts, creates markers and publishes index
-   * entries. `summarized` are the folders, named as in FileRef.folder, whose SummaryFiles are
-   * retired too.
+   * entries. `summarized` are the folders, named as in FileRef.folder, whose SummaryFiles are also
+   * retired.
    */
   private def prepareMoves(
       summarized: Seq[String],
@@ -291,7 +291,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       require(status.getLen == file.size, s"${file.stagedPath} does not have ${file.size} bytes")
       FileRef(file.path, file.size, status.getModificationTime)
     }
-    // Summaries come first, because the last file stays until the end and must be a visible one.
+    // Summaries come first, because the last file stays until the end and must be a visible file.
     val replaced = SummaryFiles.in(hadoopConf, folder, summarized) ++ retire
     val folders = (replaced ++ added).map(_.folder).distinct
     files = new RunFiles(
@@ -399,7 +399,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     }
 
   /**
-   * Throws unless the footers of the new files add up to as many rows as those of the files read.
+   * Throws unless the new files have as many rows, according to the footers, as the files that were
+   * read.
    */
   private def checkRows(inputs: Seq[Path], staged: Seq[StagedFile]): Unit = {
     val read = RowCounts.sum(session, inputs)

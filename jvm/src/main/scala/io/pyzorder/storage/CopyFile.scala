@@ -14,7 +14,7 @@ private[pyzorder] object CopyFile {
   /**
    * Copies a file to `to`. On a local disk, a file that already exists at `to` is replaced and
    * never written to, because anyone with write access to the table's folder can predict the name
-   * and plant a symbolic or hard link there to somebody else's file. For the same reason, the
+   * and plant a symbolic or hard link there to another user's file. For the same reason, the
    * checksum file of `to` is deleted.
    */
   def copy(hadoopConf: Configuration, from: Path, to: Path): Unit = {

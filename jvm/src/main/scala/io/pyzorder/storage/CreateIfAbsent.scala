@@ -23,7 +23,7 @@ trait CreateIfAbsent {
    * Creates `path` with exactly `bytes`. Readers never see a partial file.
    *
    * @return false if the name is taken, in which case nothing is written. If several writers write
-   *         the same bytes, more than one may get true; where the winner matters, the bytes must
+   *         the same bytes, more than one may get true; if the winner matters, the bytes must
    *         differ between writers
    */
   def create(path: Path, bytes: Array[Byte]): Boolean
@@ -36,7 +36,10 @@ object CreateIfAbsent {
 
   private def temporaryName: String = Temporary + UUID.randomUUID()
 
-  /** The implementation for the path's store. Throws if none is known to work on that store. */
+  /**
+   * The implementation for the path's store. Throws if no implementation is known to work on that
+   * store.
+   */
   def of(hadoopConf: Configuration, path: Path): CreateIfAbsent = {
     val fs = path.getFileSystem(hadoopConf)
     if (Links.inOwn(path)) throw ZOrderErrors.linked(path.toString)
@@ -113,7 +116,7 @@ object CreateIfAbsent {
   /**
    * Sends a PUT with If-None-Match, which S3 refuses if the name is taken. If the response is lost,
    * the client retries and then finds the name taken by its own first PUT. A writer whose PUT fails
-   * therefore reads the object back: the object holds the writer's bytes only if the writer was
+   * therefore reads the object back: the object contains the writer's bytes only if the writer was
    * first.
    */
   private final class Conditional(fs: FileSystem) extends CreateIfAbsent {

@@ -8,14 +8,13 @@ import io.pyzorder.common.ZOrderConf
 
 /**
  * Points at which tests kill or pause the process. `spark.sql.zorder.test.killAt` names one of the
- * points below; `spark.sql.zorder.test.pauseAt` names one or more, separated by commas.
+ * points below. `spark.sql.zorder.test.pauseAt` names one or more of them, separated by commas.
  */
 object FailPoints {
 
   /**
-   * All points: those of a run, then those of recovery, of VACUUM, of a run that switches
-   * locations, and of an index update such as REFRESH SKIPPING INDEX. Each group is in execution
-   * order.
+   * All points, in groups: a run, recovery, VACUUM, a run that switches locations, and an index
+   * update such as REFRESH SKIPPING INDEX. Each group is in execution order.
    */
   val all: Seq[String] = Seq(
     "after-prepare", "after-verify", "after-markers", "after-index", "after-retire", "mid-retire",

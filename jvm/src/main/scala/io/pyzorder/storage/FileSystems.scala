@@ -13,7 +13,7 @@ import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, FileSystem, LocalFil
 /** Reads, lists and looks up files, without following links below `_zorder`. */
 object FileSystems {
 
-  /** The maximum size of a pyzorder file in bytes. A record that names a million files fits in. */
+  /** The maximum size of a pyzorder file in bytes. A record that names a million files fits. */
   private[pyzorder] val MaxBytes: Int = 256 << 20
 
   /**
@@ -33,9 +33,9 @@ object FileSystems {
   }
 
   /**
-   * Opens a pyzorder file without verifying it against a checksum file beside it, as Hadoop's local
-   * file system would. pyzorder writes no checksum files, so any that exists was put there by
-   * somebody else.
+   * Opens a pyzorder file without verifying it against a checksum file next to it, as Hadoop's
+   * local file system would. pyzorder writes no checksum files, so any existing checksum file was
+   * created by another program.
    */
   private[pyzorder] def open(fs: FileSystem, path: Path): FSDataInputStream = {
     if (isSpecial(path)) throw new FileNotFoundException(s"$path is not a file")
@@ -47,7 +47,7 @@ object FileSystems {
     case other => other
   }
 
-  /** Whether the path is on a local disk and leads to neither a file nor a folder (e.g. a pipe). */
+  /** Whether the path is on a local disk and leads to something other than a file or a folder. */
   private[pyzorder] def isSpecial(path: Path): Boolean =
     Option(path.toUri.getScheme).forall(_.equalsIgnoreCase("file")) &&
       Try(Files.readAttributes(Paths.get(path.toUri.getPath), classOf[BasicFileAttributes]))

@@ -3,8 +3,8 @@ package io.pyzorder.storage
 import org.apache.hadoop.fs.{FileStatus, Path}
 
 /**
- * The properties that distinguish a file from one that replaces it under the same name. Hadoop's
- * FileStatus cannot serve for this, because its equality considers only the path.
+ * The properties that distinguish a file from another file that replaces it under the same name.
+ * Hadoop's FileStatus cannot be used for this, because its equality considers only the path.
  *
  * @param size             the size in bytes
  * @param modificationTime the modification time in milliseconds since the epoch

@@ -16,8 +16,8 @@ object Incarnation {
   private val MaxBytes = 1024
 
   /**
-   * The maximum number of times that creation is retried when the file exists but holds no readable
-   * id.
+   * The maximum number of times that creation is retried when the file exists but contains no
+   * readable id.
    */
   private val MaxTries = 10
 
@@ -27,7 +27,7 @@ object Incarnation {
    */
   def isId(text: String): Boolean = text.matches(Id)
 
-  /** The table's id; None if it has no valid one, for example after it has been overwritten. */
+  /** The table's id; None if it has no valid id, for example after it has been overwritten. */
   def read(hadoopConf: Configuration, folder: TableFolder): Option[String] =
     try {
       val fs = folder.incarnation.getFileSystem(hadoopConf)

@@ -35,10 +35,10 @@ private[pyzorder] object Links {
 
   /**
    * Whether `file`, or a folder on the way to it from `root`, is a link whose owner differs from
-   * its target's. Anyone with write access to the table's folder can put a link there to a file
-   * that they may not read. A command run by someone who may read it must copy neither the file nor
-   * its minima and maxima into the table's folder. If `file` is not below `root`, only `file`
-   * itself is checked.
+   * the owner of its target. Anyone with write access to the table's folder can put a link there to
+   * a file that they may not read. A command run by someone who may read it must copy neither the
+   * file nor its minima and maxima into the table's folder. If `file` is not below `root`, only
+   * `file` itself is checked.
    */
   def strange(root: Path, file: Path): Boolean = isLocal(root) && {
     val (above, parts) = (partsOf(root), partsOf(file))
@@ -67,7 +67,7 @@ private[pyzorder] object Links {
   private def partsOf(path: Path): Seq[String] =
     path.toUri.getPath.split('/').filter(_.nonEmpty).toSeq
 
-  /** Whether Hadoop opens the path on the local disk. It ignores the case of a scheme. */
+  /** Whether Hadoop opens the path on the local disk. Hadoop ignores the case of a scheme. */
   private def isLocal(path: Path): Boolean =
     path.toUri.getScheme == null || path.toUri.getScheme.equalsIgnoreCase("file")
 }

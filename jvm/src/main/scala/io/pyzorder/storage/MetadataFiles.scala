@@ -18,9 +18,9 @@ import io.pyzorder.common.ZOrderErrors
 
 /**
  * Creates `_zorder` and the folders below it, and gives these folders and their files the
- * permissions, group and owner of the enclosing folder, and thus ultimately those of the table's
+ * permissions, group and owner of the enclosing folder, which are ultimately those of the table's
  * folder. The index and the journal must be accessible to exactly the users who can access the
- * table, whatever the writer's umask. Stores without permissions need none of this.
+ * table, regardless of the writer's umask. Stores without permissions need none of this.
  */
 object MetadataFiles {
 
@@ -69,8 +69,8 @@ object MetadataFiles {
   }
 
   /**
-   * Deletes an empty folder once it has stayed unchanged for `MomentMillis`, so that probably
-   * nobody is filling it. Gives up after `Moments` attempts.
+   * Deletes an empty folder once it has stayed unchanged for `MomentMillis`, so that it is probably
+   * not in use. Gives up after `Moments` attempts.
    */
   def removeUnused(hadoopConf: Configuration, folder: Path): Unit = {
     val fs = folder.getFileSystem(hadoopConf)
@@ -83,11 +83,11 @@ object MetadataFiles {
     if (Iterator.continually(isQuiet).take(Moments).contains(true)) fs.delete(folder, false)
   }
 
-  /** Gives a new file or folder the permissions, group and owner of its parent, where allowed. */
+  /** Gives a new file or folder the permissions, group and owner of its parent, if allowed. */
   def share(hadoopConf: Configuration, made: Path): Unit =
     share(hadoopConf, made, made.getParent)
 
-  /** Gives `made` the permissions, group and owner of `like`, a folder of the same store. */
+  /** Gives `made` the permissions, group and owner of `like`, a folder on the same store. */
   def share(hadoopConf: Configuration, made: Path, like: Path): Unit =
     try {
       val fs = made.getFileSystem(hadoopConf)
@@ -103,7 +103,7 @@ object MetadataFiles {
           s"The permissions, group and owner of $made could not be set: ${failure.getMessage}")
     }
 
-  /** Creates a folder; false if another process created it first. */
+  /** Creates a folder. Returns false if another process created it first. */
   private def make(fs: FileSystem, hadoopConf: Configuration, folder: Path): Boolean =
     fs.getUri.getScheme match {
       case "file" =>
@@ -132,8 +132,8 @@ object MetadataFiles {
     val wanted =
       if (own.isDirectory) around.permissions.asScala.toSet
       else around.permissions.asScala.toSet.filterNot(_.name.endsWith("_EXECUTE"))
-    // Revoke permissions before changing the group and grant others afterwards, so that at no
-    // moment does either group have more access than it should.
+    // Revoke permissions before changing the group and grant others afterwards, so that neither
+    // group ever has more access than it should.
     if (wanted != own.permissions.asScala.toSet) {
       view(made).setPermissions(
         own.permissions.asScala.filter(wanted).asJava: java.util.Set[PosixFilePermission])

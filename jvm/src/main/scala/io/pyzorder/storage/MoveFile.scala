@@ -11,8 +11,9 @@ import org.apache.hadoop.fs.{EtagSource, FileStatus, FileSystem, Path}
 import io.pyzorder.common.ZOrderErrors
 
 /**
- * Moves one file within a store without replacing another file. At every moment the file exists
- * under at least one of its two names, and a move can be repeated after a kill at any point.
+ * Moves one file within a store without replacing another file. At every moment, the file exists
+ * under at least one of its two names, and a move that was interrupted at any point can be
+ * repeated.
  */
 private[pyzorder] object MoveFile {
 
@@ -52,7 +53,7 @@ private[pyzorder] object MoveFile {
   /**
    * Creates a hard link with the new name, then deletes the old name. Unlike rename(2), link(2)
    * never replaces a file. Hadoop's checksum file for the old name is deleted first, because it
-   * would not match any later file of that name.
+   * would not match any later file with that name.
    */
   private def moveLocal(from: Path, to: Path): Result = {
     val source = Paths.get(from.toUri.getPath)
@@ -114,7 +115,8 @@ private[pyzorder] object MoveFile {
         throw new IOException(s"$from could not be renamed to $to")
       case (Some(_), None) => FolderGone
       case (Some(source), Some(target)) =>
-        // A rename on S3 is a copy followed by a delete; a kill in between leaves both files.
+        // A rename on S3 is a copy followed by a delete; if the process is killed in between, both
+        // files remain.
         if (!keepsTime(fs) && sameBytes(fs, source, target)) {
           fs.delete(from, false)
           Moved

@@ -2,7 +2,7 @@ package io.pyzorder.storage
 
 /**
  * Numbers of runs and of index versions, as used in names below `_zorder`: 1, 2, … without leading
- * zeros, at most 18 digits. Names that do not match are ignored: anyone with write access can
+ * zeros, with at most 18 digits. Names that do not match are ignored: anyone with write access can
  * create files with arbitrary names, which must not break a query or the numbering of runs.
  */
 private[pyzorder] object RunNumber {
@@ -12,7 +12,7 @@ private[pyzorder] object RunNumber {
 
   private val Digits = "[1-9][0-9]{0,17}"
 
-  /** Parses a number; None if `digits` is not a valid one. */
+  /** Parses a number; None if `digits` is not a valid number. */
   def of(digits: String): Option[Long] =
     if (digits.matches(Digits)) Some(digits.toLong) else None
 

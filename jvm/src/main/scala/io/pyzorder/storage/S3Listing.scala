@@ -11,7 +11,7 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 /**
  * Lists the files of a folder on S3 whose names are in a given range. S3 returns at most 1,000
  * files per page, and only a page's response contains the token for the next page. A folder can
- * therefore be listed in parallel only by a caller who already knows some of the names in it. S3A
+ * therefore be listed in parallel only by a caller that already knows some of the names in it. S3A
  * does not offer a listing by range, so this class calls S3A's own client, within one of S3A's
  * audit spans and with the headers that S3A sets.
  *
@@ -42,8 +42,8 @@ final class S3Listing private (fs: FileSystem) {
   /**
    * The files of a folder whose names come after `after` and not after `last`. If `after` is empty,
    * the range starts with the folder's first name. The result may also contain some files beyond
-   * `last`, because the last page is returned as a whole. Throws if S3A or its client is of an
-   * unknown version, or if a request fails.
+   * `last`, because the last page is returned as a whole. Throws if the version of S3A or of its
+   * client is not supported, or if a request fails.
    */
   def range(folder: Path, after: String, last: String): Seq[FileStatus] = {
     val span = ofS3A(
@@ -78,7 +78,7 @@ final class S3Listing private (fs: FileSystem) {
           property("lastModified").asInstanceOf[Instant].toEpochMilli,
           new Path(folder, property("key").asInstanceOf[String].stripPrefix(prefix)))
       }
-    // A page ends the range if it is the last one of the folder or goes beyond `last`.
+    // A page ends the range if it is the folder's last page or reaches `last`.
     def isLast(response: AnyRef): Boolean =
       get(response, "isTruncated") != java.lang.Boolean.TRUE ||
         get(response, "contents").asInstanceOf[JList[AnyRef]].asScala.lastOption.exists { found =>

@@ -29,7 +29,7 @@ private[pyzorder] object SiblingFolder {
   def of(folder: TableFolder, name: String): TableFolder =
     new TableFolder(TableFolder.below(folder.root.getParent, name))
 
-  /** Whether `folder`, judged by its place and name, may have been created for the table. */
+  /** Whether `folder`, judged by its location and name, may have been created for the table. */
   def isBeside(table: TableFolder, folder: Path): Boolean =
     folder.getParent != null && folder.getParent == table.root.getParent &&
       isOne(folder.getName) && baseOf(folder.getName) == baseOf(table.root.getName)
@@ -39,11 +39,11 @@ private[pyzorder] object SiblingFolder {
     FileSystems.list(folder.getFileSystem(hadoopConf), folder).filter(status =>
       status.isFile && !TableFolder.isHiddenName(status.getPath.getName))
 
-  /** The file that records from which folder `folder` was filled. */
+  /** The file that records which folder `folder` was filled from. */
   def originFile(folder: TableFolder): Path = new Path(folder.zorder, "_from")
 
   /**
-   * The folder from which `folder` was filled, according to the origin file in `folder`; None if
+   * The folder that `folder` was filled from, according to the origin file in `folder`; None if
    * there is no valid origin file. The caller must confirm this with the journal of the returned
    * folder. Someone with write access to only one of the two folders can forge the origin file or
    * the journal, but not both.

@@ -14,31 +14,33 @@ import io.pyzorder.common.ZOrderErrors
  * them for data.
  *
  * A data file is named by its path relative to the table's folder, with "/" as the separator. A
- * file of a partition outside the table's folder is named by its whole path, including the scheme,
- * and pyzorder's files for it are in a `_zorder` in the partition's folder, so every rename stays
- * within one folder tree.
+ * file of a partition outside the table's folder is named by its fully qualified path, including
+ * the scheme, and pyzorder's files for it are in a `_zorder` in the partition's folder, so every
+ * rename stays within one folder tree.
  *
  * Names are read from the table's own records, which anyone with write access to the table's folder
- * can forge. `holds` decides which names are trusted: a whole path is trusted only if the catalog,
- * not the record, places a current or former partition of the table there.
+ * can forge. `holds` decides which names are trusted: a fully qualified path is trusted only if the
+ * catalog, not the record, places a current or former partition of the table there.
  *
- * @param root    the table's folder, qualified with scheme and authority
- * @param catalog the locations of the table's partitions in the catalog, looked up when the first
- *                whole path is checked; None if the table was named by its path, in which case no
- *                partition outside its folder is known
+ * @param location the table's folder, qualified with scheme and authority
+ * @param catalog  the locations of the table's partitions in the catalog, looked up when the first
+ *                 fully qualified path is checked; None if the table was named by its path, so
+ *                 that no partition outside its folder is known
  */
-final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
+final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
 
-  def this(root: Path) = this(root, None)
+  def this(location: Path) = this(location, None)
+
+  val root: Path = TableFolder.canonical(location)
 
   private lazy val places: Set[Path] = catalog.fold(Set.empty[Path])(_())
 
   /**
    * The locations, spelled as in the names that `relativize` returns. They are compared as strings,
-   * because Hadoop's comparison of paths ignores the case of the scheme and the authority, whereas
-   * `relativize` and `isAtOrBelow` do not.
+   * because Hadoop's comparison of paths ignores the case of the authority, whereas `relativize`
+   * and `isAtOrBelow` do not.
    */
-  private lazy val placeNames: Set[String] = places.map(TableFolder.spelled)
+  private lazy val placeNames: Set[String] = places.map(TableFolder.canonical(_).toString)
 
   /** Whether the table comes from a catalog, which then knows the locations of its partitions. */
   def isInCatalog: Boolean = catalog.isDefined
@@ -73,9 +75,9 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
   def isStrange(file: Path): Boolean = (homes(file) :+ file).exists(Links.strange(_, file))
 
   /**
-   * The ancestors of `path` that someone with write access to the table cannot replace by a link:
-   * the table's folder, the locations of its partitions, and a sibling folder that holds partitions
-   * whose locations OPTIMIZE has switched.
+   * The ancestors of `path` that someone with write access to the table cannot replace with a link:
+   * the table's folder, the locations of its partitions, and a sibling folder that contains
+   * partitions whose locations OPTIMIZE has switched.
    */
   private def homes(path: Path): Seq[Path] =
     if (TableFolder.isAtOrBelow(path, root)) Seq(root)
@@ -92,7 +94,7 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
 
   val index: Path = new Path(zorder, "_index")
 
-  /** The file that holds the id of the table's incarnation; overwriting the table deletes it. */
+  /** The file with the id of the table's incarnation. Overwriting the table deletes it. */
   val incarnation: Path = new Path(zorder, "_incarnation")
 
   /** The folder in which run number `run` writes its new files before they are published. */
@@ -115,7 +117,10 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
   def stagedPath(run: Long, relative: String): Path =
     hidden(s"_staging/_$run", relative, ".staged")
 
-  /** The path of the data file (or folder) with this name; an empty name is the table's folder. */
+  /**
+   * The path of the data file (or folder) with this name. An empty name stands for the table's
+   * folder.
+   */
   def resolve(relative: String): Path =
     if (relative.isEmpty) root
     else if (TableFolder.isWhole(relative)) new Path(relative)
@@ -127,10 +132,11 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
 
   /**
    * The name of the data file (or folder) at a qualified path; the inverse of `resolve`. A file in
-   * a folder such as `file:` is named by its whole path, because its relative name would look like
-   * a whole path to somewhere else.
+   * a folder such as `file:` is named by its fully qualified path, because its relative name would
+   * look like a fully qualified path to another file.
    */
-  def relativize(path: Path): String = {
+  def relativize(file: Path): String = {
+    val path = TableFolder.canonical(file)
     val other = path.toUri
     val sameStore = own.getScheme == other.getScheme && own.getAuthority == other.getAuthority
     val below =
@@ -165,24 +171,28 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
 
 object TableFolder {
 
-  /** A path and its ancestors up to the first whose name does not have the form `name=value`. */
+  /**
+   * A path and its ancestors up to the first folder whose name does not have the form `name=value`.
+   */
   def upwards(path: Path): List[Path] =
     if (path.getName.contains("=") && path.getParent != null) path :: upwards(path.getParent)
     else List(path)
 
-  /** The name of the folder that holds pyzorder's own files in a table's folder. */
+  /** The name of the folder that contains pyzorder's own files in a table's folder. */
   val Name: String = "_zorder"
 
   private val Whole = "^[A-Za-z][A-Za-z0-9+.-]*:/".r
 
-  /** Whether a data file's name is a whole path, as for files outside the table's folder. */
+  /**
+   * Whether a data file's name is a fully qualified path, as for files outside the table's folder.
+   */
   def isWhole(relative: String): Boolean = Whole.findFirstIn(relative).isDefined
 
   /**
    * Whether a name is one that `relativize` never returns for a data file and that might lead out
    * of the table's folder. These are relative names that are empty, absolute, or have empty, `.` or
-   * `..` parts, whole paths that are not in Hadoop's canonical form, and all names with a NUL
-   * character.
+   * `..` parts, fully qualified paths that are not in Hadoop's canonical form, and all names with a
+   * NUL character.
    */
   def leaves(relative: String): Boolean =
     !isOrdinary(relative) && (relative.indexOf(0) >= 0 || (
@@ -210,15 +220,15 @@ object TableFolder {
   private def isCanonical(whole: String): Boolean =
     try {
       val path = new Path(whole)
-      path.toString == whole && spelled(path) == whole &&
+      path.toString == whole && canonical(path).toString == whole &&
       !(path.toUri.getPath + "/").contains("/../")
     } catch { case NonFatal(_) => false }
 
   /** The path with its scheme in lower case, as file systems return it. */
-  private def spelled(path: Path): String = {
+  def canonical(path: Path): Path = {
     val uri = path.toUri
-    if (uri.getScheme == null) path.toString
-    else new Path(uri.getScheme.toLowerCase(Locale.ROOT), uri.getAuthority, uri.getPath).toString
+    if (uri.getScheme == null || !uri.getScheme.exists(_.isUpper)) path
+    else new Path(uri.getScheme.toLowerCase(Locale.ROOT), uri.getAuthority, uri.getPath)
   }
 
   /** Whether Spark's listings hide a file, named as in FileRef, because of a name on its path. */
@@ -227,19 +237,21 @@ object TableFolder {
     else relative.split('/').exists(isHiddenName)
 
   /**
-   * Whether Spark's listings hide a file or folder of this name. A leading underscore does not hide
-   * partition folders. Hadoop's shell appends `._COPYING_` to the names of files that it is still
-   * copying.
+   * Whether Spark's listings hide a file or folder with this name. A leading underscore does not
+   * hide partition folders. Hadoop's shell appends `._COPYING_` to the names of files that it is
+   * still copying.
    */
   def isHiddenName(name: String): Boolean =
     name.startsWith(".") || (name.startsWith("_") && !name.contains("=")) ||
       name.endsWith("._COPYING_")
 
-  /** Whether `path` is `folder` or lies below it, judged by the names alone. */
+  /** Whether `path` is `folder` or is below it, judged by the names alone. */
   def isAtOrBelow(path: Path, folder: Path): Boolean =
-    path == folder || (path.toUri.getScheme == folder.toUri.getScheme &&
-      path.toUri.getAuthority == folder.toUri.getAuthority &&
-      path.toUri.getPath.startsWith(folder.toUri.getPath.stripSuffix("/") + "/"))
+    path == folder || {
+      val (one, other) = (canonical(path).toUri, canonical(folder).toUri)
+      one.getScheme == other.getScheme && one.getAuthority == other.getAuthority &&
+      one.getPath.startsWith(other.getPath.stripSuffix("/") + "/")
+    }
 
   /** Like `new Path(folder, relative)`, but colons in `relative` have no special meaning. */
   private[storage] def below(folder: Path, relative: String): Path = {

@@ -33,7 +33,8 @@ final case class WriteLayout(
     root: Option[Path])
 
 /**
- * The rows of a query that is written to a table, arranged so that each task holds one file's rows.
+ * The rows of a query that is written to a table, arranged so that each task has the rows of one
+ * file.
  *
  * @param columns    the clustering columns
  * @param partitions the table's partition columns
@@ -47,7 +48,7 @@ case class ClusteredRows(
 
   override def output: Seq[Attribute] = child.output
 
-  /** Keeps Spark from sorting the rows by partition again. */
+  /** Prevents Spark from sorting the rows by partition again. */
   override def outputOrdering: Seq[SortOrder] = partitions.map(SortOrder(_, Ascending))
 
   override protected def withNewChildInternal(newChild: LogicalPlan): LogicalPlan =
@@ -102,8 +103,8 @@ case class ClusteredRowsExec(
     }
 
   /**
-   * The size of a stored row in bytes: the average in the indexed files, or a guess if there are
-   * none.
+   * The size of a stored row in bytes: the average in the indexed files, or an estimate if there
+   * are no indexed files.
    */
   private def bytesOfRow(drawn: RowSample): Double = {
     val session = this.session.asInstanceOf[shim.SparkSession]

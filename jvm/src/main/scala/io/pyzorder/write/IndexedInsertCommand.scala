@@ -90,7 +90,7 @@ final class IndexedInsertCommand(
     val result =
       try insert(session, child, Pauses)
       catch {
-        // A failed overwrite may have deleted files, and a failed append may have left some.
+        // A failed overwrite may have deleted files, and a failed append may have left some behind.
         case NonFatal(failure) if mode == SaveMode.Overwrite || mode == SaveMode.Append =>
           val changed = folder +: around
           try changed.foreach(IndexStore.uncover(session, _, properties))
@@ -216,7 +216,10 @@ final class IndexedInsertCommand(
     written ++ replaced.map(path => WrittenFolder(Some(path), visible(path, conf), Nil))
   }
 
-  /** The partition that the statement overwrites if it names a single one, even with no rows. */
+  /**
+   * The partition that the statement overwrites, even if it writes no rows. None unless the
+   * statement names exactly one partition.
+   */
   private def overwritten(session: shim.SparkSession): Option[Path] =
     for {
       table <- catalogTable
@@ -234,8 +237,8 @@ final class IndexedInsertCommand(
     FileRef(folder.relativize(file.getPath), file.getLen, file.getModificationTime)
 
   /**
-   * The locations of the table's partitions. None if the table is not in the catalog. Also None if
-   * a task may write several files at once, because the partition of a new file is then not known.
+   * The locations of the table's partitions. None if the table is not in the catalog, or if a task
+   * may write several files at once, in which case the partition of a new file is not known.
    */
   private def partitionsElsewhere(session: shim.SparkSession): Option[PartitionFolders] =
     catalogTable.filter(_ => session.sessionState.conf.maxConcurrentOutputFileWriters == 0)
@@ -269,7 +272,7 @@ final class IndexedInsertCommand(
   private def clusteredBy: Seq[String] =
     query.collectFirst { case rows: ClusteredRows => rows.layout.clusteredBy }.getOrElse(Nil)
 
-  /** The columns of the files, taken from the catalog where it declares them with these types. */
+  /** The columns of the files, taken from the catalog if it declares them with the same types. */
   private def fileSchema: StructType = {
     val known = catalogTable.map(_.schema.fields.toSeq).getOrElse(Nil)
     val inFolders = AttributeSet(partitionColumns)
@@ -302,7 +305,8 @@ object IndexedInsertCommand {
   private val Pauses: Seq[Long] = Seq(50, 100, 200, 400, 800, 1600)
 
   /**
-   * Whether files of this format are indexed, which requires exactly Spark's class and no subclass.
+   * Whether files in this format are indexed. The format's class must be exactly Spark's class, not
+   * a subclass.
    */
   private[write] def isPlain(format: FileFormat): Boolean =
     format.getClass == classOf[ParquetFileFormat] || format.getClass == classOf[OrcFileFormat]

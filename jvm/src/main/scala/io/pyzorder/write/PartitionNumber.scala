@@ -13,7 +13,7 @@ import org.apache.spark.sql.types.{DataType, IntegerType}
  *
  * @param columns the partition columns
  * @param numbers the numbers of the known partitions, from 0
- * @param unseen  how many further numbers there are, which all other partitions share
+ * @param unseen  how many further numbers all other partitions share
  */
 case class PartitionNumber(
     columns: Seq[Expression],

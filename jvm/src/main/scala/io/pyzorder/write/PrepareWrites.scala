@@ -26,7 +26,7 @@ import io.pyzorder.layout.select.LayoutSettings
  * write runs.
  *
  * Every INSERT into one of Spark's own file formats, whether from SQL or from a DataFrame, runs as
- * one of the commands matched here. CREATE TABLE AS SELECT is matched too, because the insert that
+ * one of the commands matched here. CREATE TABLE AS SELECT is also matched, because the insert that
  * it runs does not know the table's properties.
  */
 case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {

@@ -67,7 +67,7 @@ object UnindexedChangeCommand {
       table: Option[CatalogTable])(change: => Seq[Row]): Seq[Row] =
     try change
     finally {
-      // A command that fails may have changed some of the files.
+      // A command that fails may still have changed some files.
       for (changed <- table; location <- changed.storage.locationUri) {
         try {
           val path = new Path(location)

@@ -3,18 +3,18 @@ package io.pyzorder.write
 import org.apache.hadoop.fs.{FileStatus, Path}
 
 /**
- * A folder into which a write has put files, or whose files it has replaced.
+ * A folder to which a write has added files, or in which it has replaced files.
  *
  * @param path    the folder's path; None if it is not known
  * @param present the data files in it after the write, by name
- * @param written the files that this write has put there
+ * @param written the files that this write has added
  */
 private[write] final case class WrittenFolder(
     path: Option[Path],
     present: Map[String, FileStatus],
     written: Seq[NewFile]) {
 
-  /** The data files in the folder that this write has not put there. */
+  /** The data files in the folder that this write has not added. */
   def others: Iterable[FileStatus] = (present -- written.map(_.name)).values
 
   /** The files of this write that are in the folder, with their current status. */

@@ -9,6 +9,6 @@ class PrintableSuite extends AnyFunSuite {
       "a\nb\r\tc\u2028d" -> "a b  c d",
       "t\u202egol\u202c.parquet\u2066" -> "t\ufffdgol\ufffd.parquet\ufffd",
       "\u001b]0;x\u0007\u009b2J\u007f" -> "\ufffd]0;x\ufffd\ufffd2J\ufffd")) {
-    test(s"shown as [$shown]")(assert(Printable(text) == shown))
+    test(s"unsafe text is shown as [$shown]")(assert(Printable(text) == shown))
   }
 }

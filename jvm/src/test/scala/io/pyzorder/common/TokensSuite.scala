@@ -20,7 +20,7 @@ class TokensSuite extends AnyFunSuite {
     "'open\\" -> Seq("'open\\"),
     "a>=1" -> Seq("a", ">", "=", "1"))
 
-  for ((sql, expected) <- cases) test(s"tokens of [$sql]") {
+  for ((sql, expected) <- cases) test(s"[$sql] is split into tokens") {
     val tokens = Tokens.of(sql)
     assert(tokens.map(_.text) == expected)
     assert(tokens.forall(token => sql.substring(token.start, token.end) == token.text))

@@ -16,7 +16,7 @@ class BoundariesSuite extends AnyFunSuite {
     "random values" -> { val random = new Random(7); Seq.fill(500)(random.nextLong()) },
     "close values and a distant one" -> (Long.MaxValue +: Seq.tabulate(300)(_.toLong)))
 
-  for ((name, values) <- longs) test(s"$name: a range id is 1 + the number of boundaries <= it") {
+  for ((name, values) <- longs) test(s"range ids count the boundaries up to a value: $name") {
     val boundaries = Boundaries.fromValues(LongType, values.iterator)
     val distinct = values.distinct
     assert(boundaries.size == distinct.length && boundaries.idCount == distinct.length + 2)
@@ -29,7 +29,7 @@ class BoundariesSuite extends AnyFunSuite {
   /** Sorted words, several of which share their first eight bytes. */
   private val words = Seq("", "a", "a\u0000", "aaaaaaaa", "aaaaaaaaa", "aaaaaaaab", "b", "\u00e9")
 
-  for (kept <- Seq(words, words.tail, Seq("aaaaaaaaa"))) test(s"range ids of strings among $kept") {
+  for (kept <- Seq(words, words.tail, Seq("aaaaaaaaa"))) test(s"range ids of strings: $kept") {
     val boundaries =
       Boundaries.fromValues(StringType, kept.reverse.iterator.map(UTF8String.fromString))
     for ((word, place) <- words.zipWithIndex) {

@@ -9,13 +9,13 @@ class InterleaveBitsSuite extends AnyFunSuite {
   private def text(value: Long, bits: Int): String =
     (bits - 1 to 0 by -1).map(bit => if ((value >>> bit & 1) == 1) '1' else '0').mkString
 
-  /** The oracle, which takes one character of each string of '0' and '1' in turn. */
+  /** The expected result: one character from each string of '0' and '1' in turn. */
   private def inTurn(columns: Seq[String]): String = columns.transpose.map(_.mkString).mkString
 
   private def text(bytes: Array[Byte]): String = bytes.map(b => text(b & 0xffL, 8)).mkString
 
   for (n <- Seq(1, 2, 3, 4, 7, 8, 9, 16, 63)) {
-    test(s"the ids of $n columns as a long") {
+    test(s"$n range ids are interleaved into a long") {
       val random = new Random(n)
       val bits = InterleaveBits.bitsPerColumn(n)
       val last = Int.MaxValue >>> (31 - bits)
@@ -29,7 +29,7 @@ class InterleaveBitsSuite extends AnyFunSuite {
   }
 
   for (n <- Seq(1, 2, 3, 8, 9, 17, 128, 130)) {
-    test(s"$n columns of 64 bits as bytes, of which the first 1024 are kept") {
+    test(s"$n columns of 64 bits are interleaved into at most 1024 bytes") {
       val random = new Random(n)
       val columns = Seq.fill(n)(random.nextLong())
       val expected = inTurn(columns.map(text(_, 64))).take(8 * InterleaveBits.MaxBytes)
@@ -37,7 +37,7 @@ class InterleaveBitsSuite extends AnyFunSuite {
     }
   }
 
-  for (n <- Seq(1, 2, 5, 8, 9)) test(s"byte strings of $n columns, padded with zeros") {
+  for (n <- Seq(1, 2, 5, 8, 9)) test(s"$n byte strings are zero-padded and interleaved") {
     val random = new Random(n)
     val columns = Seq.tabulate(n)(i => Array.fill(i * 3 % 7)(random.nextInt().toByte))
     val longest = columns.map(_.length).max

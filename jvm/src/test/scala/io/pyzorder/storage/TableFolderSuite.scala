@@ -1,5 +1,6 @@
 package io.pyzorder.storage
 
+import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 class TableFolderSuite extends AnyFunSuite {
@@ -9,7 +10,7 @@ class TableFolderSuite extends AnyFunSuite {
     else for (name <- names(length - 1); next <- Seq("a", "=", ".", "/", ":", "\u0000", "é"))
       yield name + next
 
-  test("relative names that leave the folder, for all short names") {
+  test("relative names that leave the folder are found, for all short names") {
     for (length <- 0 to 5; name <- names(length) if !TableFolder.isWhole(name)) {
       val isBad = name.contains('\u0000') || name.split("/", -1).exists(Set("", ".", ".."))
       assert(TableFolder.leaves(name) == isBad, name)
@@ -17,7 +18,7 @@ class TableFolderSuite extends AnyFunSuite {
   }
 
   for (whole <- Seq("file:/t/part-0.parquet", "s3a://bucket/t/p=1/part-0.parquet"))
-    test(s"$whole stays, and other spellings of it do not") {
+    test(s"$whole is accepted, and other spellings of it are not") {
       assert(!TableFolder.leaves(whole))
       val others = Seq(
         whole.replace("/t/", "/t/../u/"), whole.replace("/t/", "/t//"), whole + "/",
@@ -31,5 +32,14 @@ class TableFolderSuite extends AnyFunSuite {
       "part-0.parquet._COPYING_" -> true, "s3a://bucket/_t/p=1/part-0.parquet" -> false,
       "s3a://bucket/t/p=1/_part-0.parquet" -> true)) test(s"$name is hidden: $hidden") {
     assert(TableFolder.isHidden(name) == hidden)
+  }
+
+  test("the case of a scheme makes no difference") {
+    val (file, folder) = (new Path("file:/t/p=1/part-0.parquet"), new Path("FILE:/t"))
+    assert(new TableFolder(folder).root.toString == "file:/t")
+    assert(new TableFolder(folder).relativize(file) == "p=1/part-0.parquet")
+    assert(new TableFolder(new Path("file:/t")).relativize(new Path("FILE:/t/x")) == "x")
+    assert(TableFolder.isAtOrBelow(file, folder) && TableFolder.isAtOrBelow(folder, folder))
+    assert(!TableFolder.isAtOrBelow(new Path("file:/tx"), folder))
   }
 }

@@ -13,8 +13,8 @@ import io.pyzorder.storage.{CopyFile, FileSystems, Links, MetadataFiles}
 private[commands] object FileCopies {
 
   /**
-   * @param files   each file's future path in the table, and its current path
-   * @param command name of the command for the job's description, such as RESTORE
+   * @param files   for each file, its future path in the table and its current path
+   * @param command the command to name in the job's description, such as RESTORE
    */
   def stage(
       session: shim.SparkSession,

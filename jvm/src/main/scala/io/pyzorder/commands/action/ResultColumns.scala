@@ -6,7 +6,7 @@ import org.apache.spark.sql.types.{DataType, StructType}
 
 /**
  * The columns of a statement's result. Each column has a comment. Clients show these comments, and
- * the statement reference is generated from them.
+ * the list of results in the documentation is generated from them.
  */
 final class ResultColumns private (val schema: StructType) {
 

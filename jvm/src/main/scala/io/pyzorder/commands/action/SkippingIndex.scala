@@ -28,8 +28,8 @@ private[commands] object SkippingIndex {
 
   /**
    * The columns that a refresh indexes; None if there is no index. A refresh keeps the columns of
-   * the index, even of an unusable one, but with the table's current types. If the table no longer
-   * has any of these columns, the default columns are indexed instead.
+   * the index, even if the index is unusable, but with the table's current types. If the table no
+   * longer has any of these columns, the default columns are indexed.
    */
   def columnsToRefresh(
       session: shim.SparkSession,
@@ -45,13 +45,15 @@ private[commands] object SkippingIndex {
     }
   }
 
-  /** The entries that describe one of the files in its current state. */
+  /** The entries that match the current state of one of the files. */
   def valid(entries: Seq[FileEntry], files: Seq[FileRef]): Seq[FileEntry] = {
     val now = files.toSet
     entries.filter(entry => now(entry.file))
   }
 
-  /** Collects missing and invalid index entries, and publishes the entries of all files. */
+  /**
+   * Collects entries for the files that have no valid one, and publishes the entries of all files.
+   */
   def update(
       session: shim.SparkSession,
       table: ResolvedTable,

@@ -18,8 +18,8 @@ import io.pyzorder.storage.{FileRef, TableFolder}
 private[commands] object SwitchingTables {
 
   /**
-   * Whether the settings ask for a location switch. Throws ZORDER_CANNOT_SWITCH_LOCATION if they
-   * ask for one that the table does not allow.
+   * Whether the settings request a location switch. Throws ZORDER_CANNOT_SWITCH_LOCATION if they do
+   * but the table does not allow one.
    */
   def asks(session: shim.SparkSession, table: ResolvedTable): Boolean = {
     val conf = session.sessionState.conf
@@ -44,20 +44,33 @@ private[commands] object SwitchingTables {
     if (table.root.getParent == null || table.root.getName.contains("=")) {
       throw ZOrderErrors.switchNoSibling(table.name, table.root.toString)
     }
-    CoLocatedTables.of(
-      session, entry.identifier.database.get, Some(entry.identifier), Set(table.root))
-      .foreach { case (_, other) =>
-        throw ZOrderErrors.switchSharedFolder(table.name, other.identifier.unquotedString)
-      }
+    checkShared(session, table, Set(table.root))
   }
 
-  /** Throws unless every file is directly in the table's folder or in a partition's folder. */
+  private def checkShared(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      folders: Set[Path]): Unit =
+    table.identifier.foreach(own =>
+      CoLocatedTables.of(session, own.database.get, Some(own), folders).foreach {
+        case (_, other) =>
+          throw ZOrderErrors.switchSharedFolder(
+            table.name, other.identifier.copy(catalog = None).quotedString)
+      })
+
+  /**
+   * Throws unless every file is directly in the table's folder, or in the folder of a partition,
+   * which no other table may use.
+   */
   def checkFlat(session: shim.SparkSession, table: ResolvedTable, files: Seq[FileRef]): Unit =
-    if (table.partitionSchema.nonEmpty) moves(session, table, files.map(_.folder).distinct)
-    else files.find(_.folder.nonEmpty).foreach(file =>
+    if (table.partitionSchema.nonEmpty) {
+      val root = new TableFolder(table.root)
+      val moved = moves(session, table, files.map(_.folder).distinct)
+      checkShared(session, table, moved.map(move => root.resolve(move.from)).toSet)
+    } else files.find(_.folder.nonEmpty).foreach(file =>
       throw ZOrderErrors.switchNoPartition(table.name, file.path))
 
-  /** The moves of the partitions in these folders. Folders are written as in FileRef.folder. */
+  /** The moves of the partitions in these folders, which are given as in FileRef.folder. */
   def moves(
       session: shim.SparkSession,
       table: ResolvedTable,
@@ -80,7 +93,7 @@ private[commands] object SwitchingTables {
   }
 
   /**
-   * Carries over files that were written to previous locations of the table. The caller must hold
+   * Carries over files that were written to the table's previous locations. The caller must hold
    * the lock.
    */
   def carry(session: shim.SparkSession, table: ResolvedTable): Unit = {
@@ -89,8 +102,8 @@ private[commands] object SwitchingTables {
 
   /**
    * Runs a command that takes a table's lock. If the table's location was switched after the table
-   * was looked up, perhaps by the command's own recovery of a dead run, the command is run again on
-   * the table at its new location.
+   * was looked up, possibly because the command recovered a dead run, runs the command again on the
+   * table at its new location.
    */
   def following[T](session: shim.SparkSession, table: ResolvedTable)(
       command: ResolvedTable => T): T =
@@ -110,7 +123,7 @@ private[commands] object SwitchingTables {
     new TargetLookup(session).ofCatalog(session.sessionState.catalog.getTableMetadata(name))
   }
 
-  /** For each file, its path in the table and its full path. */
+  /** For each file, the path that it has in the table, and its full path. */
   def placesOf(folder: TableFolder, files: Seq[FileRef]): Seq[(String, Path)] =
     files.map(file => file.path -> folder.resolve(file.path))
 }

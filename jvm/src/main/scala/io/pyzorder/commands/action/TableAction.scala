@@ -10,8 +10,8 @@ import io.pyzorder.publish.Writer
  * The work that a statement does on a table while it holds the table's lock. Its life cycle is
  * validate, begin, run, end.
  *
- * @param operation the command for which the lock is taken, such as OPTIMIZE, as shown to other
- *                  writers
+ * @param operation the name of the command, such as OPTIMIZE, which other writers see while the
+ *                  lock is held
  * @tparam T the statement's result
  */
 private[commands] abstract class TableAction[T](
@@ -20,15 +20,15 @@ private[commands] abstract class TableAction[T](
     operation: String) {
 
   /**
-   * Throws, before the lock is taken, if the statement cannot be executed. Returns the statement's
-   * result if there is nothing to write.
+   * Throws if the statement cannot be executed. Returns the statement's result if there is nothing
+   * to write. Runs before the lock is taken.
    */
   def validate(): Option[T]
 
-  /** Takes the lock, after recovering the run of a dead writer. */
+  /** Recovers the run of a dead writer, if there is one, and takes the lock. */
   def begin(): Writer = Writer.begin(session, table.folder(session), operation)
 
-  /** Executes the statement. If this does not publish anything, `writer` is aborted afterwards. */
+  /** Executes the statement. If it publishes nothing, `writer` is aborted afterwards. */
   def run(writer: Writer): T
 
   /** Runs last, whether `run` succeeded or not. */
@@ -38,8 +38,8 @@ private[commands] abstract class TableAction[T](
 private[commands] object TableAction {
 
   /**
-   * Runs an action. If the table was moved to another folder after it was looked up, perhaps by the
-   * recovery in `begin`, the action starts again on the current table.
+   * Runs an action. If the table was moved to another folder after it was looked up, possibly by
+   * the recovery in `begin`, starts the action again on the current table.
    */
   def execute[T](session: shim.SparkSession, table: ResolvedTable)(
       action: ResolvedTable => TableAction[T]): T =

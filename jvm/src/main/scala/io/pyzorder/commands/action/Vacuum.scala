@@ -17,12 +17,15 @@ import io.pyzorder.publish.journal.Journal
 import io.pyzorder.publish.relocate.PreviousLocations
 import io.pyzorder.storage.{FailPoints, TableFolder}
 
-/** Deletes expired files, in VACUUM and at the beginning of OPTIMIZE. */
+/** Deletes expired files, for VACUUM and at the beginning of OPTIMIZE. */
 private[commands] object Vacuum {
 
   private val log = LoggerFactory.getLogger(getClass)
 
-  /** Deletes the files whose retention has ended. Failures are only logged. Requires the lock. */
+  /**
+   * Deletes the files whose retention period has expired. Failures are logged, not thrown. Requires
+   * the lock.
+   */
   def expired(session: shim.SparkSession, table: ResolvedTable, writer: Writer): Unit = {
     val conf = session.sessionState.conf
     val least = if (ZOrderConf.vacuumCheck.get(conf)) 1 else 0
@@ -30,8 +33,8 @@ private[commands] object Vacuum {
     try delete(session, table, writer, math.max(least, kept))
     catch {
       case NonFatal(failure) =>
-        log.warn(s"The expired files of ${table.root} could not be deleted, and are left for the " +
-          s"next OPTIMIZE or VACUUM: ${failure.getMessage}")
+        log.warn(s"Expired files of ${table.root} could not be deleted. The next OPTIMIZE or " +
+          s"VACUUM will try again: ${failure.getMessage}")
     }
   }
 

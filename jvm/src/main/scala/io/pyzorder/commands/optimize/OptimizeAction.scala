@@ -53,15 +53,15 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
     } catch { case NonFatal(failure) => throw explained(failure) }
 
   /**
-   * Estimates what `run` would do. If `run` would cluster rows, the estimate is based on a sample
-   * of them. Throws ZORDER_CONFLICT if another process deletes files in the meantime.
+   * Estimates what `run` would do. If it would cluster rows, the estimate is based on a sample of
+   * the rows. Throws ZORDER_CONFLICT if another process deletes files in the meantime.
    */
   private def estimate(): OptimizeMetrics =
     try estimated()
     catch {
       case NonFatal(failure) if ZOrderErrors.isMissing(failure, table.root) =>
         throw ZOrderErrors.because(failure,
-          ZOrderErrors.conflict(s"a file of ${table.root} was replaced or deleted"))
+          ZOrderErrors.conflict(s"a file in ${table.root} was replaced or deleted"))
       case NonFatal(failure) => throw explained(failure)
     }
 
@@ -86,6 +86,6 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
 
 private[optimize] object OptimizeAction {
 
-  /** The command for which the lock is taken, as shown to other writers. */
+  /** The name of the command, which other writers see while the lock is held. */
   val Operation: String = "OPTIMIZE"
 }

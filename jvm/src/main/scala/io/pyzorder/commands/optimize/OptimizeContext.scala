@@ -15,11 +15,12 @@ import io.pyzorder.publish.journal.LayoutRecord
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * The parameters of one OPTIMIZE, and what can be known about the table without reading rows.
+ * The parameters of one OPTIMIZE, and the properties of the table that can be determined without
+ * reading rows.
  *
- * @param where    predicate over partition columns
+ * @param where    a predicate over partition columns
  * @param zOrderBy paths of the clustering columns; Nil for compaction only
- * @param full     whether to rewrite files that are already clustered as wanted
+ * @param full     whether to rewrite files that are already clustered as requested
  */
 private[optimize] final class OptimizeContext(
     val session: shim.SparkSession,
@@ -45,7 +46,7 @@ private[optimize] final class OptimizeContext(
     PartitionListing.list(table.relation.location, folder, None).map(_.size).sum,
     isClustered = zOrderBy.nonEmpty)
 
-  /** The columns and settings of this OPTIMIZE, which are the defaults of the next one. */
+  /** The columns and settings of this OPTIMIZE, which become the defaults for the next one. */
   def layout: Option[LayoutRecord] = Some(settings.record(zOrderBy))
 
   /**
@@ -76,8 +77,8 @@ private[optimize] final class OptimizeContext(
   }
 
   /**
-   * The columns whose statistics are collected for new files: the columns of the index (the default
-   * columns if there is no index) and the clustering columns. Nil if Spark finds the table's
+   * The columns whose statistics to collect for new files: the clustering columns, and the columns
+   * of the index or, if there is no index, the default columns. Nil if Spark finds the table's
    * columns by field id or by position.
    */
   lazy val statisticsColumns: Seq[IndexedColumn] =
@@ -93,10 +94,11 @@ private[optimize] final class OptimizeContext(
 
   /**
    * The index column for the z-values of the direct method. None if the method is not `direct`, if
-   * a clustering column has no statistics, if read settings can make the values of a clustering
-   * column differ from the written values, or if the table has a column of the same name.
+   * a clustering column has no statistics, if, with some read settings, Spark would read different
+   * values of a clustering column from those that were written, or if the table has a column with
+   * the same name.
    *
-   * @param timestamps the type in which timestamps are written, as in InputFooters
+   * @param timestamps the stored type of timestamps in the new files, as in InputFooters
    */
   def curveColumn(timestamps: Option[String]): Option[IndexedColumn] = {
     val curve = ZValueColumn(zOrderBy)
@@ -109,7 +111,7 @@ private[optimize] final class OptimizeContext(
   }
 
   /**
-   * Maps the current columns of the index to those it has after the new files have been added.
+   * Maps the columns that the index has now to those it will have once the new files are added.
    *
    * @param hasCurve whether the new files have z-values
    */

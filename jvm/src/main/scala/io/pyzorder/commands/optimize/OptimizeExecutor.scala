@@ -14,8 +14,8 @@ import io.pyzorder.publish.{Filled, StagedFile, Writer}
 /**
  * The files to rewrite, and their footers.
  *
- * @param groups  the groups to rewrite; each has at least one row, and at least as many rows as
- *                files to write
+ * @param groups  the groups to rewrite. Each has at least one row, and no fewer rows than files to
+ *                write
  * @param footers the footers, by file path
  */
 private[optimize] final case class RewriteInput(
@@ -48,12 +48,12 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
     })
   }
 
-  /** The files that `write` would write, estimated from a sample of the rows. */
+  /** Predicts the files that `write` would create, based on a sample of the rows. */
   def foresee(input: RewriteInput): Seq[FileBox] =
     if (input.groups.isEmpty) Nil
     else rewriting(input) { (session, _) => planOf(relation(session, input), input).files }
 
-  /** Writes the new files. Throws ZORDER_NO_SPACE if too little space is free. */
+  /** Writes the new files. Throws ZORDER_NO_SPACE if there is too little free space. */
   def write(writer: Writer, input: RewriteInput): Seq[WrittenFile] = {
     writer.checkSpace(input.groups.flatMap(_.files).map(_.getLen).sum)
     val footers = input.footers.values
@@ -72,7 +72,7 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
     }
   }
 
-  /** The description of the written files that a writer needs to publish them. */
+  /** Describes the written files in the form that a writer needs to publish them. */
   def filled(written: Seq[WrittenFile]): Filled = {
     val settings = ReadSettings.of(session, table.options, table.fileSchema).fingerprint
     val curve = ZValueColumn(zOrderBy).name

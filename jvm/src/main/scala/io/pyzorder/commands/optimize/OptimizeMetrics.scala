@@ -14,8 +14,8 @@ import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
  * @param path         the table's folder
  * @param added        bytes of each new file
  * @param removed      bytes of each replaced file
- * @param clustered    bytes of each considered file that was already clustered as wanted
- * @param fresh        bytes of each replaced file that was not clustered as wanted
+ * @param clustered    bytes of each considered file that was already clustered as requested
+ * @param fresh        bytes of each replaced file that was not clustered as requested
  * @param partitions   number of table partitions with new files
  * @param batches      number of batches, which are published one after the other
  * @param considered   number of files that were considered
@@ -23,12 +23,13 @@ import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
  * @param clusteredBy  names of the clustering columns
  * @param tableColumns number of the table's columns
  * @param withStatistics number of columns for which the new files have statistics
- * @param tasks        number of files that the rows were assigned to
+ * @param tasks        number of new files to which rows were assigned
  * @param started      milliseconds since the epoch
  * @param ended        milliseconds since the epoch
  * @param estimates    for each clustering column, the shares of files that queries open before and
- *                     after the OPTIMIZE; empty if they were not estimated
- * @param remark       the verdict of a DRY RUN, and a sentence on poorly clustered files that stay
+ *                     after the OPTIMIZE; empty if not estimated
+ * @param remark       the verdict of a DRY RUN, and a sentence about poorly clustered files that
+ *                     are not rewritten
  */
 final case class OptimizeMetrics(
     path: String,
@@ -111,20 +112,20 @@ object OptimizeMetrics {
     .add("max", LongType, "Size of the largest file in bytes; null if there are none")
     .add("avg", DoubleType, "Average size in bytes")
     .add("totalFiles", LongType, "Number of files")
-    .add("totalSize", LongType, "Their total size in bytes").schema
+    .add("totalSize", LongType, "Total size in bytes").schema
 
   private val filesType: StructType = ResultColumns.none
     .add("num", LongType, "Number of files")
-    .add("size", LongType, "Their total size in bytes").schema
+    .add("size", LongType, "Total size in bytes").schema
 
   private val zOrderType: StructType = ResultColumns.none
     .add("strategyName", StringType, "The curve: zorder, hilbert or linear")
     .add("inputCubeFiles", filesType,
-      "Files that were already clustered by these columns, whether rewritten or not")
+      "Files that were already clustered by these columns, whether or not they were rewritten")
     .add("inputOtherFiles", filesType, "Rewritten files that were not clustered by these columns")
     .add("inputNumCubes", LongType, "Always 0; for scripts that read Delta's metrics")
     .add("mergedFiles", filesType, "Files that were rewritten")
-    .add("numOutputCubes", LongType, "Table partitions with new files")
+    .add("numOutputCubes", LongType, "Number of table partitions with new files")
     .add("mergedNumCubes", LongType, "Always 0; for scripts that read Delta's metrics").schema
 
   private val sharesType: StructType = ResultColumns.none
@@ -137,32 +138,32 @@ object OptimizeMetrics {
 
   private val metricsType: StructType = ResultColumns.none
     .add("numFilesAdded", LongType, "New files")
-    .add("numFilesRemoved", LongType, "Files that the new ones replaced")
+    .add("numFilesRemoved", LongType, "Number of files that the new files replaced")
     .add("filesAdded", sizesType, "Sizes of the new files")
     .add("filesRemoved", sizesType, "Sizes of the replaced files")
     .add("partitionsOptimized", LongType,
-      "Partitions with new files; an unpartitioned table counts as one")
+      "Number of partitions with new files; an unpartitioned table counts as one")
     .add("zOrderStats", zOrderType, "Clustering metrics; null without clustering columns")
     .add("numBins", LongType, "The same as numFilesRemoved")
     .add("numBatches", LongType, "Number of batches, which are published one after the other")
-    .add("totalConsideredFiles", LongType, "Files that were considered")
-    .add("totalFilesSkipped", LongType, "Files that were considered and left as they were")
+    .add("totalConsideredFiles", LongType, "Number of files that were considered")
+    .add("totalFilesSkipped", LongType, "Number of files that were considered but not rewritten")
     .add("preserveInsertionOrder", BooleanType, "Always false")
     .add("startTimeMs", LongType, "Start time in milliseconds since 1970")
     .add("endTimeMs", LongType, "End time in milliseconds since 1970")
-    .add("totalScheduledTasks", LongType, "Number of files that rows were assigned to")
-    .add("numTableColumns", LongType, "Number of the table's columns")
+    .add("totalScheduledTasks", LongType, "Number of new files to which rows were assigned")
+    .add("numTableColumns", LongType, "Number of columns in the table")
     .add("numTableColumnsWithStats", LongType, "Number of columns with statistics in the index")
     .add("clusteringColumns", ArrayType(StringType),
       "The clustering columns, from ZORDER BY or from the table")
     .add("dryRun", BooleanType,
-      "True if nothing was written and the figures are estimates; the bytes added then equal " +
-        "the bytes removed")
+      "True if nothing was written and the figures are estimates. In that case, the bytes added " +
+        "equal the bytes removed")
     .add("openedShares", ArrayType(sharesType),
-      "For a DRY RUN with columns: the share of files, 0 to 1, that queries open")
+      "For a DRY RUN with columns, the shares of files (0 to 1) that queries open")
     .add("remark", StringType,
-      "For a DRY RUN, whether the OPTIMIZE would pay off. Also warns if, in the clustered " +
-        "files that are not rewritten, lookups open 1.5 times as many bytes as they would after " +
+      "For a DRY RUN, says whether the OPTIMIZE would pay off. Also warns if lookups in the " +
+        "clustered files that are not rewritten open 1.5 times as many bytes as they would after " +
         "OPTIMIZE … FULL")
     .schema
 
@@ -170,7 +171,7 @@ object OptimizeMetrics {
   def output: Seq[Attribute] = ResultColumns.none
     .add("path", StringType, "The table's folder")
     .add("metrics", metricsType,
-      "What was done; fields that Delta's metrics also have mean the same as in Delta")
+      "What was done. Fields that also exist in Delta's metrics have the same meaning as in Delta")
     .attributes
 
   private def files(bytes: Seq[Long]): Row = Row(bytes.length.toLong, bytes.sum)

@@ -12,11 +12,11 @@ import io.pyzorder.layout.select.{IncrementalPlanner, KnownFiles, LayoutEstimate
 import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
 import io.pyzorder.storage.FileRef
 
-/** Decides which files an OPTIMIZE rewrites, and judges whether that pays off. */
+/** Decides which files an OPTIMIZE rewrites, and whether the rewrite pays off. */
 private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   import context._
 
-  /** Plans the rewrite. Collects statistics of files that are not in the index. */
+  /** Plans the rewrite. Collects statistics for files that are not in the index. */
   def plan(files: Seq[PartitionFiles]): RewritePlan = plan(files, known)
 
   private def plan(files: Seq[PartitionFiles], known: => KnownFiles): RewritePlan =
@@ -24,7 +24,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     else if (full) RewritePlan.everything(files, targetSize)
     else IncrementalPlanner.of(known, settings, targetSize).choose(files)
 
-  /** The plan that `plan` would choose and the verdict on it, both based on the index alone. */
+  /** The plan that `plan` would choose from the index alone, and the verdict on it. */
   def outlook(): (RewritePlan, LayoutVerdict) = {
     val files = list()
     val chosen = plan(files, indexed)
@@ -43,10 +43,10 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   }
 
   /**
-   * Whether the plan pays off, with the new files estimated from a sample. Whether it does harm is
-   * decided by `verdict` alone, as in `checkHarm`.
+   * Whether the plan pays off, with the new files predicted from a sample. As in `checkHarm`,
+   * `verdict` alone decides whether the plan does harm.
    *
-   * @param planned the files that the plan would write, as estimated from the sample
+   * @param planned the files that the plan would write, as predicted from the sample
    */
   def sampledVerdict(
       files: Seq[PartitionFiles],
@@ -72,7 +72,8 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   }
 
   /**
-   * For each clustering column, the shares of files that queries on it open now and after the plan.
+   * For each clustering column, the shares of files that queries on it open now and would open
+   * after the plan.
    */
   def estimates(
       files: Seq[PartitionFiles],
@@ -111,7 +112,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
       collect: Seq[FileRef] => Map[String, Seq[ColumnStatistics]]): KnownFiles =
     new KnownFiles(folder, clusteringColumns, index, collect)
 
-  /** Collects statistics of files that are not in the index, by path. */
+  /** Collects statistics for files that are not in the index. Returns them by path. */
   private def collect(files: Seq[FileRef]): Map[String, Seq[ColumnStatistics]] = {
     val can = clusteringColumns.filter(statisticsColumns.contains)
     Collector.collect(session, TableFiles.toIndex(session, table, files), can).map { entry =>
@@ -123,14 +124,16 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
 
 private[pyzorder] object OptimizePlanner {
 
-  /** What an OPTIMIZE by these columns would rewrite, and whether that pays off. Reads no rows. */
+  /**
+   * What an OPTIMIZE by these columns would rewrite, and whether it would pay off. Reads no rows.
+   */
   def outlook(
       session: shim.SparkSession,
       table: ResolvedTable,
       columns: Seq[Seq[String]]): (RewritePlan, LayoutVerdict) =
     new OptimizePlanner(new OptimizeContext(session, table, None, columns, full = false)).outlook()
 
-  /** Whether an OPTIMIZE by the table's default columns pays off. */
+  /** Whether an OPTIMIZE by the table's default columns would pay off. */
   def verdict(session: shim.SparkSession, table: ResolvedTable): LayoutVerdict =
     outlook(session, table, ClusteringColumns.default(session, table))._2
 }

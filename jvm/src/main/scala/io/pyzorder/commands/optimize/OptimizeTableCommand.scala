@@ -11,10 +11,10 @@ import io.pyzorder.commands.action.TableAction
 /**
  * OPTIMIZE, with the table and the columns resolved.
  *
- * @param where    predicate over partition columns
+ * @param where    a predicate over partition columns
  * @param zOrderBy paths of the clustering columns; Nil for compaction only
- * @param full     whether to rewrite files that are already clustered as wanted
- * @param dryRun   whether to only report what would be done
+ * @param full     whether to rewrite files that are already clustered as requested
+ * @param dryRun   if true, only reports what would be done
  */
 case class OptimizeTableCommand(
     table: ResolvedTable,

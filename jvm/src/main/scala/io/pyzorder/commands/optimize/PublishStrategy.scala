@@ -21,9 +21,9 @@ private[optimize] trait PublishStrategy {
   /**
    * Writes and publishes the new files. Files that were published before a failure stay published.
    *
-   * @param writer holds the table's lock
+   * @param writer the writer that holds the table's lock
    * @param files  all considered files
-   * @param plan   the files to rewrite, each group with at least one row
+   * @param plan   the files to rewrite, in groups with at least one row each
    * @param input  the files to rewrite, with their footers
    */
   def publish(
@@ -44,7 +44,7 @@ private[optimize] final case class Published(files: Seq[WrittenFile], root: Path
 private[optimize] object PublishStrategy {
 
   /**
-   * The strategy that the settings ask for. Throws ZORDER_CANNOT_SWITCH_LOCATION if the table does
+   * The strategy that the settings select. Throws ZORDER_CANNOT_SWITCH_LOCATION if the table does
    * not allow it.
    */
   def of(context: OptimizeContext, executor: OptimizeExecutor): PublishStrategy =

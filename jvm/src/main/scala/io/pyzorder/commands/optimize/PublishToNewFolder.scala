@@ -7,7 +7,7 @@ import io.pyzorder.layout.write.WrittenFile
 import io.pyzorder.publish.Writer
 
 /**
- * Publishes to a new folder, which gets the new files and copies of the files that are not
+ * Publishes to a new folder that contains the new files and copies of the files that are not
  * rewritten.
  */
 private[optimize] final class PublishToNewFolder(

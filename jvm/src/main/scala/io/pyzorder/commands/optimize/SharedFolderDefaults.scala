@@ -10,16 +10,17 @@ import io.pyzorder.layout.write.InputFooters
 import io.pyzorder.publish.relocate.CoLocatedTables
 
 /**
- * Protects the values of columns that are missing from some files. For the rows of these files, a
- * table returns null or the default with which the column was added to this table. A rewritten file
+ * Protects the values of columns that are missing from some files. For the rows in such a file, a
+ * table returns null or the default with which the column was added to that table. A rewritten file
  * stores the values that the optimized table returns. If another table in the same folder has a
- * different default, the rewrite would change the answers of that table.
+ * different default, the rewrite would change the values that this other table returns.
  */
 private[optimize] object SharedFolderDefaults {
 
   /**
    * Throws ZORDER_OTHER_DEFAULT if another table in the same folder has a different default. Only
-   * tables of the same database, or of the current database for a path, are compared.
+   * tables in the same database are compared. For a path, these are the tables in the current
+   * database.
    */
   def check(session: shim.SparkSession, table: ResolvedTable, facts: Seq[InputFooters]): Unit = {
     val conf = session.sessionState.conf

@@ -15,22 +15,22 @@ import io.pyzorder.index.model.{IndexedColumns, ReadSettings}
 import io.pyzorder.storage.FileRef
 
 /**
- * Collects the statistics of data files from their footers where those are provably right, and
- * otherwise by one scan of the affected columns and files.
+ * Collects the statistics of data files. They come from the footers if these are provably correct,
+ * and otherwise from one scan of the affected columns and files.
  */
 object Collector {
 
   private val log = LoggerFactory.getLogger(getClass)
 
   /**
-   * The entries of `data.files`. A file without a readable footer, such as one that no longer
-   * exists, has no entry, so it stays unindexed and is always read. The same holds for a file whose
-   * number of rows changes before it is scanned. If a file disappears before it is scanned, the
-   * call fails.
+   * The entries of `data.files`. A file without a readable footer, such as a file that no longer
+   * exists, gets no entry, so it stays unindexed and is always read. The same applies to a file
+   * whose number of rows changes before it is scanned. If a file disappears before it is scanned,
+   * the call fails.
    *
    * The entries are valid for the sizes and modification times in `data.files`. The files must
-   * therefore have been listed before this call: if a file is modified in the meantime, its entry
-   * does not match the modified file.
+   * therefore be listed before this call. If a file is modified after that, its entry no longer
+   * matches it.
    *
    * @param columns columns of `data.dataSchema`, spelled as in that schema
    */
@@ -54,7 +54,7 @@ object Collector {
           if (open(i).isEmpty) footer.numRecords else 0L)
         if (rows != footer.numRecords) {
           log.warn(
-            s"${data.files(i).path} changed while it was being indexed, and is left unindexed.")
+            s"${data.files(i).path} changed while it was being indexed, so it remains unindexed.")
           None
         } else {
           val found = scanned.get(i).map(_._2).getOrElse(Map.empty[String, ColumnStatistics])
@@ -90,10 +90,10 @@ object Collector {
   }
 
   /**
-   * The part of a scan's statistics that is valid for other scans too. Under the rebase mode
-   * EXCEPTION, the scan for statistics has read dates and timestamps as stored. A query, however,
-   * would fail or, if the file records its calendar, read other values. Only modern values are the
-   * same for all scans.
+   * The part of a scan's statistics that is valid for all scans. Under the rebase mode EXCEPTION,
+   * the scan for statistics has read dates and timestamps as stored. A query, however, would fail
+   * or, if the file records its calendar, read different values. Only modern values are the same
+   * for all scans.
    */
   private def readable(
       session: shim.SparkSession,
@@ -112,8 +112,8 @@ object Collector {
   }
 
   /**
-   * Whether columns are found by name. If not, which column a scan finds depends on information
-   * that the index does not record.
+   * Whether columns are found by name. If they are not, the column that a scan finds depends on
+   * information that the index does not record.
    */
   private def findsByName(session: shim.SparkSession, data: DataFiles): Boolean =
     !ReadSettings.matchesFieldIds(session, data.dataSchema) &&
@@ -163,7 +163,7 @@ object Collector {
       else Some(FooterStatistics.read(file, conf, question))
     } catch {
       case NonFatal(failure) =>
-        log.warn(s"$path has no readable footer and is left unindexed: ${failure.getMessage}")
+        log.warn(s"$path has no readable footer and remains unindexed: ${failure.getMessage}")
         None
     }
 }

@@ -9,19 +9,20 @@ sealed trait FooterAnswer extends Serializable
 
 object FooterAnswer {
 
-  /** The statistics are right, for the reason stated beside the rule that produced them. */
+  /** The statistics are correct, for the reason given next to the rule that produced them. */
   final case class Known(statistics: ColumnStatistics) extends FooterAnswer
 
   /**
-   * The footer does not suffice, but Spark can read the column, so it should be scanned.
+   * The footer is not sufficient, but Spark can read the column, so the column should be scanned.
    *
-   * @param settingsDependent whether a scan with other temporal settings may read other values
+   * @param settingsDependent whether a scan with different temporal settings may read different
+   *                          values
    */
   final case class Scan(settingsDependent: Boolean) extends FooterAnswer
 
   /**
-   * The footer does not suffice, and a scan might fail or might read values that differ from those
-   * that other readers see.
+   * The footer is not sufficient, and a scan might fail or read values that differ from what other
+   * readers see.
    */
   val Unknown: FooterAnswer = Known(ColumnStatistics.unknown)
 
@@ -63,7 +64,7 @@ object FooterAnswer {
 final case class FileFooter(numRecords: Long, answers: Array[FooterAnswer])
 
 /**
- * What to read from the footers. It is sent to the executors.
+ * The columns to look up in the footers. This object is sent to the executors.
  *
  * @param caseSensitive whether names are compared case-sensitively
  */
@@ -75,7 +76,8 @@ final case class FooterQuestion(columns: Array[FooterColumn], caseSensitive: Boo
 
 /**
  * @param isChar     whether predicates apply to padded values
- * @param hasDefault whether the value read from files without the column depends on the reader
+ * @param hasDefault whether different readers may read different values from files without the
+ *                   column
  */
 final case class FooterColumn(
     path: Array[String],

@@ -12,17 +12,17 @@ import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.parquet.schema.{GroupType, PrimitiveType, Type}
 
 /**
- * Reads statistics from a Parquet footer where they provably describe the values that Spark reads.
+ * Reads statistics from Parquet footers if they provably describe the values that Spark reads.
  *
- * parquet-mr already makes a sound choice of the statistics that it exposes. It exposes the old
- * `min` and `max` fields, which writers compared as signed values, only if this is the column's
- * order. It exposes no statistics from writers that are known to have written wrong ones
- * (PARQUET-251), and none for columns whose order it does not know. ParquetRules defines which
- * values of Spark's type a pair of exposed bounds stands for.
+ * parquet-mr already withholds unsound statistics. It exposes the old `min` and `max` fields, which
+ * writers compared as signed values, only if the column has a signed order. It exposes no
+ * statistics from writers that are known to have written wrong ones (PARQUET-251), and none for
+ * columns whose order it does not know. ParquetRules defines which values of the Spark type a pair
+ * of exposed bounds represents.
  */
 private[index] object FooterStatistics {
 
-  /** Reads the answers from one file's footer. Propagates the reader's exceptions. */
+  /** Reads the answers from the footer of one file. Propagates the reader's exceptions. */
   def read(path: Path, conf: Configuration, question: FooterQuestion): FileFooter = {
     val options = HadoopReadOptions.builder(conf, path).useSignedStringMinMax(false).build()
     val reader = ParquetFileReader.open(HadoopInputFile.fromPath(path, conf), options)
@@ -41,8 +41,9 @@ private[index] object FooterStatistics {
       question: FooterQuestion,
       column: FooterColumn): FooterAnswer =
     find(footer.getFileMetaData.getSchema, column.path.toList, question) match {
-      // A column that the file lacks reads as null. If the column has a default, only readers that
-      // know the default see it, while others see null in the same file. Unknown is right for both.
+      // A column that is missing from the file reads as null. If the column has a default, readers
+      // that know the default see it, while others see null in the same file. Unknown is correct
+      // for both.
       case Absent =>
         if (column.hasDefault) FooterAnswer.Unknown else FooterAnswer.allNull(numRecords)
       case Unclear => FooterAnswer.Unknown
@@ -64,7 +65,7 @@ private[index] object FooterStatistics {
     def scan: FooterAnswer = FooterAnswer.Scan(ParquetRules.scanDependsOnSettings(leaf, origin))
     val nulls = chunks.map(nullCount)
     if (chunks.map(_.getValueCount).sum != numRecords) {
-      FooterAnswer.Unknown // the schema implies one value per row, but the file has more or fewer
+      FooterAnswer.Unknown // the schema implies one value per row, but the counts differ
     } else if (nulls.contains(None)) {
       if (column.isChar) FooterAnswer.Unknown else scan
     } else {
@@ -112,9 +113,9 @@ private[index] object FooterStatistics {
   private final case class Present(path: List[String], leaf: PrimitiveType) extends Found
 
   /**
-   * Finds the leaf from which Spark reads a column, by following the only field with the given name
-   * at each step. If there are several such fields, a read fails or the reader chooses one. Lists,
-   * maps and repeated fields do not have one value per row.
+   * Finds the leaf from which Spark reads a column. At each step, at most one field may have the
+   * given name, because a read fails or picks one of the fields if there are several. Lists, maps
+   * and repeated fields do not have one value per row.
    */
   private def find(group: GroupType, path: List[String], question: FooterQuestion): Found = {
     val fields = group.getFields.asScala.filter(f => question.sameName(f.getName, path.head))

@@ -15,12 +15,12 @@ import org.apache.spark.unsafe.types.UTF8String
 import io.pyzorder.index.memory.LongBounds
 import io.pyzorder.index.model.{Calendars, IndexedColumns, TruncatedBounds}
 
-/** Reads statistics from an ORC footer where they provably describe the values that Spark reads. */
+/** Reads statistics from ORC footers if they provably describe the values that Spark reads. */
 private[index] object OrcFooterStatistics {
 
   /**
-   * Reads the answers from one file's footer. Returns None if the file has no columns, in which
-   * case Spark reads no rows. Propagates the reader's exceptions.
+   * Reads the answers from the footer of one file. Returns None if the file has no columns, because
+   * Spark then reads no rows. Propagates the reader's exceptions.
    */
   def read(path: Path, conf: Configuration, question: FooterQuestion): Option[FileFooter] = {
     val reader = OrcFile.createReader(path, OrcFile.readerOptions(conf))
@@ -31,8 +31,9 @@ private[index] object OrcFooterStatistics {
         None
       } else {
         val numRecords = reader.getNumberOfRows
-        // Files from old Hive versions name their columns _col0, _col1, and so on. Spark then finds
-        // columns by their position in the reader's schema, so the values depend on that schema.
+        // In files from old Hive versions, the columns are named _col0, _col1, and so on. Spark
+        // then finds columns by their position in the reader's schema, so the values depend on that
+        // schema.
         val byPlace = names.forall(_.startsWith("_col"))
         Some(FileFooter(numRecords,
             question.columns.map { column =>
@@ -50,7 +51,7 @@ private[index] object OrcFooterStatistics {
       question: FooterQuestion,
       column: FooterColumn): FooterAnswer =
     find(reader.getSchema, column.path.toList, question) match {
-      // As in FooterStatistics, readers that do not know the default see null.
+      // As in FooterStatistics, readers that do not know the column's default see null.
       case Absent =>
         if (column.hasDefault) FooterAnswer.Unknown else FooterAnswer.allNull(numRecords)
       case Unclear => FooterAnswer.Unknown
@@ -66,8 +67,8 @@ private[index] object OrcFooterStatistics {
     val scan = FooterAnswer.Scan(Calendars.isTemporal(column.dataType))
     val all = reader.getStatistics
     val statistics = if (leaf.getId < all.length) all(leaf.getId) else null
-    // A writer that records no statistics leaves all counts at 0. This shows in the root's count,
-    // which otherwise equals the number of rows.
+    // A writer that records no statistics leaves all counts at 0. The root's count reveals this,
+    // because it otherwise equals the number of rows.
     val counted = statistics != null && all(0).getNumberOfValues == numRecords &&
       statistics.getNumberOfValues <= numRecords
     if (!counted) {
@@ -83,8 +84,8 @@ private[index] object OrcFooterStatistics {
   /**
    * The bounds of a column that has values, or None if Spark must scan it. Floats are always
    * scanned, because writers differ in their treatment of NaN and the sign of zero. Timestamps are
-   * scanned because the zone and the precision of their bounds differ from those of the values, and
-   * binaries because ORC keeps no bounds for them.
+   * scanned because their bounds may differ from the values in time zone and precision. Binaries
+   * are scanned because ORC keeps no bounds for them.
    */
   private def bounds(
       reader: Reader,
@@ -100,7 +101,7 @@ private[index] object OrcFooterStatistics {
             _: YearMonthIntervalType | _: DayTimeIntervalType)
           if numbers.getMinimum <= numbers.getMaximum =>
         val ends = Seq(numbers.getMinimum, numbers.getMaximum)
-        // A value outside the narrower type would read as null.
+        // A value that does not fit into the narrower type would be read as null.
         if (ends.exists(!fitsInto(_, column.dataType))) Some(FooterAnswer.Unknown)
         else answer(
           LongBounds.toCatalyst(numbers.getMinimum, column.dataType),
@@ -109,7 +110,8 @@ private[index] object OrcFooterStatistics {
         val trues = booleans.getTrueCount
         val values = statistics.getNumberOfValues
         if (trues < 0 || trues > values) None else answer(trues == values, trues > 0)
-      // Dates are stored in the hybrid or the proleptic calendar, which agree on modern dates.
+      // Dates are stored in the hybrid or in the proleptic calendar, and both agree on modern
+      // dates.
       case (dates: DateColumnStatistics, DateType)
           if dates.getMinimumDayOfEpoch <= dates.getMaximumDayOfEpoch &&
             isInt(dates.getMinimumDayOfEpoch) && isInt(dates.getMaximumDayOfEpoch) &&
@@ -134,9 +136,9 @@ private[index] object OrcFooterStatistics {
   }
 
   /**
-   * The bytes of a bound, or None if the footer does not store it unchanged. For a bound that the
-   * writer truncated, the reader returns no minimum or maximum. Bytes that are not valid UTF-8 have
-   * become U+FFFD, which sorts differently.
+   * The bytes of a bound, or None if the footer does not contain the bound unchanged. If the writer
+   * truncated a bound, the reader returns no minimum or maximum. Bytes that are not valid UTF-8
+   * have become U+FFFD, which sorts differently.
    */
   private def text(bound: String): Option[Array[Byte]] =
     Option(bound).filter(_.indexOf('\ufffd') < 0).map(UTF8String.fromString(_).getBytes)
@@ -154,7 +156,7 @@ private[index] object OrcFooterStatistics {
     }
 
   /**
-   * Whether reading the column in this type preserves all values, even if ORC has to convert them.
+   * Whether reading the column as this type preserves all values, even if ORC has to convert them.
    */
   private def isReadable(leaf: TypeDescription, dataType: DataType): Boolean =
     (leaf.getCategory, dataType) match {
@@ -189,8 +191,8 @@ private[index] object OrcFooterStatistics {
   private final case class Present(leaf: TypeDescription) extends Found
 
   /**
-   * Finds the only field with the given name at each step. If there are several such fields, a read
-   * fails or the reader chooses one.
+   * Finds the leaf from which Spark reads a column. At each step, at most one field may have the
+   * given name, because a read fails or picks one of the fields if there are several.
    */
   private def find(
       struct: TypeDescription,

@@ -5,11 +5,11 @@ import org.apache.parquet.hadoop.metadata.FileMetaData
 /**
  * The properties of a Parquet file's writer that affect how Spark reads the values.
  *
- * @param byParquetMr    whether the writer is parquet-mr. If so, the footer's bounds are values of
- *                       the file unless the type allows truncation, and INT96 is not converted
- *                       between zones
+ * @param byParquetMr    whether the writer is parquet-mr. If so, the bounds in the footer occur in
+ *                       the file unless the type allows truncation, and INT96 values are not
+ *                       converted between time zones
  * @param datetimeByFile whether the file itself records that its dates and INT64 timestamps are not
- *                       rebased, so that settings do not matter
+ *                       rebased, in which case settings do not matter
  * @param int96ByFile    whether the file itself records that its INT96 timestamps are not rebased
  */
 private[index] final case class ParquetOrigin(
@@ -24,9 +24,10 @@ private[index] object ParquetOrigin {
   private val LegacyInt96 = "org.apache.spark.legacyINT96"
 
   /**
-   * Applies Spark's rule. A file that names Spark 3.0 or later (3.1 for INT96) without the legacy
-   * key uses the proleptic calendar. A file that names an older version, or a newer one with the
-   * key, uses the hybrid calendar. For a file that names no Spark version, the setting decides.
+   * Applies Spark's rule. If the metadata names Spark 3.0 or later (3.1 for INT96) and lacks the
+   * legacy key, the file uses the proleptic calendar. If it names an older version, or a newer
+   * version together with the key, the file uses the hybrid calendar. If it names no Spark version,
+   * the setting decides.
    */
   def of(metadata: FileMetaData): ParquetOrigin = {
     val keys = metadata.getKeyValueMetaData

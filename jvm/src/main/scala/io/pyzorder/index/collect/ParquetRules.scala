@@ -13,16 +13,16 @@ import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 import io.pyzorder.index.memory.LongBounds
 import io.pyzorder.index.model.{Calendars, IndexedColumns, TruncatedBounds}
 
-/** Relates a Parquet column's stored values and bounds to the values of a Spark type. */
+/** Relates the stored values and bounds of a Parquet column to the values of a Spark type. */
 private[index] object ParquetRules {
 
-  /** The type in which Spark reads unsigned 64-bit integers. */
+  /** The type that Spark uses for unsigned 64-bit integers. */
   private val UnsignedLong: DataType = DecimalType(20, 0)
 
   /**
-   * Whether reading the column in this type either leaves all values unchanged or fails.
-   * Combinations that are not listed are left unknown, because one Spark version may fail where
-   * another converts.
+   * Whether reading the column as this type either leaves all values unchanged or fails.
+   * Combinations that are not listed remain unknown, because one Spark version may fail where
+   * another one converts the values.
    */
   def isReadable(leaf: PrimitiveType, dataType: DataType): Boolean = {
     val annotation = leaf.getLogicalTypeAnnotation
@@ -50,7 +50,7 @@ private[index] object ParquetRules {
     }
   }
 
-  /** Whether the column's bounds can be used in addition to its null counts. */
+  /** Whether bounds of the column can be used, rather than just its null counts. */
   def hasBounds(column: FooterColumn): Boolean = column.dataType match {
     case _ if column.isChar => false
     case string: StringType => IndexedColumns.isBinaryOrdered(string)
@@ -59,10 +59,10 @@ private[index] object ParquetRules {
 
   /**
    * Whether the values that Spark reads from the column may depend on the temporal settings. INT96
-   * values do, unless the file records that they are not rebased and comes from a writer whose
-   * INT96 values Spark does not convert between zones. Dates and INT64 timestamps do, unless the
-   * file itself records that they are not rebased (see ParquetOrigin). Timestamps that are not
-   * adjusted to UTC always do.
+   * values depend on them, unless the file records that they are not rebased and comes from a
+   * writer whose INT96 values Spark does not convert between time zones. Dates and INT64 timestamps
+   * depend on them, unless the file itself records that they are not rebased (see ParquetOrigin).
+   * Timestamps that are not adjusted to UTC always depend on them.
    */
   def scanDependsOnSettings(leaf: PrimitiveType, origin: ParquetOrigin): Boolean =
     (leaf.getPrimitiveTypeName, leaf.getLogicalTypeAnnotation) match {
@@ -73,7 +73,7 @@ private[index] object ParquetRules {
       case _ => false
     }
 
-  /** The bounds of a column, from row groups that each contain a value and record bounds. */
+  /** The bounds of a column. Each of the row groups must contain a value and record bounds. */
   def bounds(
       groups: Seq[Statistics[_]],
       leaf: PrimitiveType,
@@ -84,7 +84,7 @@ private[index] object ParquetRules {
     def answer(least: Any, greatest: Any, exact: Boolean): FooterAnswer =
       FooterAnswer.bounded(least, greatest, exact, nullCount)
     column.dataType match {
-      // Writers differ in whether footers include NaN, and in the sign of zero.
+      // Writers differ in whether they include NaN in footers, and in the sign of zero.
       case FloatType | DoubleType => scan
       case StringType | BinaryType if leaf.getPrimitiveTypeName == BINARY =>
         // Parquet and Spark both order strings and plain binaries by unsigned bytes. Writers may
@@ -108,7 +108,7 @@ private[index] object ParquetRules {
       case _ if isSigned(leaf.getLogicalTypeAnnotation) =>
         val (least, greatest) = longs(groups)
         if (!fitsInto(least, column.dataType) || !fitsInto(greatest, column.dataType)) {
-          FooterAnswer.Unknown // Spark truncates the values to the narrower type
+          FooterAnswer.Unknown // Spark would truncate the values to the narrower type
         } else {
           answer(
             LongBounds.toCatalyst(least, column.dataType),
@@ -121,9 +121,9 @@ private[index] object ParquetRules {
 
   /**
    * The bounds of dates and INT64 timestamps. If the file records that they are not rebased, or if
-   * the least value is modern, Spark reads values as stored. Otherwise it reads them as stored only
-   * with the setting CORRECTED. With LEGACY it reads other values, and with EXCEPTION a query
-   * fails, so the column is scanned.
+   * the smallest value is modern, Spark reads the values as stored. Otherwise, it reads them as
+   * stored only with the setting CORRECTED. With LEGACY, it reads different values, and with
+   * EXCEPTION, a query fails, so the column is scanned.
    */
   private def temporal(
       groups: Seq[Statistics[_]],
@@ -157,9 +157,9 @@ private[index] object ParquetRules {
   }
 
   /**
-   * The bounds of decimals. Footers order decimals numerically if they are stored as INT32 or
-   * INT64, or if parquet-mr stored them as FIXED_LEN_BYTE_ARRAY. Decimals stored otherwise are
-   * scanned.
+   * The bounds of decimals. The bounds in footers follow numerical order if the decimals are stored
+   * as INT32 or INT64, or if parquet-mr stored them as FIXED_LEN_BYTE_ARRAY. In all other cases,
+   * the column is scanned.
    */
   private def decimals(
       groups: Seq[Statistics[_]],
@@ -181,7 +181,7 @@ private[index] object ParquetRules {
         val values = groups.flatMap(g => Seq(unscaled(g.genericGetMin), unscaled(g.genericGetMax)))
           .map(v => new JBigDecimal(v, stored.getScale))
         val ends = Seq(values.reduce(_ min _), values.reduce(_ max _))
-        // A value with more digits than its column declares reads as null or fails.
+        // Reading a value with more digits than its column declares yields null or fails.
         if (ends.exists(_.precision > stored.getPrecision)) {
           FooterAnswer.Unknown
         } else {
@@ -231,8 +231,8 @@ private[index] object ParquetRules {
   }
 
   /**
-   * Whether the type is the one that Spark assigns to unsigned integers of this width. That type
-   * holds all of them.
+   * Whether the type is the one that Spark uses for unsigned integers of this width, and can
+   * therefore represent all of them.
    */
   private def unsignedFits(annotation: LogicalTypeAnnotation, dataType: DataType): Boolean =
     annotation match {
@@ -263,7 +263,7 @@ private[index] object ParquetRules {
   private def isDecimal(annotation: LogicalTypeAnnotation): Boolean =
     annotation.isInstanceOf[DecimalLogicalTypeAnnotation]
 
-  /** Whether the Spark type has the same scale and enough digits for every value of the column. */
+  /** Whether the Spark type has the same scale and enough digits for all values of the column. */
   private def holds(annotation: LogicalTypeAnnotation, decimal: DecimalType): Boolean =
     annotation match {
       case stored: DecimalLogicalTypeAnnotation =>

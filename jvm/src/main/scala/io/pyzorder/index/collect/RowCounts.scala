@@ -16,7 +16,7 @@ import io.pyzorder.common.{JobDescription, TaskFunction}
 /** The row counts recorded in the footers of data files. */
 object RowCounts {
 
-  /** The total number of rows in the files, computed by one Spark job. */
+  /** The total number of rows in the files, counted by one Spark job. */
   def sum(session: shim.SparkSession, files: Seq[Path]): Long =
     if (files.isEmpty) {
       0L
@@ -30,7 +30,7 @@ object RowCounts {
         counts.collect()).sum
     }
 
-  /** The number of rows in one Parquet or ORC file. An empty file has none. */
+  /** The number of rows in one Parquet or ORC file. An empty file has no rows. */
   def of(hadoopConf: Configuration, path: Path): Long = {
     val fs = path.getFileSystem(hadoopConf)
     val length = fs.getFileStatus(path).getLen

@@ -22,7 +22,10 @@ import io.pyzorder.common.{JobDescription, TaskFunction}
 import io.pyzorder.index.model.{ColumnStatistics, DataFiles, IndexedColumn, ReadSettings}
 import io.pyzorder.storage.ExactFileIndex
 
-/** Statistics from one Spark job that reads the values themselves, as every query does. */
+/**
+ * Collects statistics with one Spark job that reads the values themselves, in the same way as a
+ * query.
+ */
 private[index] object ScannedStatistics {
 
   /** The number of rows read, and the columns' statistics by IndexedColumn.name. */
@@ -31,9 +34,9 @@ private[index] object ScannedStatistics {
   /**
    * Scans columns of files.
    *
-   * @param wanted the columns to scan in each file, by the file's position in `data.files`; files
-   *               without columns are not read
-   * @return the statistics by the file's position, without files that have no rows
+   * @param wanted the columns to scan in each file, by the position of the file in `data.files`;
+   *               files without columns to scan are not read
+   * @return the statistics, by the position of the file; files without rows are left out
    */
   def of(
       session: shim.SparkSession,
@@ -55,8 +58,8 @@ private[index] object ScannedStatistics {
   }
 
   /**
-   * Scans the files as a relation whose only partition column is the file's position. The indexed
-   * columns, which may be struct fields, are projected to top-level columns.
+   * Scans the files as a relation whose only partition column is the position of the file. The
+   * indexed columns, which may be struct fields, are projected to top-level columns.
    */
   private def scan(
       session: shim.SparkSession,
@@ -104,14 +107,16 @@ private[index] object ScannedStatistics {
     })
   }
 
-  /** The format's own reader, without pyzorder's wrapper. It reads exactly these files or fails. */
+  /**
+   * Spark's own file format, without pyzorder's wrapper. It reads exactly the given files or fails.
+   */
   private def formatOf(format: String): FileFormat =
     if (format == "orc") new OrcFileFormat else new ParquetFileFormat
 
   /**
-   * The options of the scan. A missing or corrupt file must be an error, because its rows would be
-   * missing from the statistics. Under the rebase mode EXCEPTION, old dates are read as stored, and
-   * Collector then uses only the modern ones.
+   * The options of the scan. A missing or corrupt file must cause an error, because the statistics
+   * would otherwise lack its rows. Under the rebase mode EXCEPTION, old dates are read as stored,
+   * and Collector then uses only the modern ones.
    */
   private def scanOptions(
       session: shim.SparkSession,
@@ -145,7 +150,7 @@ private[index] object ScannedStatistics {
     Iterator.from(0).map(i => s"_zorder_file_$i").find(name => !taken(name)).get
   }
 
-  /** Merges the parts of each file, which may have been read in several splits. */
+  /** Merges the statistics of each file, which may have been read in several splits. */
   private def merged(parts: Seq[(Int, Scanned)], columns: Seq[IndexedColumn]): Map[Int, Scanned] = {
     val types = columns.map(c => c.name -> c.dataType).toMap
     def merge(a: Scanned, b: Scanned): Scanned =

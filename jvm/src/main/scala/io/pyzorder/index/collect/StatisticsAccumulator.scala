@@ -62,7 +62,7 @@ private[index] object StatisticsAccumulator {
     case d: DecimalType =>
       (row, i) =>
         row match {
-          case unsafe: UnsafeRow => unsafe.getLong(i) // the raw long, without allocating an object
+          case unsafe: UnsafeRow => unsafe.getLong(i) // avoids allocating an object
           case _ => row.getDecimal(i, d.precision, d.scale).toUnscaledLong
         }
     case time if IndexedColumns.isTime(time) => (row, i) => row.getLong(i)
@@ -71,7 +71,7 @@ private[index] object StatisticsAccumulator {
   }
 }
 
-/** Counts nulls only. */
+/** Counts only nulls. */
 private final class NullsAccumulator extends StatisticsAccumulator {
 
   private var values = false
@@ -81,7 +81,10 @@ private final class NullsAccumulator extends StatisticsAccumulator {
   override def result: ColumnStatistics = statistics(None, empty = !values)
 }
 
-/** Reads a value as a long. A Scala function would box the ordinal and the result. */
+/**
+ * Reads a value as a long. A Scala function is not used because it would box the ordinal and the
+ * result.
+ */
 private trait LongValue {
   def apply(row: SpecializedGetters, ordinal: Int): Long
 }
@@ -112,7 +115,8 @@ private final class LongAccumulator(dataType: DataType, value: LongValue)
 }
 
 /**
- * Tracks NaN separately. -0.0 and 0.0 are equal, as in Spark's comparisons, and keep their sign.
+ * Tracks NaN separately. As in Spark's comparisons, -0.0 and 0.0 are equal. Bounds that are zero
+ * keep their sign.
  */
 private final class DoubleAccumulator(dataType: DataType, value: DoubleValue)
     extends StatisticsAccumulator {
@@ -160,7 +164,7 @@ private final class DecimalAccumulator(dataType: DecimalType) extends Statistics
 }
 
 /**
- * Accumulates binaries, and strings without a collation. Both compare as unsigned bytes, and a
+ * Accumulates binaries and strings without a collation. Both are compared as unsigned bytes, and a
  * prefix of a value sorts before the value.
  */
 private[index] final class BytesAccumulator(dataType: DataType) extends StatisticsAccumulator {
@@ -182,8 +186,8 @@ private[index] final class BytesAccumulator(dataType: DataType) extends Statisti
   private var maxPrefix = 0L
 
   /**
-   * Whether the value is below the minimum or above the maximum. For most values between them, the
-   * first eight bytes suffice.
+   * Whether the value is below the minimum or above the maximum. For most values in between,
+   * comparing the first eight bytes is enough.
    */
   private def isOutside(value: UTF8String): Boolean = {
     val prefix = signedPrefix(value)

@@ -7,9 +7,9 @@ import org.apache.spark.sql.types._
 import io.pyzorder.index.model.{Calendars, ColumnStatistics, IndexedColumn, IndexedColumns}
 
 /**
- * What a writer knows about the strings or bytes that it wrote to a column.
+ * A writer's statistics for the strings or binaries that it wrote to a column.
  *
- * @param bounds the least and greatest values in byte order, or None if there are no values
+ * @param bounds the minimum and maximum in byte order, or None if there are no values
  */
 final case class BytesStatistics(nullCount: Long, bounds: Option[(Array[Byte], Array[Byte])])
 
@@ -18,11 +18,11 @@ final case class BytesStatistics(nullCount: Long, bounds: Option[(Array[Byte], A
  * describes the values that were passed in, and `written` describes the values that Spark will read
  * from the file.
  *
- * Values that are too long to store are replaced by shorter bounds that enclose them. See
+ * Bounds that are too long to store are replaced by shorter bounds that enclose them; see
  * TruncatedBounds.
  *
  * @param columns      the columns to track
- * @param schema       the rows' schema, with the columns' names spelled as in their paths
+ * @param schema       the schema of the rows, in which names are spelled as in the columns' paths
  * @param isFromWriter the top-level columns whose statistics the writer provides (see
  *                     `addFromWriter`); their values are not inspected row by row
  */
@@ -94,12 +94,12 @@ final class StatisticsTracker(
   /**
    * The statistics of a file to which Spark wrote these rows.
    *
-   * In Parquet with the rebase mode CORRECTED, scans with any settings read every value as it was
-   * written, because the file records its calendar and its writer. Only TIMESTAMP_MILLIS truncates
-   * microseconds to milliseconds. Truncation preserves order, so the bounds are truncated too. ORC
-   * stores timestamps in the writer's zone and old dates in the hybrid calendar. Its bounds
-   * therefore depend on the settings, and are unknown if they precede the point from which both
-   * calendars agree.
+   * Parquet files written with the rebase mode CORRECTED record their calendar and their writer, so
+   * scans with any settings read every value as it was written. The one exception is
+   * TIMESTAMP_MILLIS, which truncates microseconds to milliseconds. Truncation preserves order, so
+   * truncating the bounds is correct. ORC stores timestamps in the writer's time zone and old dates
+   * in the hybrid calendar. The bounds for ORC therefore depend on the settings, and are unknown if
+   * they precede the point from which both calendars agree.
    *
    * @param format          "parquet" or "orc"
    * @param timestampMillis whether the file stores timestamps in milliseconds

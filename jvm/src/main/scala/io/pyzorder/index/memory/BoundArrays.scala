@@ -3,7 +3,7 @@ package io.pyzorder.index.memory
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-/** One column's least and greatest values in each file, in arrays of a compact representation. */
+/** The minimum and maximum of one column in each file, in arrays with a compact representation. */
 sealed abstract class BoundArrays {
 
   /** The value in Catalyst's form. */
@@ -23,9 +23,9 @@ sealed abstract class BoundsBuilder {
 }
 
 /**
- * Bounds of types that are ordered as longs: integers, boolean (0, 1), date (days), timestamps and
- * intervals (microseconds, months), time (nanoseconds), and decimals of at most 18 digits
- * (unscaled).
+ * Bounds of types whose values are ordered like longs: integers, boolean (0, 1), date (days),
+ * timestamps and intervals (microseconds, months), time (nanoseconds), and decimals of at most 18
+ * digits (unscaled).
  */
 final class LongBounds(val mins: PackedLongs, val maxs: PackedLongs) extends BoundArrays {
 
@@ -72,7 +72,9 @@ object LongBounds {
   }
 }
 
-/** Bounds of float and double. Floats are widened, which preserves order and value. */
+/**
+ * Bounds of floats and doubles. Floats are widened, which preserves their values and their order.
+ */
 final class DoubleBounds(val mins: Array[Double], val maxs: Array[Double]) extends BoundArrays {
 
   override def value(i: Int, least: Boolean, dataType: DataType): Any = {
@@ -106,7 +108,7 @@ object DoubleBounds {
   }
 }
 
-/** Bounds as UTF8String, Array[Byte] or Decimal. Null where a file has no bounds. */
+/** Bounds as UTF8String, Array[Byte] or Decimal. Both are null if a file has no bounds. */
 final class ObjectBounds(val mins: Array[AnyRef], val maxs: Array[AnyRef]) extends BoundArrays {
 
   override def value(i: Int, least: Boolean, dataType: DataType): Any =
@@ -146,7 +148,7 @@ final class ObjectBoundsBuilder(numFiles: Int) extends BoundsBuilder {
 
 object BoundArrays {
 
-  /** A builder for `numFiles` pairs of bounds of a type. */
+  /** A builder for the bounds of `numFiles` files. */
   def builder(dataType: DataType, numFiles: Int): BoundsBuilder = dataType match {
     case FloatType | DoubleType => new DoubleBoundsBuilder(numFiles)
     case d: DecimalType if d.precision > Decimal.MAX_LONG_DIGITS =>

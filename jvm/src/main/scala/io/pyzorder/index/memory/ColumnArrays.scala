@@ -9,9 +9,9 @@ import io.pyzorder.index.model.{ColumnStatistics, IndexSchema}
  * ColumnStatistics for the meaning of the values.
  *
  * @param dataType   the type of the bounds
- * @param flags      combinations of ColumnArrays.Bounded and the other flags
- * @param nullCounts the number of nulls, or -1 if unknown
- * @param bounds     the least and greatest values, defined only where the file is `bounded`
+ * @param flags      for each file, a combination of ColumnArrays.Bounded and the other flags
+ * @param nullCounts the number of nulls in each file, or -1 if unknown
+ * @param bounds     the minimum and maximum of each file, defined only for files that are `bounded`
  */
 final class ColumnArrays(
     val dataType: DataType,
@@ -34,10 +34,10 @@ final class ColumnArrays(
   /** The number of nulls in file i, or -1 if unknown. */
   def nullCount(i: Int): Long = nullCounts(i)
 
-  /** The least value of file i in Catalyst's form. Defined only where the file is bounded. */
+  /** The minimum of file i in Catalyst's form. Defined only if the file is bounded. */
   def minOf(i: Int): Any = bounds.value(i, least = true, dataType)
 
-  /** The greatest value of file i in Catalyst's form. Defined only where the file is bounded. */
+  /** The maximum of file i in Catalyst's form. Defined only if the file is bounded. */
   def maxOf(i: Int): Any = bounds.value(i, least = false, dataType)
 
   /** The statistics of file i. */
@@ -49,7 +49,7 @@ final class ColumnArrays(
     empty = empty(i),
     settingsDependent = settingsDependent(i))
 
-  /** A copy without bounds, so predicates on values keep every file. Null counts are retained. */
+  /** A copy without bounds but with null counts, so predicates on values keep every file. */
   def withoutBounds: ColumnArrays = {
     val kept = ColumnArrays.Empty | ColumnArrays.SettingsDependent
     withFlags(flag => ((flag & kept) | unknown).toByte)
@@ -82,16 +82,16 @@ final class ColumnArrays(
 
 object ColumnArrays {
 
-  /** The least and greatest values, or limits that enclose them, are known. */
+  /** The minimum and maximum, or bounds that enclose them, are known. */
   val Bounded: Byte = 1
 
-  /** Both bounds are values of the file. */
+  /** Both bounds occur in the file. */
   val Exact: Byte = 2
 
   /** Some value is or may be NaN. */
   val NanSeen: Byte = 4
 
-  /** The column provably holds nothing but nulls and NaN. */
+  /** The column provably contains only nulls and NaN. */
   val Empty: Byte = 8
 
   /** The bounds are valid only for scans with the entry's temporal read settings. */

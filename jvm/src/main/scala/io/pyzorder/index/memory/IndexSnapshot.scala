@@ -10,15 +10,15 @@ import io.pyzorder.index.model.{ReadSettings, ZValueColumn}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * One immutable state of the index table, as held by the driver, with one entry per data file. A
- * column's statistics are read from the snapshot's bytes on first use.
+ * One immutable state of the index table in the driver's memory, with one entry per data file. The
+ * statistics of a column are read from the snapshot's bytes on first use.
  *
  * @param columns the columns that have statistics
- * @param files   the properties of each file other than column statistics
+ * @param files   the properties of the files, except for column statistics
  * @param loader  loads a column's arrays, or warns and returns None if they cannot be read
- * @param readPaths reads the files' paths, relative to the table's folder; they are not cached
+ * @param readPaths reads the files' paths, relative to the table's folder. They are not cached
  * @param grown   called after a column has been loaded
- * @param checkObjects throws if the entries would take too much memory as objects
+ * @param checkObjects throws if objects for all entries would take too much memory
  */
 final class IndexSnapshot(
     val columns: Seq[IndexedColumn],
@@ -35,7 +35,7 @@ final class IndexSnapshot(
   /** The number of the entry for a path relative to the table's folder, or -1 if there is none. */
   def find(relativePath: String): Int = files.paths.find(relativePath)
 
-  /** The files' paths, relative to the table's folder. They are read on each call. */
+  /** The files' paths, relative to the table's folder. Reads them on each call. */
   def paths(): Array[String] = readPaths()
 
   def size(i: Int): Long = files.sizes(i)
@@ -52,7 +52,8 @@ final class IndexSnapshot(
   def readSettings(i: Int): ReadSettings = files.readSettings(i)
 
   /**
-   * The arrays of the column with exactly this path. None if it is not indexed or cannot be read.
+   * The arrays of the column with exactly this path; None if the column is not indexed or cannot be
+   * read.
    */
   def column(path: Seq[String]): Option[ColumnArrays] =
     columns.find(_.path == path).flatMap { column =>
@@ -68,16 +69,17 @@ final class IndexSnapshot(
     }
 
   /**
-   * The arrays of a column, as far as a scan with `schema` may use them; None if it may not use
-   * them at all. A ZValueColumn's arrays are returned unless the scan has a column of that name.
+   * The arrays of a column, restricted to what a scan with `schema` may use; None if it may use
+   * nothing. A ZValueColumn's arrays are returned unless the schema has a column with the same
+   * name.
    *
-   * The scan must read the column in the type in which the bounds were read, because the order or
-   * the values may differ otherwise. In two cases the same type is not enough:
-   * - The field has a default for files that lack it. An entry that was collected without knowledge
-   *   of the default cannot distinguish such a file from a file of stored nulls. For files with
-   *   only nulls, the column's statistics are therefore treated as unknown.
-   * - The field is CHAR. Predicates apply to padded values, but bounds may come from unpadded ones,
-   *   and padding does not preserve order. Only null counts are therefore used.
+   * The column must have the same type in the scan as in the index, because the order or the values
+   * may otherwise differ. In two cases, the same type is not enough:
+   * - The field has a default for files without the field. An entry that was collected without
+   *   knowing the default does not distinguish such a file from a file that stores nulls. The
+   *   column's statistics are therefore treated as unknown for files with only nulls.
+   * - The field is CHAR. Predicates apply to padded values, but the bounds may come from unpadded
+   *   values, and padding does not preserve order. Only null counts are therefore used.
    *
    * @param schema        the relation's data schema, with its fields' metadata
    * @param path          the names, spelled as in the schema
@@ -152,7 +154,7 @@ final class IndexSnapshot(
 }
 
 /**
- * The properties of each file in an index snapshot other than column statistics, with file i at
+ * The properties of the files in an index snapshot, except for column statistics, with file i at
  * index i of every array.
  */
 final class FileArrays(

@@ -4,7 +4,7 @@ import java.util.{HashMap => JHashMap}
 
 import scala.collection.mutable.ArrayBuffer
 
-/** One value for each file. There are few distinct values, and equal ones share one object. */
+/** One value for each file. There are few distinct values, and equal values share one object. */
 final class InternedValues[T](numbers: PackedLongs, values: IndexedSeq[T]) {
 
   def apply(i: Int): T = values(numbers(i).toInt)
@@ -24,7 +24,7 @@ object InternedValues {
     private var last: K = _
     private var lastNumber = -1
 
-    /** Sets the value of file i to the value that `key` stands for. */
+    /** Sets the value of file i to the one that `key` represents. */
     def set(i: Int, key: K): Unit = {
       if (lastNumber < 0 || key != last) {
         last = key
@@ -41,7 +41,7 @@ object InternedValues {
       new InternedValues(PackedLongs.of(numbers), values.toIndexedSeq)
   }
 
-  /** The values that `keys`, with one element per file, stand for. */
+  /** The values represented by `keys`, which has one element per file. */
   def of[K, T](keys: Array[K])(valueOf: K => T): InternedValues[T] = {
     val builder = new Builder[K, T](keys.length, valueOf)
     keys.indices.foreach(i => builder.set(i, keys(i)))

@@ -1,8 +1,8 @@
 package io.pyzorder.index.memory
 
 /**
- * Longs stored as distances from the least one, in as few bytes as their range needs. The sizes of
- * a table's files are usually close to each other, as are their times and counts.
+ * Longs, stored as distances from the smallest one in as few bytes as their range requires. This
+ * saves memory because the files of a table usually have similar sizes, times and row counts.
  */
 sealed abstract class PackedLongs {
 
@@ -20,7 +20,7 @@ object PackedLongs {
   private val UnsignedShort = 0xffffL
   private val UnsignedInt = 0xffffffffL
 
-  /** Packs the values. The array itself is kept only if no shorter representation holds them. */
+  /** Packs the values. The array itself is kept only if there is no shorter representation. */
   def of(values: Array[Long]): PackedLongs = {
     val least = if (values.isEmpty) 0L else values.min
     // As an unsigned number, the range is correct even if the difference of two longs overflows.

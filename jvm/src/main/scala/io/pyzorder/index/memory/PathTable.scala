@@ -7,11 +7,11 @@ import org.apache.spark.sql.catalyst.expressions.XXH64
 import org.apache.spark.unsafe.Platform
 
 /**
- * Finds the number of a path by its 128-bit hash. The paths themselves would take most of an
- * index's memory. Among a million paths, the chance that two share a hash is about 10^-27. Even
- * then, one file is mistaken for the other only if their sizes and modification times are also
- * equal. Each JVM draws new random seeds for the two halves of the hash, so nobody can construct
- * two names that collide.
+ * Finds the number of a path by its 128-bit hash, because the paths themselves would take most of
+ * an index's memory. Among a million paths, the probability that two have the same hash is about
+ * 10^-27. Even then, one file is mistaken for the other only if their sizes and modification times
+ * are also equal. Each JVM chooses new random seeds for the two halves of the hash, so nobody can
+ * construct two names that collide.
  */
 final class PathTable private (hashes: Array[Long], slots: Array[Int]) {
 

@@ -3,7 +3,7 @@ package io.pyzorder.index.model
 import org.apache.spark.sql.catalyst.util.RebaseDateTime
 import org.apache.spark.sql.types._
 
-/** Decides which dates and timestamps are the same in every calendar that files may use. */
+/** Decides which dates and timestamps are identical in all calendars that files may use. */
 private[pyzorder] object Calendars {
 
   private val MicrosPerMilli = 1000L
@@ -13,10 +13,10 @@ private[pyzorder] object Calendars {
     dataType == DateType || dataType == TimestampType || dataType == TimestampNTZType
 
   /**
-   * Whether the value lies at or after the point from which the hybrid and the proleptic Gregorian
-   * calendars agree in every zone (1582-10-15 for dates, about 1900 for timestamps). Spark's
-   * rebasing leaves this value and all later ones unchanged, and Spark's own check in EXCEPTION
-   * mode uses the same point.
+   * Whether the value is at or after the point from which the hybrid and the proleptic Gregorian
+   * calendars agree in every time zone (1582-10-15 for dates, about 1900 for timestamps). Spark's
+   * rebasing leaves values from this point on unchanged, and Spark's own check in EXCEPTION mode
+   * uses the same point.
    */
   def isModern(value: Any, dataType: DataType): Boolean = (value, dataType) match {
     case (days: Int, DateType) => days >= RebaseDateTime.lastSwitchJulianDay

@@ -7,16 +7,15 @@ import org.apache.spark.sql.types.DataType
  * The statistics of one column in one file. Values are in Catalyst's internal form (Int days, Long
  * microseconds, UTF8String, Decimal, ...) and are compared as Spark compares them.
  *
- * @param bounds            the least and greatest values other than NaN and null; None if they are
- *                          unknown or there is no such value
- * @param exact             whether both bounds are values of the file, rather than limits that
- *                          enclose them
+ * @param bounds            the minimum and maximum of the values other than NaN and null, or bounds
+ *                          that enclose them; None if they are unknown or there is no such value
+ * @param exact             whether both bounds occur in the file, rather than merely enclosing its
+ *                          values
  * @param nullCount         the number of nulls, or None if unknown
- * @param nanSeen           whether some value is or may be NaN (has no meaning for types without
- *                          NaN)
- * @param empty             whether the column is proved to hold no value other than nulls and NaN
- * @param settingsDependent whether a scan with other read settings (see ReadSettings) may read
- *                          other values
+ * @param nanSeen           whether some value is or may be NaN; meaningless for types without NaN
+ * @param empty             whether the column provably contains only nulls and NaN
+ * @param settingsDependent whether a scan with different read settings (see ReadSettings) may read
+ *                          different values
  */
 final case class ColumnStatistics(
     bounds: Option[(Any, Any)],

@@ -6,7 +6,7 @@ import org.apache.spark.sql.types.StructType
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * A table's data files, with everything that is needed to read them.
+ * A table's data files, and everything that is needed to read them.
  *
  * @param root            the table's folder
  * @param format          "parquet" or "orc"
@@ -22,6 +22,8 @@ final case class DataFiles(
     options: Map[String, String],
     files: Seq[FileRef]) {
 
-  /** The path of a file, which is below the root unless its partition has its own location. */
+  /**
+   * The full path of a file. It is below the root unless the file's partition has its own location.
+   */
   def locate(file: FileRef): Path = new TableFolder(root).resolve(file.path)
 }

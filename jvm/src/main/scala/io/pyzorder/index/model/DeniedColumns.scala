@@ -7,18 +7,18 @@ import io.pyzorder.common.{ZOrderConf, ZOrderErrors}
 /**
  * The columns whose values must not appear in an index, whether in bounds or in z-values. Denying a
  * struct denies its fields. Names are compared without regard to case, even if the session is
- * case-sensitive: denying a column by mistake costs only extra file reads, whereas missing one
- * leaks its values.
+ * case-sensitive, because denying a column by mistake only causes extra file reads, whereas missing
+ * one leaks its values.
  */
 final class DeniedColumns private (paths: Seq[Seq[String]]) {
 
   def isEmpty: Boolean = paths.isEmpty
 
-  /** Whether it is forbidden to record anything about this column. */
+  /** Whether the column is denied, which means that nothing about it may be recorded. */
   def apply(column: IndexedColumn): Boolean =
     ZValueColumn.unapply(column).getOrElse(Seq(column.path)).exists(denies)
 
-  /** Throws an error if one of these paths is denied. */
+  /** Throws if one of these paths is denied. */
   def check(named: Seq[Seq[String]]): Unit =
     named.find(denies).foreach(path => throw ZOrderErrors.deniedColumn(IndexedColumn.nameOf(path)))
 

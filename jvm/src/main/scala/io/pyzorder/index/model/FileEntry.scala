@@ -7,8 +7,8 @@ import io.pyzorder.storage.FileRef
  *
  * @param path             the path relative to the table's folder, with parts joined by "/" and not
  *                         URL-encoded
- * @param size             the size in bytes; with `modificationTime`, it decides whether the entry
- *                         is valid
+ * @param size             the size in bytes; together with `modificationTime`, it determines
+ *                         whether the entry is valid
  * @param modificationTime the time in milliseconds since the epoch, as reported by the file system
  * @param numRecords       the number of rows in the file
  * @param clusteredBy      the names, in order, of the columns by which the file was clustered,
@@ -16,8 +16,8 @@ import io.pyzorder.storage.FileRef
  *                         folder; empty if it was not clustered
  * @param readSettings     the settings under which the statistics were read
  *                         (ReadSettings.fingerprint)
- * @param statistics       the columns' statistics by IndexedColumn.name; a column without an
- *                         element here has unknown statistics
+ * @param statistics       the columns' statistics by IndexedColumn.name; the statistics of columns
+ *                         that are not in this map are unknown
  */
 final case class FileEntry(
     path: String,

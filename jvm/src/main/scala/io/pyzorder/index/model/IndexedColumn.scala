@@ -6,12 +6,13 @@ import org.apache.spark.sql.types.DataType
  * A leaf column with statistics in the index table.
  *
  * @param path     the column's name, followed by the names of the struct fields below it
- * @param dataType the type in which Spark reads the column and in which its bounds are stored
+ * @param dataType the column's type in Spark, which is also the type of its bounds
  */
 final case class IndexedColumn(path: Seq[String], dataType: DataType) {
 
   /**
-   * The path in SQL: its parts joined by dots, where a part with a dot or a backquote is quoted.
+   * The path in SQL: its parts joined by dots, with parts quoted if they contain a dot or a
+   * backquote.
    */
   def name: String = IndexedColumn.nameOf(path)
 }

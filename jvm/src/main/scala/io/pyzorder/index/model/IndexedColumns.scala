@@ -9,15 +9,13 @@ import io.pyzorder.common.ZOrderErrors
 /** Decides which of a table's columns have statistics in the index. */
 object IndexedColumns {
 
-  /**
-   * The metadata key under which Spark keeps the value that is read from files without the column.
-   */
+  /** The metadata key under which Spark keeps a column's default for files without the column. */
   private[pyzorder] val ExistsDefault = "EXISTS_DEFAULT"
 
   /** The metadata key under which Spark records that a string is CHAR(n) or VARCHAR(n). */
   private val CharVarchar = "__CHAR_VARCHAR_TYPE_STRING"
 
-  /** Whether the type's values are ordered and the index table can hold their bounds. */
+  /** Whether values of the type are ordered and their bounds can be stored in the index table. */
   def supports(dataType: DataType): Boolean = dataType match {
     case BooleanType | ByteType | ShortType | IntegerType | LongType | FloatType | DoubleType |
         DateType | TimestampType | TimestampNTZType | BinaryType => true
@@ -28,12 +26,13 @@ object IndexedColumns {
   /** Whether the type is TIME(p), which exists as of Spark 4.1. */
   def isTime(dataType: DataType): Boolean = dataType.typeName.matches("time\\(\\d+\\)")
 
-  /** Whether strings of the type compare as unsigned bytes, as they do without a collation. */
+  /**
+   * Whether strings of the type are compared as unsigned bytes, which is the case without a
+   * collation.
+   */
   def isBinaryOrdered(string: StringType): Boolean = string == StringType
 
-  /**
-   * The first `limit` leaf columns of a schema that can have statistics, including struct fields.
-   */
+  /** The first `limit` leaf columns, including struct fields, that can have statistics. */
   def default(schema: StructType, limit: Int): Seq[IndexedColumn] =
     leaves(Nil, schema).take(limit).toList
 
@@ -91,7 +90,7 @@ object IndexedColumns {
       case _ => None
     }
 
-  /** Whether this field reads as a value other than null in files that lack it. */
+  /** Whether the field has a default, which is read from files without the field. */
   private[pyzorder] def hasDefault(field: StructField): Boolean =
     field.metadata.contains(ExistsDefault)
 

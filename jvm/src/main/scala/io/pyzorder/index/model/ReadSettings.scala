@@ -8,13 +8,13 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 
 /**
- * The settings of a scan that decide which values it reads from a file's bytes.
+ * The settings that determine which values a scan reads from the bytes of a file.
  *
- * @param structural the settings that decide which column of a file a name refers to, and in which
- *                   type that column is read; a file's statistics are valid only for scans with the
- *                   same structural settings
- * @param temporal   the settings that decide how stored dates and timestamps are converted to
- *                   Spark's; statistics that are `settingsDependent` are valid only for scans with
+ * @param structural the settings that determine which column of a file a name refers to, and what
+ *                   type the column is read as. A file's statistics are valid only for scans with
+ *                   the same structural settings
+ * @param temporal   the settings that determine how stored dates and timestamps are converted to
+ *                   Spark's. Statistics that are `settingsDependent` are valid only for scans with
  *                   the same temporal settings
  */
 final case class ReadSettings(structural: String, temporal: String) {
@@ -27,7 +27,7 @@ object ReadSettings {
 
   private val Separator = " | "
 
-  /** Parses a fingerprint. An invalid one gives settings that no scan has. */
+  /** Parses a fingerprint. If it is invalid, returns settings that no scan has. */
   def parse(fingerprint: String): ReadSettings = {
     val cut = fingerprint.indexOf(Separator)
     if (cut < 0) ReadSettings("unreadable: " + fingerprint, "")
@@ -48,14 +48,16 @@ object ReadSettings {
 
   /**
    * Whether columns are found by field id rather than by name. Such tables have no statistics. The
-   * setting alone does not decide: Spark looks for ids only if the schema has them, and Delta's
-   * extension enables the setting in every session.
+   * setting alone does not determine this, because Spark uses ids only if the schema has them, and
+   * Delta's extension enables the setting in every session.
    */
   def matchesFieldIds(session: shim.SparkSession, schema: StructType): Boolean =
     session.sessionState.conf.getConf(SQLConf.PARQUET_FIELD_ID_READ_ENABLED) &&
       ParquetUtils.hasFieldIds(schema)
 
-  /** Whether ORC columns are found by position, not by name. Such tables have no statistics. */
+  /**
+   * Whether ORC columns are found by position rather than by name. Such tables have no statistics.
+   */
   def matchesPositions(session: shim.SparkSession, options: Map[String, String]): Boolean =
     new Lookup(session, options).other("orc.force.positional.evolution").toLowerCase(Locale.ROOT) ==
       "true"
@@ -116,7 +118,7 @@ object ReadSettings {
     def option(name: String): Option[String] = lowered.get(name.toLowerCase(Locale.ROOT))
 
     /**
-     * A Hadoop key's value. As in Spark, options override session settings, which override the
+     * The value of a Hadoop key. As in Spark, options override session settings, which override the
      * Hadoop configuration of the SparkContext.
      */
     def other(key: String): String =

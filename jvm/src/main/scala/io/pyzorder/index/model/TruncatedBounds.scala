@@ -6,25 +6,25 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.util.Arrays
 
 /**
- * Short bounds for long strings and binaries, in the order of unsigned bytes.
+ * Shortens the bounds of long strings and binaries, which are ordered by their unsigned bytes.
  *
- * Proof. A prefix of a value is not greater than the value, so the lower bound may be cut anywhere.
- * For the upper bound, let p be a prefix of the greatest value m. Let q be p up to and including
- * some byte below 0xFF, with that byte increased. m begins with p, so m is less than q at that
- * byte, and every other value is at most m. For text the same holds with characters in place of
- * bytes, because UTF-8 preserves the order of code points and no character's encoding is a prefix
- * of another's. The bounds of text therefore remain text. If p contains nothing that can be
- * increased, the column has no bounds.
+ * Proof. A prefix of a value is not greater than the value, so the lower bound may be truncated
+ * anywhere. For the upper bound, let p be a prefix of the greatest value m. Let q be p up to and
+ * including some byte below 0xFF, with that byte incremented. Since m begins with p, m is less than
+ * q at that byte, and every other value is at most m. For text, the same holds with characters in
+ * place of bytes, because UTF-8 preserves the order of code points and no character's encoding is a
+ * prefix of another's. The bounds of text therefore remain text. If p contains nothing that can be
+ * incremented, the column has no bounds.
  */
 private[index] object TruncatedBounds {
 
-  /** Longer values are cut to at most this many bytes. */
+  /** Longer values are truncated to at most this many bytes. */
   val MaxBytes: Int = 256
 
   def fits(value: Array[Byte]): Boolean = value.length <= MaxBytes
 
   /**
-   * Bounds of at most MaxBytes bytes (plus one character) each, or None if there is no upper bound.
+   * Bounds of at most MaxBytes bytes each (plus one character), or None if there is no upper bound.
    */
   def of(min: Array[Byte], max: Array[Byte], isText: Boolean): Option[(Array[Byte], Array[Byte])] =
     upper(max, isText).map(bound => (lower(min), bound))
@@ -73,7 +73,10 @@ private[index] object TruncatedBounds {
     try Some(UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString)
     catch { case _: CharacterCodingException => None }
 
-  /** A prefix of the value. If the bytes are UTF-8, it does not end within a character. */
+  /**
+   * A prefix of the value. If the bytes are UTF-8, the prefix does not end in the middle of a
+   * character.
+   */
   private def cut(value: Array[Byte]): Array[Byte] = {
     var end = MaxBytes
     while (end > MaxBytes - 4 && (value(end) & 0xc0) == 0x80) end -= 1

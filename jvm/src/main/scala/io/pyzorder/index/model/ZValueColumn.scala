@@ -7,10 +7,10 @@ import org.apache.spark.sql.types.BinaryType
 import io.pyzorder.common.ColumnNames
 
 /**
- * The indexed column for the z-values of rows in files that were laid out by the direct method. The
- * index table holds the least and the greatest z-value of each file. The column is named after the
- * expression, `zorder_value(a, b.c)`, and its values are those of that SQL function. It is not a
- * column of the data files, and no query references it.
+ * The indexed column for the z-values of the rows in files that were laid out by the direct method.
+ * The index table contains the minimum and maximum z-value of each file. The column is named after
+ * the expression that computes it, such as `zorder_value(a, b.c)`. It is not a column of the data
+ * files, and no query references it.
  */
 object ZValueColumn {
 

@@ -4,11 +4,11 @@ import io.pyzorder.index.model.FileEntry
 import io.pyzorder.storage.FileRef
 
 /**
- * States that a snapshot covers all data files of some folders: each file that a listing found
- * there has an entry, and so does each file that writers with pyzorder have added since.
+ * Records that a snapshot covers all data files in some folders: every file that a listing found
+ * there has an entry, and so does every file that writers with pyzorder have added since.
  *
  * @param listedAt when the listing began, in milliseconds since the epoch
- * @param isWhole  whether the table's folder was listed with everything below it. If not, only
+ * @param isWhole  whether the table's folder was listed with all of its subfolders. If not, only
  *                 folders that contain a file with an entry are covered, because other folders may
  *                 not be partitions of the table yet
  */
@@ -17,8 +17,8 @@ final case class Coverage(listedAt: Long, isWhole: Boolean)
 object Coverage {
 
   /**
-   * The coverage of a snapshot with these entries. None unless each listed file has an entry and
-   * the listing still holds.
+   * The coverage of a snapshot with these entries; None unless every listed file has an entry and
+   * the listing is still valid.
    *
    * @param before the snapshot that the entries are about to replace
    */
@@ -37,10 +37,10 @@ object Coverage {
  * A listing of all data files of a table.
  *
  * @param at      when the listing began, in milliseconds since the epoch
- * @param since   the version of the index when the listing began; 0 without an index
+ * @param since   the version of the index when the listing began; 0 if there was no index
  * @param isWhole as in Coverage
  * @param gone    the files that had an entry in version `since` but are not in the listing. Their
- *                entries must be removed: a folder with entries would otherwise count as covered,
+ *                entries must be removed. Otherwise, a folder with entries would count as covered
  *                even if it was not listed because it is no longer a partition of the table
  */
 final case class ListedTable(

@@ -29,13 +29,13 @@ import io.pyzorder.storage.{MetadataFiles, RunNumber, TableFolder}
 /**
  * A table's index: immutable snapshots under `_zorder/_index`, each consisting of a data file and a
  * pointer. The pointer is written last, and only if no other writer has created a pointer with the
- * same version. The pointer with the greatest version is current.
+ * same version. The pointer with the highest version is current.
  */
 object IndexStore {
 
   private val log = LoggerFactory.getLogger(getClass)
 
-  /** The number of snapshots kept after a new one is published. */
+  /** The number of snapshots to keep after publishing a new one. */
   private val KeptSnapshots = 10
 
   /** The incarnation that was last read for each table. */
@@ -44,10 +44,10 @@ object IndexStore {
 
   /**
    * Parsed pointers by folder, version, size and modification time. A pointer's file is never
-   * changed, so while a listing shows the same size and time, its contents are the same. A pointer
-   * is cached only if it was older than `SettledMillis` when it was read: if the index is dropped
-   * and created again within one tick of the store's clock, the new pointer may have the old one's
-   * version, size and time.
+   * changed, so its contents are the same as long as listings show the same size and time. A
+   * pointer is cached only if it was older than `SettledMillis` when it was read. Otherwise, if the
+   * index is dropped and created again within one tick of the store's clock, the new pointer could
+   * have the same version, size and time as the cached one.
    */
   private val parsed: Cache[(TableFolder, Long, Long, Long), SnapshotRef] =
     CacheBuilder.newBuilder().maximumSize(1000)
@@ -55,15 +55,17 @@ object IndexStore {
 
   private val SettledMillis = 10000L
 
-  /** The maximum length of a failure's message in the log. The message may quote the index. */
+  /**
+   * The maximum length of a failure's message in the log, because the message may quote the index.
+   */
   private val MessageLength = 300
 
   private val warned = ConcurrentHashMap.newKeySet[String]()
 
   /**
-   * The newest snapshot's pointer, found by one listing and at most two small reads. Returns None
-   * if there is no index. Also returns None, and logs a single warning, if the pointer is
-   * unreadable or belongs to another table or to an earlier incarnation of this table.
+   * The newest snapshot's pointer, found with one listing and at most two small reads. Returns None
+   * if there is no index. Also returns None, and logs a warning once, if the pointer is unreadable,
+   * or belongs to another table or to an earlier incarnation of this table.
    */
   def latest(hadoopConf: Configuration, folder: TableFolder): Option[SnapshotRef] = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
@@ -84,8 +86,9 @@ object IndexStore {
   }
 
   /**
-   * The columns with which to rebuild an index: those of the newest readable pointer, even if the
-   * index itself is unusable. Returns Nil if no pointer is readable, and None if there is no index.
+   * The columns with which to rebuild an index. They come from the newest readable pointer, even if
+   * the index itself is unusable. Returns Nil if no pointer is readable, and None if there is no
+   * index.
    */
   def lastColumns(hadoopConf: Configuration, folder: TableFolder): Option[Seq[IndexedColumn]] = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
@@ -96,10 +99,10 @@ object IndexStore {
   }
 
   /**
-   * Whether the pointer belongs to the table's current incarnation. The entries of an index copied
-   * from another folder could match files here by accident. The incarnation is read again only if
-   * the cached one does not match. That suffices, because the incarnation's file never changes, and
-   * an overwrite that removes this file also removes the index.
+   * Whether the pointer belongs to the table's current incarnation. The entries of an index that
+   * was copied from another folder could match files here by accident. The incarnation is read
+   * again only if the cached one does not match. This is sufficient because the file with the
+   * incarnation never changes, and an overwrite that removes this file also removes the index.
    */
   private def isCurrent(hadoopConf: Configuration, ref: SnapshotRef): Boolean =
     incarnations.getIfPresent(ref.folder) == ref.incarnation ||
@@ -109,8 +112,8 @@ object IndexStore {
       }
 
   /**
-   * Loads the snapshot of a pointer. Returns None and logs a single warning if the snapshot is
-   * missing, damaged or unreadable.
+   * Loads the snapshot of a pointer. If the snapshot is missing, damaged or unreadable, returns
+   * None and logs a warning once.
    */
   def load(session: shim.SparkSession, ref: SnapshotRef): Option[IndexSnapshot] =
     SnapshotCache.get(session, ref) {
@@ -124,20 +127,20 @@ object IndexStore {
 
   /**
    * Applies `change` to the entries of the latest snapshot and publishes the result as a new
-   * snapshot. If another writer publishes at the same time, the newer snapshot is loaded and
+   * snapshot. If another writer publishes at the same time, its newer snapshot is loaded and
    * changed instead, so `columns` and `change` may be called several times. An unreadable index is
-   * treated as one without entries.
+   * treated as an index without entries.
    *
    * @param columns     maps the columns that had statistics to those that will have them
-   * @param change      maps the old entries to the new ones; its input no longer has statistics of
-   *                    columns that are dropped or whose type changes
+   * @param change      maps the old entries to the new ones. Its input no longer contains
+   *                    statistics of columns that are dropped or whose type changes
    * @param properties  the table's properties, which may deny columns; empty for a path
    * @param incarnation the table's incarnation as seen by a writer; None for the current
    *                    incarnation, which is created if the table has none
    * @param coverage    computes the new coverage from the latest snapshot and the new entries
-   * @param voids       whether this writer added files without an entry, or deleted or moved files.
-   *                    If so, a listing that another writer began earlier no longer covers the
-   *                    table
+   * @param voids       whether this writer added files without adding entries, or deleted or moved
+   *                    files. If so, a listing that another writer began earlier no longer covers
+   *                    the table
    * @return the pointer to the new snapshot
    */
   def publish(
@@ -152,7 +155,7 @@ object IndexStore {
     val denied = DeniedColumns.of(session.sessionState.conf, properties)
     val hadoopConf = session.sessionState.newHadoopConf()
     val fileSystem = folder.index.getFileSystem(hadoopConf)
-    CreateIfAbsent.of(hadoopConf, folder.index) // may throw, so it runs before anything is written
+    CreateIfAbsent.of(hadoopConf, folder.index) // may throw, so this comes before any write
     MetadataFiles.makeFolder(hadoopConf, folder.index)
     var published: Option[SnapshotRef] = None
     while (published.isEmpty) {
@@ -178,13 +181,14 @@ object IndexStore {
       publish(session, folder, identity, identity, properties, voids = true)
     }
 
-  /** Removes the index. From then on, queries read all of the table's files. */
+  /** Removes the index. Queries then read all of the table's files. */
   def drop(session: shim.SparkSession, folder: TableFolder): Unit =
     MetadataFiles.delete(session.sessionState.newHadoopConf(), folder.index)
 
   /**
-   * Deletes the snapshots that were replaced no later than `by`, a time in milliseconds by the
-   * store's clock. They may still contain minima and maxima of rows that no longer exist.
+   * Deletes the snapshots that were replaced no later than `by`, which is a time in milliseconds
+   * according to the store's clock. Such snapshots may still contain minima and maxima of rows that
+   * no longer exist.
    */
   def deleteReplaced(hadoopConf: Configuration, folder: TableFolder, by: Long): Unit = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
@@ -243,7 +247,7 @@ object IndexStore {
     val before = latest(conf, folder).filter(_.version == base)
     val loaded = before.flatMap(load(session, _))
     val snapshot = loaded.getOrElse(IndexSnapshot.empty)
-    val isUnknown = base > 0 && loaded.isEmpty // what earlier writers recorded is lost
+    val isUnknown = base > 0 && loaded.isEmpty // the records of earlier writers are lost
     val kept = columns(snapshot.columns)
     val entries = change(withColumns(snapshot, kept)).sortBy(_.path)
     val bytes = SnapshotWriter.bytesOf(session, kept, entries)
@@ -267,7 +271,7 @@ object IndexStore {
       try CreateIfAbsent.of(conf, pointer).create(pointer, ref.toJson.getBytes(UTF_8))
       catch {
         case NonFatal(failure) =>
-          // Keep the data file if the pointer was created after all, or may have been.
+          // Keep the data file if the pointer may have been created after all.
           if (Try(!fileSystem.exists(pointer)).getOrElse(false)) fileSystem.delete(data, false)
           throw failure
       }
@@ -279,7 +283,7 @@ object IndexStore {
     }
   }
 
-  /** The entries, with only the statistics that remain usable. */
+  /** The entries, with only those statistics that remain usable. */
   private def withColumns(snapshot: IndexSnapshot, kept: Seq[IndexedColumn]): Seq[FileEntry] = {
     val names = kept.filter(snapshot.columns.contains).map(_.name).toSet
     snapshot.entries.map(entry =>
@@ -349,7 +353,7 @@ object IndexStore {
     checked(SnapshotRef.fromJson(folder, SnapshotFiles.readText(fileSystem, pointer)))
   }
 
-  /** The pointer of a version; None if it cannot be read. */
+  /** The pointer with this version; None if it cannot be read. */
   private def readable(
       fileSystem: FileSystem,
       folder: TableFolder,
@@ -373,8 +377,8 @@ object IndexStore {
   }
 
   /**
-   * Returns the pointer. Throws if one of its files is a link or not a regular file. Its files
-   * include the data file's checksum file, which Hadoop opens when Spark reads the data file.
+   * Returns the pointer. Throws if one of its files is a link or is not a regular file. This
+   * includes the checksum file of the data file, which Hadoop opens when Spark reads the data file.
    */
   private def checked(ref: SnapshotRef): SnapshotRef = {
     val data = ref.dataFile
@@ -396,8 +400,8 @@ object IndexStore {
 
   /**
    * Deletes old snapshots, each data file before its pointer. The most recent snapshots are kept,
-   * because readers may still use them. If columns are denied, however, even recent snapshots are
-   * deleted if they have statistics of a denied column or cannot be read.
+   * because readers may still use them. However, if any columns are denied, recent snapshots that
+   * have statistics of a denied column or that cannot be read are also deleted.
    */
   private def deleteOld(
       fileSystem: FileSystem,

@@ -4,8 +4,8 @@ import java.lang.ref.SoftReference
 
 /**
  * The bytes of a snapshot, from which a query reads the columns that it references. They stay in
- * memory while the driver has memory to spare. After they have been freed, they are read again when
- * needed.
+ * memory as long as the driver has memory to spare. If they have been freed, they are read again
+ * when needed.
  *
  * @param read reads and verifies the bytes, or throws
  */

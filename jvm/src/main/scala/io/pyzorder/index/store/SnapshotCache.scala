@@ -7,9 +7,9 @@ import io.pyzorder.common.ZOrderConf
 import io.pyzorder.index.memory.IndexSnapshot
 
 /**
- * The snapshots loaded on this driver, bounded by their total size. The key is the data file, whose
- * name contains a random id, so a recreated table never matches a snapshot of its former
- * incarnation.
+ * A cache for the snapshots loaded on this driver, with a limit on their total size. The key is the
+ * data file, whose name contains a random id, so a recreated table never matches a snapshot of its
+ * former incarnation.
  */
 private[index] object SnapshotCache {
 
@@ -19,7 +19,7 @@ private[index] object SnapshotCache {
 
   private var cache: Cache[Key, IndexSnapshot] = _
 
-  /** The cached snapshot, or the one returned by `load`, which is then cached. */
+  /** Returns the cached snapshot, or else the snapshot from `load`, which is then cached. */
   def get(session: shim.SparkSession, ref: SnapshotRef)(
       load: => Option[IndexSnapshot]): Option[IndexSnapshot] = {
     val snapshots = current(ZOrderConf.indexCacheSize.get(session.sessionState.conf))
@@ -44,7 +44,7 @@ private[index] object SnapshotCache {
     if (cache == null || limit != wanted) {
       limit = wanted
       cache = CacheBuilder.newBuilder()
-        .concurrencyLevel(1) // with more segments, an entry could take only a fraction of the limit
+        .concurrencyLevel(1) // with more segments, each would have only a fraction of the limit
         .maximumWeight(math.max(1L, wanted / WeightUnit))
         .weigher[Key, IndexSnapshot](new Weigher[Key, IndexSnapshot] {
           override def weigh(key: Key, snapshot: IndexSnapshot): Int =

@@ -6,28 +6,32 @@ import org.apache.hadoop.conf.Configuration
 import io.pyzorder.common.ZOrderErrors
 
 /**
- * Checks that run before a snapshot is used, because somebody may have forged it. Each throws if
- * the snapshot fails the check.
+ * Checks that run before a snapshot is used, because the snapshot may be forged. Each of them
+ * throws if the snapshot fails the check.
  */
 object SnapshotChecks {
 
   /** The approximate heap size of an entry without its columns. */
   private val EntryBytes = 64L
 
-  /** The approximate heap sizes of an entry object with its path and of a column's statistics. */
+  /**
+   * The approximate heap sizes of an entry object, including its path, and of a column's
+   * statistics.
+   */
   private val ObjectBytes = 700L
   private val ColumnBytes = 100L
 
   /**
-   * The pointers of large indexes whose data files have been found to match the pointer's checksum.
+   * The pointers of large indexes whose data files are known to match the checksum in the pointer.
    */
   private val known: Cache[SnapshotRef, java.lang.Boolean] =
     CacheBuilder.newBuilder().maximumSize(1000).build[SnapshotRef, java.lang.Boolean]()
 
   /**
-   * Checks the number of entries before allocating memory for them. Parquet stores a value that is
-   * the same in all rows only once, so a small forged file could claim billions of rows. In a
-   * genuine snapshot, no two entries share a path, so each entry takes at least one byte.
+   * Checks the number of entries before allocating memory for them. If all rows have the same
+   * value, Parquet stores it only once, so a small forged file could claim to have billions of
+   * rows. In a genuine snapshot, no two entries have the same path, so each entry takes at least
+   * one byte.
    */
   def entries(ref: SnapshotRef): Unit =
     if (ref.numFiles < 0 || ref.numFiles > ref.length) {
@@ -36,7 +40,7 @@ object SnapshotChecks {
     }
 
   /**
-   * Checks the memory that the snapshot needs. Even a sparse file, which takes no disk space, needs
+   * Checks how much memory the snapshot needs. Even a sparse file, which takes no disk space, needs
    * memory for its full length.
    */
   def memory(ref: SnapshotRef): Unit = {
@@ -44,14 +48,14 @@ object SnapshotChecks {
     val limit = Runtime.getRuntime.maxMemory / 2
     if (needed > limit) {
       throw new IllegalStateException(
-        s"it needs $needed bytes of memory, more than the limit of $limit; give the driver more " +
-          "memory")
+        s"it needs $needed bytes of memory, which exceeds the limit of $limit. Give the driver " +
+          "more memory")
     }
   }
 
   /**
-   * Throws if objects for all entries of the snapshot would take most of the memory. The file may
-   * be far smaller, because names and statistics can compress well.
+   * Throws if objects for all entries of the snapshot would take most of the memory. The file
+   * itself may be far smaller, because names and statistics can compress well.
    */
   def objects(ref: SnapshotRef, columns: Int): Unit = {
     val memory = Runtime.getRuntime.maxMemory
@@ -62,16 +66,16 @@ object SnapshotChecks {
     }
   }
 
-  /** Throws unless the checksum of the bytes that were read is the one that the pointer states. */
+  /** Throws unless `actual`, the checksum of the bytes that were read, matches the pointer. */
   def checksum(ref: SnapshotRef, actual: Long): Unit =
     if (actual != ref.checksum) {
       throw new IllegalStateException("its checksum differs from the one in its pointer")
     }
 
   /**
-   * Throws unless the snapshot's file has the checksum that its pointer states. Parquet's own
-   * checksums cover only values, not the offsets and encodings needed to find and decode them. A
-   * file that passes is not read for this check again in the same process.
+   * Throws unless the checksum of the snapshot's file matches the pointer. Parquet's own checksums
+   * cover only values, not the offsets and encodings needed to find and decode them. A file that
+   * passes this check is not checked again in the same process.
    */
   def intact(hadoopConf: Configuration, ref: SnapshotRef): Unit = {
     entries(ref)

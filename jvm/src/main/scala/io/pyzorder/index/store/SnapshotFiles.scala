@@ -10,7 +10,7 @@ import org.apache.hadoop.fs.{FileSystem, Path}
 
 import io.pyzorder.storage.FileSystems
 
-/** Reads and writes whole files of the index. */
+/** Reads and writes whole files in an index. */
 private[index] object SnapshotFiles {
 
   /** The maximum size of a pointer, which takes about 200 bytes per column. */
@@ -46,7 +46,7 @@ private[index] object SnapshotFiles {
     }
   }
 
-  /** The file's bytes. Throws unless there are exactly `length` of them. */
+  /** Reads a file. Throws unless it has exactly `length` bytes. */
   def readBytes(fileSystem: FileSystem, path: Path, length: Long): Array[Byte] = {
     val found = fileSystem.getFileStatus(path).getLen
     if (found != length) {

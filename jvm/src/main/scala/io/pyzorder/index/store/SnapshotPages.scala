@@ -10,10 +10,10 @@ import org.apache.parquet.hadoop.metadata.CompressionCodecName
 import org.xerial.snappy.Snappy
 
 /**
- * Decompresses the pages of a snapshot, which others may have written. Only the codecs that
- * pyzorder's writers use are accepted, because other codecs can compress a gigabyte to a few KiB. A
- * page's length is checked before memory is allocated for it. The object has no state, so all
- * readers share it.
+ * Decompresses the pages of a snapshot, which may come from an untrusted writer. Accepts only the
+ * codecs that pyzorder's writers use, because other codecs can compress a gigabyte to a few KiB.
+ * The length of a page is checked before memory is allocated for it. The object has no state, so
+ * all readers share it.
  */
 private[store] object SnapshotPages extends CompressionCodecFactory {
 
@@ -85,7 +85,7 @@ private[store] object SnapshotPages extends CompressionCodecFactory {
     }
 
   /**
-   * Decompresses `size` bytes from one buffer into another. Parquet calls this variant if its
+   * Decompresses `size` bytes from one buffer into another. Parquet calls this overload if its
    * buffers are off-heap.
    */
   private def decompress(

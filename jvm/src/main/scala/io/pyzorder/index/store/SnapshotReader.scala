@@ -28,13 +28,13 @@ import io.pyzorder.index.model.{IndexSchema, IndexedColumn, IndexedColumns, Read
 import io.pyzorder.storage.TableFolder
 
 /**
- * Reads a snapshot's Parquet file into primitive arrays, column by column. It needs no Spark job
- * and ignores session settings, because the format alone determines the values.
+ * Reads a snapshot's Parquet file into primitive arrays, column by column. Requires no Spark job,
+ * and ignores session settings because the format alone determines the values.
  *
  * @param input    opens the file for each read
  * @param numFiles the number of rows to read
  * @param only     the only row group to read, or None for all
- * @param ignored  called for each entry whose path is not a valid file name; such an entry matches
+ * @param ignored  called for each entry whose path is not a valid file name. Such an entry matches
  *                 no file
  */
 private[index] final class SnapshotReader(
@@ -43,7 +43,7 @@ private[index] final class SnapshotReader(
     only: Option[Int] = None,
     ignored: String => Unit = _ => ()) {
 
-  /** The properties of each file other than column statistics. */
+  /** The properties of the files, except for column statistics. */
   def files(): FileArrays = {
     groups // checks the number of rows before arrays of that length are allocated
     val paths = new PathTable.Builder(numFiles)
@@ -64,7 +64,7 @@ private[index] final class SnapshotReader(
       settings.result())
   }
 
-  /** The files' paths; `files` keeps only their hashes. */
+  /** The files' paths, of which `files` keeps only hashes. */
   def paths(): Array[String] = {
     val values = new Array[String](numFiles)
     eachInParallel(IndexSchema.Path)((i, reader) =>
@@ -148,8 +148,8 @@ private[index] final class SnapshotReader(
   }
 
   /**
-   * Open readers of the file, if it is in memory. Parsing the footer again for each column would
-   * take time quadratic in the number of columns.
+   * Idle readers of the file, if it is in memory. Parsing the footer again for each column would
+   * take quadratic time in the number of columns.
    */
   private var idle = new SoftReference[ConcurrentLinkedQueue[ParquetFileReader]](null)
 
@@ -217,7 +217,7 @@ private[index] final class SnapshotReader(
     while (left > 0) {
       if (values.getCurrentRepetitionLevel == 0) file += 1
       if (file < first || file >= end)
-        throw new IllegalStateException(s"column $name has a value that belongs to no row")
+        throw new IllegalStateException(s"column $name has a value without a row")
       if (values.getCurrentDefinitionLevel == leaf.getMaxDefinitionLevel) take(file, values)
       values.consume()
       left -= 1
@@ -232,8 +232,8 @@ private[index] final class SnapshotReader(
 private[index] object SnapshotReader {
 
   /**
-   * The maximum length of a list of clustering columns. Without a maximum, a forged list that
-   * repeats one name could take a few bytes in the file but exhaust the memory.
+   * The maximum length of a list of clustering columns. Without this limit, a forged list that
+   * repeats one name could take only a few bytes in the file but exhaust the memory.
    */
   private val MaxListLength = 10000
 
@@ -247,15 +247,15 @@ private[index] object SnapshotReader {
   def rowGroups(input: InputFile): Seq[Int] =
     reading(input)(_.getRowGroups.asScala.map(group => Math.toIntExact(group.getRowCount)).toList)
 
-  /** Throws unless pyzorder's writers use the codecs of all columns. */
+  /** Throws unless every column is compressed with a codec that pyzorder's writers use. */
   def checkCodecs(input: InputFile): Unit = reading(input) { reader =>
     for (group <- reader.getRowGroups.asScala; column <- group.getColumns.asScala)
       SnapshotPages.check(column.getCodec)
   }
 
   /**
-   * Opens a file and reads from it. A JVM `Error` that the file's contents cause becomes an
-   * exception, because Spark ends the process of a task that throws such an error.
+   * Opens a file and reads from it. A JVM `Error` that is caused by the file's contents becomes an
+   * exception, because Spark terminates the process if a task throws such an error.
    */
   private def reading[T](input: InputFile)(read: ParquetFileReader => T): T = decoding {
     val reader = open(input)
@@ -273,7 +273,7 @@ private[index] object SnapshotReader {
     }
 
   /**
-   * Keeps Parquet from loading Hadoop's configuration files for each reader. They have no effect
+   * Prevents Parquet from loading Hadoop's configuration files for each reader. They have no effect
    * here.
    */
   private val noSettings = new Configuration(false)
@@ -314,7 +314,7 @@ private[index] object SnapshotReader {
   }
 }
 
-/** In-memory bytes as an input file for Parquet's reader. */
+/** Presents in-memory bytes as an input file to Parquet's reader. */
 private[index] final class MemoryInputFile(bytes: Array[Byte]) extends InputFile {
 
   override def getLength: Long = bytes.length.toLong

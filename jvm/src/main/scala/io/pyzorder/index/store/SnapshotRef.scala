@@ -14,17 +14,18 @@ import io.pyzorder.storage.{RunNumber, TableFolder}
 /**
  * The pointer to one snapshot: the contents of `_zorder/_index/_v<20 digits>.json`.
  *
- * @param version     1, 2, ...; the greatest version is the table's current index
+ * @param version     the version, counted from 1; the highest version is the table's current index
  * @param incarnation the incarnation of the table for which the snapshot was written
- * @param file        the name of the data file beside the pointer, unique among all snapshots
+ * @param file        the name of the data file, which is next to the pointer and unique among all
+ *                    snapshots
  * @param length      the size of the data file in bytes
  * @param checksum    the CRC-32 of the data file
  * @param numFiles    the number of entries in the data file
  * @param columns     the columns with statistics
  * @param coverage    the snapshot's coverage; None if it covers no folder
- * @param coverableSince the last version whose writer added files without an entry, or deleted or
- *                    moved files; 0 if there is none. A listing that began before that version
- *                    covers nothing
+ * @param coverableSince the last version whose writer added files without adding entries, or
+ *                       deleted or moved files; 0 if there is none. A listing that began before
+ *                       that version covers nothing
  */
 final case class SnapshotRef(
     folder: TableFolder,
@@ -73,12 +74,15 @@ final case class SnapshotRef(
 
 object SnapshotRef {
 
-  /** The version of the index table's format that is written, and the newest that can be read. */
+  /**
+   * The format version of the index table that is written, which is also the newest that can be
+   * read.
+   */
   val FormatVersion: Int = 2
 
   private val mapper = new ObjectMapper()
 
-  /** The maximum number of columns, and of names in the path of a nested one. */
+  /** The maximum number of columns, and the maximum number of names in a column's path. */
   private val MaxColumns = 10000
   private val MaxDepth = 100
 
@@ -92,7 +96,9 @@ object SnapshotRef {
   /** `_v00000000000000000007.json` for 7. */
   def pointerName(version: Long): String = f"_v$version%020d.json"
 
-  /** The version that a file of `_zorder/_index` points to, or None if it is not a pointer. */
+  /**
+   * The version that a file in `_zorder/_index` points to, or None if the file is not a pointer.
+   */
   def versionOf(fileName: String): Option[Long] = fileName match {
     case Pointer(digits) => RunNumber.of(digits.dropWhile(_ == '0')).filter(_ < RunNumber.Greatest)
     case _ => None
@@ -126,8 +132,8 @@ object SnapshotRef {
   }
 
   /**
-   * Throws unless an index could have these columns. The work that some rules do grows with the
-   * number of columns, or with its square.
+   * Throws unless an index could have these columns. The cost of some rules grows with the number
+   * of columns or its square.
    */
   private def checked(columns: List[IndexedColumn]): List[IndexedColumn] = {
     val curves = columns.count(column => ZValueColumn.unapply(column).isDefined)
@@ -135,7 +141,8 @@ object SnapshotRef {
       columns.exists(_.path.length > MaxDepth) ||
       columns.map(_.path).toSet.size < columns.length) {
       throw new IllegalArgumentException(
-        s"its ${columns.length} columns repeat, or are more or deeper than pyzorder writes")
+        s"its ${columns.length} columns have duplicates, or are more numerous or more deeply " +
+          "nested than pyzorder writes")
     }
     columns
   }
@@ -152,7 +159,9 @@ object SnapshotRef {
     else throw new IllegalArgumentException(s"columns of type ${json.asText} cannot be indexed")
   }
 
-  /** Checks that the name is that of a data file beside the pointer and not a path elsewhere. */
+  /**
+   * Checks that the name is that of a data file next to the pointer, not a path to some other file.
+   */
   private def dataFile(name: String): String = name match {
     case DataFile() => name
     case _ => throw new IllegalArgumentException(s"$name is not the name of a snapshot file")

@@ -19,10 +19,15 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import io.pyzorder.index.model.{ColumnStatistics, FileEntry, IndexSchema, IndexedColumn}
 
-/** Writes entries as the Parquet bytes of a snapshot, in memory and with Spark's own row writer. */
+/**
+ * Encodes entries as the Parquet bytes of a snapshot, in memory and with Spark's own row writer.
+ */
 object SnapshotWriter {
 
-  /** Settings that are fixed, because snapshots are read without the writing session's settings. */
+  /**
+   * Settings with fixed values, because snapshots are read without the settings of the session that
+   * wrote them.
+   */
   private val fixedSettings: Seq[(String, String)] = Seq(
     SQLConf.PARQUET_OUTPUT_TIMESTAMP_TYPE.key -> "TIMESTAMP_MICROS",
     SQLConf.PARQUET_REBASE_MODE_IN_WRITE.key -> "CORRECTED",
@@ -31,11 +36,12 @@ object SnapshotWriter {
     SQLConf.PARQUET_FIELD_ID_WRITE_ENABLED.key -> "false")
 
   /**
-   * The approximate compressed size of a row group, the unit that one task reads in a Spark query.
+   * The approximate compressed size of a row group, which is the unit that one task reads in a
+   * Spark query.
    */
   private val RowGroupSize = 4L * 1024 * 1024
 
-  /** The bytes of a snapshot with the entries' statistics for `columns`. */
+  /** The bytes of a snapshot with these entries and their statistics for `columns`. */
   def bytesOf(
       session: shim.SparkSession,
       columns: Seq[IndexedColumn],

@@ -14,16 +14,16 @@ import io.pyzorder.index.model.ColumnStatistics
 final case class FileBox(bytes: Long, columns: Seq[ColumnStatistics])
 
 /**
- * Files as boxes in the space of the clustering columns. In each column, a box extends from the
- * rank of the file's minimum to the rank of its maximum. Values are ranked among the bounds of all
- * files; rank 0 is null and the last rank is NaN. A file without statistics for a column spans all
- * of the column's ranks.
+ * Represents files as boxes in the space of the clustering columns. In each column, a box extends
+ * from the rank of the file's minimum to the rank of its maximum. Values are ranked among the
+ * bounds of all files; rank 0 is null and the last rank is NaN. A file without statistics for a
+ * column spans all of the column's ranks.
  *
  * The share of the data in a range of ranks is estimated from the boxes alone: each file's bytes
  * are spread over the gaps between the ranks that the file spans, in proportion to the distances
  * between the ranks' values. The bytes of a file that spans only one rank are put on that rank.
  * Files of 0 bytes do not affect the estimate. A wrong estimate can make a layout worse, but it
- * never makes an answer wrong.
+ * cannot make a query result wrong.
  */
 final class BoxSpace(types: Seq[DataType], val files: IndexedSeq[FileBox]) {
 
@@ -42,7 +42,7 @@ final class BoxSpace(types: Seq[DataType], val files: IndexedSeq[FileBox]) {
   /** The highest rank of a column. */
   def lastRank(column: Int): Int = sides(column).on.length - 2
 
-  /** The share of the data in the ranks from `low` to `high`, inclusive: 0 to 1. */
+  /** The share of the data, from 0 to 1, in the ranks from `low` to `high` inclusive. */
   def share(column: Int, low: Int, high: Int): Double = {
     val side = sides(column)
     if (high < low) 0.0
@@ -54,7 +54,7 @@ final class BoxSpace(types: Seq[DataType], val files: IndexedSeq[FileBox]) {
 
   /**
    * The share of the data that has the same value as a row, averaged over the rows in the ranks
-   * from `low` to `high`. The files that hold these rows have at least this width on average.
+   * from `low` to `high`. The files that contain these rows have at least this width on average.
    */
   def grain(column: Int, low: Int, high: Int): Double = {
     val squares = sides(column).squares
@@ -126,7 +126,7 @@ object BoxSpace {
     val total = math.max(1.0, bytes.iterator.map(_.toDouble).sum)
     val reach = distance.scanLeft(0.0)(_ + _)
     val on = new Array[Double](ranks + 1)
-    // By how much the data's density changes at each rank, per unit of distance or per gap.
+    // The change in the data's density at each rank, per unit of distance or per gap.
     val byDistance, byNumber = new Array[Double](ranks + 1)
     low.indices.foreach { i =>
       val share = bytes(i) / total

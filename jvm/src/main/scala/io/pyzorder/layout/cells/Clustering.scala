@@ -5,7 +5,7 @@ import org.apache.spark.unsafe.hash.Murmur3_x86_32
 import io.pyzorder.expressions.{Boundaries, InterleaveBits}
 
 /**
- * Assigns each row to a file and to a place inside the file. It is built on the driver from a
+ * Assigns each row to a file and to a position in the file. It is built on the driver from a
  * sample, then broadcast. Files are numbered consecutively across all table partitions.
  *
  * @param boundaries the boundaries of each clustering column, over all table partitions
@@ -42,7 +42,7 @@ final class Clustering(
     keys(firstLeaf(partition) + trees(partition).leaf(ids, scattered))
   }
 
-  /** The row's place inside its file; never negative. Overwrites `ids`. */
+  /** The row's position in its file, which is never negative. Overwrites `ids`. */
   def place(ids: Array[Int]): Long = {
     var c = 0
     while (c < ids.length) {
@@ -64,16 +64,16 @@ object Clustering {
 
   /**
    * The maximum number of boundaries per column: 64 for each file, but at least `MinBoundaries` and
-   * at most `MaxBoundaries`. A smaller table gets fewer because boundaries that fit into the
-   * processor's cache are searched faster.
+   * at most `MaxBoundaries`. A smaller table gets fewer boundaries, because a search is faster if
+   * the boundaries fit into the processor's cache.
    */
   private def boundariesFor(leaves: Int): Int =
     math.max(MinBoundaries, math.min(64L * leaves, MaxBoundaries).toInt)
 
   /**
    * @param keys   the first columns of `sample`, which may have more columns
-   * @param groups the number of files and the regions of each table partition, in the order of the
-   *               partitions' numbers in `sample`
+   * @param groups for each table partition, in the order of the partition numbers in `sample`, its
+   *               number of files and its regions
    */
   def of(keys: ClusteringKeys, sample: Sample, groups: Seq[(Int, Regions)]): Clustering = {
     val limit = boundariesFor(groups.map(_._1).sum)
@@ -88,7 +88,7 @@ object Clustering {
     new Clustering(boundaries, trees, keys.curve)
   }
 
-  /** Seed of the hash that Spark partitions rows by. */
+  /** Seed of the hash function by which Spark partitions rows. */
   private val HashSeed = 42
 
   /** For each of `count` tasks, a number that Spark's hash partitioning maps to that task. */

@@ -10,7 +10,7 @@ import org.apache.spark.sql.types._
 
 import io.pyzorder.expressions.Boundaries
 
-/** An expression over the range ids of a row's clustering columns. */
+/** An expression that is computed from the range ids of a row's clustering columns. */
 sealed abstract class RangeIdsExpression extends Expression {
 
   /** The clustering columns. */
@@ -119,7 +119,7 @@ case class ShuffleKey(
       turn = newChildren.drop(columns.length + 1).headOption)
 }
 
-/** The row's place inside its file, as a LONG, which Spark's radix sort orders completely. */
+/** The row's position in its file. Its type is LONG, which Spark's radix sort orders completely. */
 case class PlaceInFile(
     columns: Seq[Expression],
     clustering: Broadcast[Clustering])

@@ -19,10 +19,10 @@ import io.pyzorder.expressions.ZOrderValue
 final case class ClusteringKeys(expressions: Seq[Expression], lexical: Boolean, curve: String) {
 
   /**
-   * Sends each row to the task of its file and sorts the rows of each task.
+   * Sends each row to the task that writes its file, and sorts the rows within each task.
    *
    * @param partition number of a row's table partition
-   * @param within    sort order that precedes the order by place
+   * @param within    sort order that takes precedence over the position in the file
    * @param turn      see ShuffleKey
    */
   def layOut(
@@ -42,9 +42,9 @@ final case class ClusteringKeys(expressions: Seq[Expression], lexical: Boolean, 
 object ClusteringKeys {
 
   /**
-   * @param direct whether z-values are made of the values' own ordered bytes rather than of their
-   *               ranks; the rows are then sorted by the z-value alone and cut into files of about
-   *               equal size. Requires the curve `zorder`.
+   * @param direct whether z-values are built from the values' own ordered bytes rather than from
+   *               their ranks. The rows are then sorted by z-value alone and divided into files of
+   *               about equal size. Requires the curve `zorder`.
    */
   def of(columns: Seq[Expression], curve: String, direct: Boolean): ClusteringKeys =
     ClusteringKeys(

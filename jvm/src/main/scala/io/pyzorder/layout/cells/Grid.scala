@@ -1,9 +1,9 @@
 package io.pyzorder.layout.cells
 
 /**
- * Chooses the number of slabs that each column is cut into, so that the cells form a grid.
+ * Chooses how many slabs each column is cut into, so that the cells form a grid.
  *
- * A lookup by one column opens one slab's share of the files, however the other columns are cut. If
+ * A lookup on one column opens one slab's share of the files, however the other columns are cut. If
  * a column of spread s is cut into k slabs, that share is s/k. The mean share over all columns is
  * smallest if cells are equally long in every column. For most numbers of files, no whole numbers
  * of slabs achieve this, so cells are longer in one column, preferably the last.
@@ -14,7 +14,7 @@ private[layout] object Grid {
   val Rest = 0
 
   /**
-   * Lookups may open up to this multiple of the smallest possible share if this makes cells
+   * Lookups may open up to this multiple of the smallest possible share if that makes cells
    * narrower in the first columns.
    */
   val Tolerated = 1.05
@@ -79,7 +79,7 @@ private[layout] object Grid {
       if last >= 1
     } yield counts :+ last
     if (found.nonEmpty) found
-    else { // all these products exceed `leaves`, but that of the rounded-down numbers does not
+    else { // every such product exceeds `leaves`, but the rounded-down numbers' product does not
       val down = first.map(math.floor)
       Seq(down :+ leaves / down.product)
     }

@@ -4,9 +4,9 @@ package io.pyzorder.layout.cells
 object HilbertCurve {
 
   /**
-   * Replaces a point's coordinates with the transpose of its place on the curve. Interleaving the
-   * results' bits, first coordinate highest, gives the place (Skilling, "Programming the Hilbert
-   * curve", 2004).
+   * Replaces a point's coordinates with the transpose of its position on the curve. Interleaving
+   * the bits of the results, with the first coordinate as the most significant, gives the position
+   * (Skilling, "Programming the Hilbert curve", 2004).
    *
    * @param point coordinates of `bits` bits each
    */

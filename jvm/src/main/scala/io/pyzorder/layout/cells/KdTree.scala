@@ -5,9 +5,9 @@ package io.pyzorder.layout.cells
  * `leafCount` files with about the same number of rows. Files are numbered in z-order.
  *
  * A node is three numbers: the column it splits, the first id of its right side, and its right
- * child; the left child follows the node. A leaf holds column -1, its first file and its number of
- * files. A leaf has several files if a single combination of ids is heavier than a file; the leaf's
- * rows are then distributed evenly over these files.
+ * child. The left child immediately follows the node. In a leaf, the three numbers are -1, the
+ * first file and the number of files. A leaf has several files if a single combination of ids has
+ * too many rows for one file. The leaf's rows are then distributed evenly over these files.
  */
 final class KdTree private[layout] (
     column: Array[Int],
@@ -17,7 +17,7 @@ final class KdTree private[layout] (
     extends Serializable {
 
   /**
-   * The file of a row, from 0 until `leafCount`.
+   * The number of a row's file, from 0 to `leafCount - 1`.
    *
    * @param ids  the row's range id of every column
    * @param turn a non-negative number that varies from row to row; it distributes the rows of a
@@ -31,7 +31,7 @@ final class KdTree private[layout] (
     cut(node) + (if (right(node) == 1) 0 else turn % right(node))
   }
 
-  /** The file of each row, given the ids column by column; the row's number serves as its turn. */
+  /** The file of each row, given the ids column by column. The row's number serves as its turn. */
   def leaves(columns: Array[Array[Int]]): Array[Int] = {
     val ids = new Array[Int](columns.length)
     Array.tabulate(columns.head.length) { row =>
@@ -50,13 +50,13 @@ object KdTree {
   /**
    * Builds the tree from a sample of the rows.
    *
-   * @param columns  range ids (from 0, which is null), first by column, then by sampled row
+   * @param columns  range ids, indexed first by column, then by sampled row; id 0 stands for null
    * @param leaves   number of files, at least 1
    * @param lexical  whether to split the first column for as long as possible and then the second,
    *                 which gives the same files as a plain sort. Otherwise, the column with the
-   *                 largest remaining spread is split. Columns are cut into the slabs of a grid or,
-   *                 if lookups then open clearly fewer files, in halves: frequent values can make a
-   *                 grid uneven.
+   *                 largest remaining spread is split. Columns are cut into the slabs of a grid, or
+   *                 into halves if lookups then open clearly fewer files, because frequent values
+   *                 can make a grid uneven.
    */
   def build(columns: Array[Array[Int]], leaves: Int, lexical: Boolean): KdTree =
     build(columns, leaves, lexical, Region, (_, _) => 0)
@@ -65,7 +65,7 @@ object KdTree {
    * Builds a tree that also separates regions. Each region has at least one leaf, so if there are
    * several regions, the number of leaves may differ from `leaves`.
    *
-   * @param idAt gives, for a column and a value, the first range id on the right side of a cut at
+   * @param idAt returns, for a column and a value, the first range id on the right side of a cut at
    *             this value
    */
   def build(

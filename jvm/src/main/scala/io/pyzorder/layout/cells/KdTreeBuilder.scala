@@ -7,12 +7,13 @@ import scala.collection.mutable.ArrayBuffer
 /**
  * Grows a KdTree from a sample, top down. A node's leaves are divided between two sides, and the
  * node is cut where the sampled rows are divided in the same proportion. If equal ids prevent that
- * cut, the nearest possible cut decides how many leaves each side gets. A builder grows one tree.
+ * cut, the nearest possible cut decides how many leaves each side gets. Each builder grows only one
+ * tree.
  *
  * @param ids     range ids, first by column, then by sampled row
  * @param lexical as in `KdTree.build`
  * @param inGrid  whether to cut columns into the numbers of slabs that `Grid` returns rather than
- *                in halves, as far as the ids allow even slabs
+ *                into halves, where the ids allow even slabs
  */
 private[layout] final class KdTreeBuilder(
     ids: Array[Array[Int]],
@@ -28,13 +29,14 @@ private[layout] final class KdTreeBuilder(
   private var widths = 0.0
 
   /**
-   * Sum of the files' spreads in all columns. The bytes that lookups open are proportional to it.
+   * Sum of the files' spreads in all columns. The bytes that lookups open are proportional to this
+   * sum.
    */
   def width: Double = widths
 
   /**
-   * @param leaves  number of leaves of all regions together; each region gets a share in proportion
-   *                to its rows, and at least one
+   * @param leaves  total number of leaves; each region gets a share in proportion to its rows, but
+   *                at least one leaf
    * @param regions regions that each get their own subtree
    * @param idAt    as in `KdTree.build`
    */
@@ -66,18 +68,15 @@ private[layout] final class KdTreeBuilder(
       inLeft + growRegions(middle, to, firstLeaf + inLeft, leaves, rest, idAt)
   }
 
-  /**
-   * The number of slabs of each column of a region, as `Grid` returns them; Nil if there is no
-   * grid.
-   */
+  /** The number of slabs that `Grid` chooses for each column of a region; Nil without a grid. */
   private def slabs(from: Int, to: Int, leaves: Int): Seq[Int] =
     if (inGrid) Grid.slabs(leaves, ids.indices.map(spread(_, from, to))) else Nil
 
   /**
-   * Adds the subtree of rows(from until to), whose files are numbered from `firstLeaf`.
+   * Adds the subtree for rows(from until to), whose files are numbered from `firstLeaf`.
    *
    * @param slabs number of slabs that each column still has to be cut into; if it is Nil, or 1 for
-   *              all columns, columns are cut in halves
+   *              all columns, columns are cut into halves
    */
   private def grow(from: Int, to: Int, firstLeaf: Int, leaves: Int, slabs: Seq[Int]): Unit =
     (if (leaves == 1) None else chooseSplit(from, to, leaves, slabs)) match {
@@ -99,9 +98,10 @@ private[layout] final class KdTreeBuilder(
   }
 
   /**
-   * Splits the widest column that can be cut into even files or, if there is none, the column that
-   * can be cut most evenly. For a plain sort, splits the first column with different ids. Returns
-   * None if all rows have the same ids; the cell's rows are then distributed evenly over its files.
+   * Splits the widest column that can be cut into even files or, if no column can, the column that
+   * can be cut most evenly. For a plain sort, splits the first column that has more than one id.
+   * Returns None if all rows have the same ids; the cell's rows are then distributed evenly over
+   * its files.
    */
   private def chooseSplit(from: Int, to: Int, leaves: Int, slabs: Seq[Int]): Option[Split] = {
     val wide = ids.indices.map(c => c -> spread(c, from, to)).filter(_._2 > 0)
@@ -132,7 +132,7 @@ private[layout] final class KdTreeBuilder(
     else math.round(leaves.toDouble / slabs.filter(_ != Grid.Rest).product).toInt
 
   /**
-   * The possible cut of a column that is nearest to the middle of its slabs. The column has at
+   * The possible cut that is nearest to the middle of a column's slabs. The column must have at
    * least two ids.
    */
   private def splitOf(c: Int, from: Int, to: Int, leaves: Int, slabs: Int): Split = {
@@ -180,7 +180,7 @@ private[layout] final class KdTreeBuilder(
 
 private[layout] object KdTreeBuilder {
 
-  /** The next column is tried if files would exceed an even share by more than this share. */
+  /** The next column is tried if files would exceed an even share by more than this fraction. */
   private val Tolerated = 0.25
 
   /**
@@ -192,8 +192,8 @@ private[layout] object KdTreeBuilder {
   /**
    * @param cut        the first id of the right side
    * @param leftSlabs  number of the column's slabs on the left side
-   * @param unevenness the share by which the files of the fuller side exceed an even share; 0 is
-   *                   even
+   * @param unevenness the fraction by which the files on the fuller side exceed an even share; 0 if
+   *                   the cut is even
    */
   private final case class Split(
       column: Int,
@@ -213,7 +213,7 @@ private[layout] object KdTreeBuilder {
   }
 
   /**
-   * The place of each id among all rows: the share of rows below it plus half the share of rows
+   * The position of each id among all rows: the share of rows below it plus half the share of rows
    * that have it.
    */
   private def placesOf(column: Array[Int]): Array[Double] = {

@@ -2,7 +2,7 @@ package io.pyzorder.layout.cells
 
 /**
  * A division of the space of the clustering columns along the gaps between files that are already
- * clustered, so that new files need not overlap those that stay. It is a tree whose leaves are
+ * clustered, so that new files need not overlap the files that stay. It is a tree whose leaves are
  * numbered from left to right.
  */
 sealed abstract class Regions {
@@ -20,7 +20,7 @@ case object Region extends Regions {
  * An inner node: a cut of one column at a value.
  *
  * @param column position of the clustering column
- * @param value  as Catalyst represents it; smaller values, and null, go left
+ * @param value  as Catalyst represents it; null and smaller values go left
  */
 final case class Cut(column: Int, value: Any, left: Regions, right: Regions) extends Regions {
   override def cutsOf(column: Int): Seq[Any] =
@@ -42,7 +42,7 @@ object Regions {
   private val LeastSide = 0.1
 
   /**
-   * Cuts between files until each region holds at most `limit` bytes or cannot be cut.
+   * Cuts between files until each region contains at most `limit` bytes or cannot be cut further.
    *
    * @return the tree, and its regions from left to right
    */
@@ -71,7 +71,7 @@ object Regions {
   private final case class Gap(column: Int, rank: Int, value: Any, balance: Double)
 
   /**
-   * The best-balanced gap in a column, that is, a place where some files end before all others
+   * The best-balanced gap in a column. A gap is a place where some files end before all others
    * begin.
    */
   private def balancedGap(

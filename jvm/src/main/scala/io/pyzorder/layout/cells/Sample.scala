@@ -47,7 +47,7 @@ final class Sample(values: Array[Array[Any]], partition: Array[Int]) {
   /** The rows drawn from one table partition. */
   def rowsOf(number: Int): Array[Array[Any]] = byPartition.getOrElse(number, Array.empty)
 
-  /** The rows by table partition. They are grouped only once, however many partitions there are. */
+  /** The rows by table partition, grouped on first use. */
   private lazy val byPartition: Map[Int, Array[Array[Any]]] =
     values.indices.groupBy(partition(_)).map { case (number, rows) =>
       number -> rows.map(values(_)).toArray

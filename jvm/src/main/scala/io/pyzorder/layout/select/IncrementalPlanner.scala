@@ -6,10 +6,10 @@ import io.pyzorder.layout.cells.{BoxSpace, FileBox, Region}
 
 /**
  * Chooses the files that an OPTIMIZE rewrites in a table that may already be clustered. In each
- * partition, it rewrites the files that are not clustered as wanted, and the clustered files that
- * `MergeSelection` finds worth rewriting with them. It rewrites the whole partition if no file is
- * clustered, if the budget covers all clustered files, if the index lacks the bounds of a clustered
- * file, or if there are many more files than the partition's size requires.
+ * partition, it rewrites the files that are not clustered as requested, and the clustered files
+ * that `MergeSelection` finds worth rewriting with them. It rewrites the whole partition if no file
+ * is clustered, if the budget covers all clustered files, if the index lacks the bounds of a
+ * clustered file, or if there are many more files than the partition's size requires.
  *
  * @param targetSize bytes that a new file should have
  * @param factor     clustered bytes that may be rewritten, as a multiple of the new files' bytes;
@@ -39,13 +39,13 @@ final class IncrementalPlanner(
     RewritePlan(groups, split.flatMap(_.clustered), (1.0 +: excess).max)
   }
 
-  /** The files of a partition that are clustered as wanted, and those that are not. */
+  /** The files of a partition that are clustered as requested, and the files that are not. */
   private final class SplitPartition(val partition: PartitionFiles) {
     val (clustered, fresh) = partition.files.partition(known.isClustered)
 
     /**
-     * Whether the files are much too small. Their writer may have estimated the rows' size badly,
-     * or aimed at smaller files.
+     * Whether the files are much too small, because their writer misjudged the size of the rows or
+     * aimed for smaller files.
      */
     val isSplintered: Boolean =
       partition.files.length > Splintered * RewritePlan.filesOf(partition.size, targetSize)

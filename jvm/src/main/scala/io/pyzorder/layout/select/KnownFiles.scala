@@ -15,8 +15,8 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * @param columns the clustering columns, in order
  * @param index   the table's index; None if the table has none
  * @param collect collects statistics of the clustering columns from the given files and returns
- *                them by the files' paths in the table; files that cannot be read are missing from
- *                the result
+ *                them keyed by the files' paths in the table; files that cannot be read are missing
+ *                from the result
  */
 final class KnownFiles(
     table: TableFolder,
@@ -37,12 +37,12 @@ final class KnownFiles(
   def isClustered(file: FileStatus): Boolean =
     entryOf(file).exists(entry => index.exists(_.clusteredBy(entry) == names))
 
-  /** Whether the index has bounds of every clustering column that has values in the file. */
+  /** Whether the index has bounds for every clustering column that has values in the file. */
   def isIndexed(file: FileStatus): Boolean = entryOf(file).exists { entry =>
     indexed(entry).forall(column => column.bounds.isDefined || column.empty)
   }
 
-  /** The files as boxes, in the same order. Runs at most one job. */
+  /** Returns the files as boxes, in the same order. Runs at most one job. */
   def boxes(files: Seq[FileStatus]): IndexedSeq[FileBox] = {
     val unknown = files.filter(entryOf(_).isEmpty).map(PartitionListing.refOf(table, _))
     val collected =

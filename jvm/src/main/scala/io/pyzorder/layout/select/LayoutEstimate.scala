@@ -22,7 +22,8 @@ object LayoutEstimate {
    * For each column, the shares that queries open before and after a rewrite.
    *
    * @param before the current files
-   * @param after  the files after the rewrite, whose bounds give the assumed distribution of values
+   * @param after  the files after the rewrite, whose bounds define the assumed distribution of
+   *               values
    */
   def of(
       types: Seq[DataType],
@@ -44,8 +45,8 @@ object LayoutEstimate {
   }
 
   /**
-   * Predicts a rewrite without reading rows: like `MergeSelection`, it assumes that each group's
-   * rows fill the box around its files evenly.
+   * Predicts the result of a rewrite without reading rows. Like `MergeSelection`, this assumes that
+   * each group's rows fill the box around its files evenly.
    *
    * @param files  the table's current files
    * @param groups for each group, the positions in `files` of the files that are laid out together,

@@ -45,7 +45,7 @@ final class LayoutSettings(
 
   /**
    * The bytes that a new file should have. A remembered size may be forged, so it is ignored if it
-   * would give too many files.
+   * would result in too many files.
    *
    * @param tableBytes  bytes of all the table's files; not evaluated if a setting gives the size
    * @param isClustered whether there are clustering columns, by which files can be skipped
@@ -64,13 +64,19 @@ object LayoutSettings {
   private val MaxRememberedFiles = 100000L
   private val Largest = ZOrderConf.targetFileSize.defaultValue
 
-  /** The number of files to divide a table into, unless they would be too small or too large. */
+  /**
+   * The number of files to divide a table into, unless the files would be too small or too large.
+   */
   private val Files = 32L
 
-  /** The smallest default size. Opening smaller files costs more than skipping them saves. */
+  /**
+   * The smallest default target size. Opening smaller files costs more than skipping them saves.
+   */
   private[pyzorder] val Smallest: Long = 1L << 20
 
-  /** Gives even a small table several files, because a table's only file is rarely skipped. */
+  /**
+   * Gives even a small table several files, because the only file of a table can rarely be skipped.
+   */
   private def adaptive(tableBytes: Long): Long = {
     val files = math.max(1L, math.min(Files, tableBytes / Smallest))
     math.min(Largest, math.max(Smallest, (tableBytes + files - 1) / files))

@@ -3,7 +3,7 @@ package io.pyzorder.layout.select
 /**
  * A group of files, each of which a lookup opens with the same probability.
  *
- * @param files  number of the files
+ * @param files  number of files
  * @param bytes  their total size
  * @param widths for each column, the share of the values that lie within one file's bounds; this is
  *               the probability that a lookup of one value opens the file
@@ -33,20 +33,20 @@ final case class Lookup(files: Double, bytes: Double, share: Double) {
  * and the command line all show this verdict, and OPTIMIZE refuses to run if it would do harm.
  *
  * The verdict depends on the cost of a lookup, which is the bytes of the files that it opens plus
- * `OpenCost` for each of them.
+ * `OpenCost` for each file.
  *  - An OPTIMIZE is *harmful* if it replaces files that are already clustered and makes lookups
  *    cost more than `Harm` times what they cost now. The increase must also reach `Noticed`, since
  *    one more tiny file per lookup does not matter. Joining 10,000 files of 10 KB is therefore
  *    harmful only if they were clustered, and if lookups open few of them. Joining 16 clustered
  *    files of 1 MB into one is harmful if a lookup opens four of them.
- *  - It *pays off* if `Lookups` lookups save as many bytes as it rewrites. This holds for a whole
- *    table as well as for a few new files.
+ *  - It *pays off* if `Lookups` lookups save as many bytes as it rewrites. This applies to a
+ *    rewrite of the whole table as well as to a rewrite of a few new files.
  *  - It also pays off if it reduces the number of files and either the table has no clustering
  *    columns or the replaced files take longer to open than to read.
  *  - Otherwise it is *useless*.
  *
  * @param kind     `nothing`, `pays`, `useless` or `harms`
- * @param sentence the verdict in words, for the user
+ * @param sentence the verdict as a sentence for the user
  */
 final case class LayoutVerdict(kind: String, sentence: String) {
   def isHarm: Boolean = kind == "harms"
@@ -93,6 +93,7 @@ object LayoutVerdict {
     def saved = (now.bytes - next.bytes) * Lookups >= work.rewritten && now.bytes > next.bytes
     def joins = work.written < work.replaced &&
       (work.columns.isEmpty || work.rewritten < OpenCost * work.replaced)
+    def unskippable = work.written <= work.partitions
     val shares = s"${percent(next.share)} instead of ${percent(now.share)}"
     if (work.replaced == 0) LayoutVerdict("nothing", "Nothing to do.")
     else if (work.undoes && next.cost > Harm * now.cost && next.cost - now.cost >= Noticed) {
@@ -105,11 +106,13 @@ object LayoutVerdict {
     } else if (joins) {
       LayoutVerdict("pays",
         s"Pays off: ${files(work.replaced)} would become ${files(work.written)}, so queries " +
-          "would open fewer files.")
-    } else if (work.written <= work.partitions) LayoutVerdict("useless", tooSmall(work))
+          "would open fewer files" +
+          (if (work.columns.nonEmpty && unskippable) s", but ${tooSmall(work)}" else "."))
+    } else if (unskippable) LayoutVerdict("useless", s"Does not pay off: ${tooSmall(work)}")
     else LayoutVerdict("useless", s"Does not pay off: a lookup would open $shares of the table.")
   }
 
+  /** Says why the files of this work cannot be skipped, and which target size would help. */
   private def tooSmall(work: Work): String = {
     val what = if (work.partitions == 1) "the table is" else "the table's partitions are"
     val smaller = work.rewritten / work.partitions / 16
@@ -117,11 +120,10 @@ object LayoutVerdict {
     val hint =
       if (smaller < least) "; reading a table this small is faster than skipping files"
       else s"; try ${option(smaller)}"
-    s"Does not pay off: $what smaller than one file of ${size(work.targetSize)}, so nothing can " +
-      s"be skipped$hint."
+    s"$what smaller than one file of ${size(work.targetSize)}, so nothing can be skipped$hint."
   }
 
-  /** The command-line and SQL options for a round size of at most `bytes`. */
+  /** The command-line option and the SQL setting for a round size of at most `bytes`. */
   private def option(bytes: Long): String = {
     val kilobytes = java.lang.Long.highestOneBit(math.max(1L, bytes >> 10))
     val text = if (kilobytes < 1024) s"${kilobytes}k" else s"${kilobytes / 1024}m"

@@ -5,7 +5,7 @@ import io.pyzorder.layout.cells.{BoxSpace, RegionBox, Regions}
 /**
  * The clustered files that an OPTIMIZE rewrites in a partition with both new and clustered files.
  *
- * @param files   positions of the clustered files to rewrite together with all new ones
+ * @param files   positions of the clustered files to rewrite together with all new files
  * @param regions regions whose rows must not share a file
  */
 final case class MergeSelection(files: Seq[Int], regions: Regions)
@@ -132,7 +132,7 @@ object MergeSelection {
     (space.files(file).bytes + OpenShare * targetSize) *
       space.columns.map(space.width(_, file)).sum
 
-  /** The bytes of some rows, and the lowest and highest rank of each column in them. */
+  /** The total size of some rows, and each column's lowest and highest rank among them. */
   private final case class Rows(bytes: Double, low: Seq[Int], high: Seq[Int]) {
 
     def +(other: Rows): Rows = Rows(

@@ -8,10 +8,11 @@ import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
  * The data files of one folder. A table partition, or a table without partitions, usually has one
- * folder. With Spark's recursiveFileLookup, it may have several; rows then stay in their folder.
+ * folder. With Spark's recursiveFileLookup, it may have several folders, and each row stays in its
+ * folder.
  *
- * @param folder the folder of these files and of the files that replace them, as
- *               TableFolder.relativize gives it
+ * @param folder the folder of these files and of the files that replace them, in the form that
+ *               TableFolder.relativize returns
  * @param files  the data files, at least one
  */
 final case class PartitionFiles(folder: String, files: Seq[FileStatus]) {
@@ -23,7 +24,7 @@ final case class PartitionFiles(folder: String, files: Seq[FileStatus]) {
 object PartitionListing {
 
   /**
-   * Makes a new listing of a table's files, ignoring Spark's cached listing.
+   * Lists a table's files, ignoring Spark's cached listing.
    *
    * @param where predicate that selects partitions; None for all partitions
    */

@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.FileStatus
 import io.pyzorder.layout.cells.{Region, Regions}
 
 /**
- * Files that are replaced together by new ones in the same folder.
+ * Files that are replaced together by new files in the same folder.
  *
  * @param files   the files to read
  * @param leaves  number of files to write, at least 1; approximate if there are several regions
@@ -21,22 +21,22 @@ final case class RewriteGroup(
  * The files that an OPTIMIZE rewrites.
  *
  * @param groups    the files to replace
- * @param clustered files that are already clustered as wanted, whether they are replaced or not
- * @param excess    the bytes that lookups open in a partition's clustered files that stay, as a
- *                  multiple of the bytes that lookups would open if these files were rewritten; the
- *                  greatest multiple of all partitions; 1 is best
+ * @param clustered files that are already clustered as requested, whether they are replaced or not
+ * @param excess    the bytes that lookups open in the clustered files that stay in a partition, as
+ *                  a multiple of the bytes that lookups would open if these files were rewritten.
+ *                  This is the maximum over all partitions; 1 is best
  */
 final case class RewritePlan(
     groups: Seq[RewriteGroup],
     clustered: Seq[FileStatus],
     excess: Double) {
 
-  /** The files to replace that are not clustered as wanted. */
+  /** The files to replace that are not clustered as requested. */
   def fresh: Seq[FileStatus] = groups.flatMap(_.files).filterNot(clustered.toSet)
 
   /**
-   * The groups in order, in batches of up to `limit` bytes; a group larger than that is its own
-   * batch.
+   * Divides the groups, in order, into batches of up to `limit` bytes. A larger group forms a batch
+   * by itself.
    */
   def batches(limit: Long): Seq[Seq[RewriteGroup]] =
     groups.foldLeft(List.empty[List[RewriteGroup]]) {
@@ -77,7 +77,7 @@ object RewritePlan {
       .map(files => RewriteGroup(partition.folder, files.reverse, 1))
   }
 
-  /** Rewrites every file, whatever it is clustered by. */
+  /** Rewrites every file, regardless of how it is clustered. */
   def everything(partitions: Seq[PartitionFiles], targetSize: Long): RewritePlan =
     RewritePlan(partitions.map(whole(_, targetSize)), Nil, 1.0)
 
@@ -88,7 +88,7 @@ object RewritePlan {
   private def sizeOf(groups: Seq[RewriteGroup]): Long =
     groups.iterator.flatMap(_.files).map(_.getLen).sum
 
-  /** Number of files of the target size that this many bytes make. */
+  /** The number of files that `bytes` are divided into, each of about the target size. */
   private[pyzorder] def filesOf(bytes: Long, targetSize: Long): Int =
     math.max(1L, math.min(Int.MaxValue.toLong, math.round(bytes.toDouble / targetSize))).toInt
 }

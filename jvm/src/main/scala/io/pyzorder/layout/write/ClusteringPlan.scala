@@ -8,9 +8,9 @@ import io.pyzorder.layout.cells.{Clustering, ClusteringKeys, FileBox, Sample}
 import io.pyzorder.layout.select.RewriteGroup
 
 /**
- * Decides which new file each row of the files to rewrite goes to, based on a sample of the rows.
+ * Decides, based on a sample, which new file each rewritten row goes to.
  *
- * @param clustering assigns the rows to files, in tasks
+ * @param clustering assigns the rows to files; used by tasks
  */
 final class ClusteringPlan private (
     val keys: ClusteringKeys,

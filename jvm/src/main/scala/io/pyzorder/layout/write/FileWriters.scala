@@ -34,14 +34,14 @@ final class FileWriters private (
   def fileSystem(path: Path): FileSystem = path.getFileSystem(conf.value)
 
   /**
-   * Opens a writer of file number `leaf`, at a path in the table's staging folder. The writer takes
-   * rows as they are stored.
+   * Opens a writer of file number `leaf`, at a path in the table's staging folder. The writer
+   * expects rows in the form in which they are stored.
    *
    * The writers of Parquet and ORC create the folder of a file that they open. If the table is
    * deleted or renamed at that moment, the writer recreates the table's folder. This method then
    * removes the folder along with the file. A folder that others create or use is kept, because it
-   * belongs to a new table. On a local disk, where deleting takes a while, FolderKeepingDisk keeps
-   * folders from being recreated.
+   * belongs to a new table. On a local disk, where deleting takes a while, FolderKeepingDisk
+   * prevents folders from being recreated.
    */
   def stage(table: TableFolder, path: Path, leaf: Int): OutputWriter = {
     val keepsFolders = FolderKeepingDisk.serves(path, conf.value)
@@ -70,7 +70,10 @@ final class FileWriters private (
     }
   }
 
-  /** Opens a writer of a file at any path. The writer takes rows as they are stored. */
+  /**
+   * Opens a writer of a file at any path. The writer expects rows in the form in which they are
+   * stored.
+   */
   def open(path: Path, leaf: Int): OutputWriter = open(path, leaf, conf.value)
 
   private def open(path: Path, leaf: Int, conf: Configuration): OutputWriter = {
@@ -110,10 +113,10 @@ final class FileWriters private (
 object FileWriters {
 
   /**
-   * Runs all cleanup steps after a failure. If a step fails itself, its exception is added to
-   * `failure` as suppressed. During the cleanup, the thread's interrupt flag is cleared, so that
-   * the cleanup also works in a task that is being killed: in an interrupted thread, stores would
-   * give up at once.
+   * Runs all cleanup steps after a failure. If a step itself fails, its exception is added to
+   * `failure` as a suppressed exception. The thread's interrupt flag is cleared during the cleanup,
+   * because file systems fail at once in an interrupted thread, such as that of a task that is
+   * being killed.
    */
   def afterFailure(failure: Throwable)(steps: (() => Any)*): Unit = {
     val interrupted = Thread.interrupted()

@@ -85,7 +85,7 @@ private[layout] final class FlatParquetWriter private (
   /** Whether `bytesIn` can be called for a column of the schema. */
   def holdsBytes(column: Int): Boolean = columns(column).isBytes
 
-  /** Parquet's statistics of a column of strings or bytes. Call it only after `close`. */
+  /** Parquet's statistics of a column of strings or bytes. Call this only after `close`. */
   def bytesIn(column: Int): BytesStatistics = {
     val noted = file.getFooter.getBlocks.asScala.map(_.getColumns.get(column).getStatistics)
     val bounds = noted.filter(_.hasNonNullValue).map(s => (s.getMinBytes, s.getMaxBytes))
@@ -140,7 +140,7 @@ private[layout] final class FlatParquetWriter private (
       }
       c += 1
     }
-    // A page that ends at any of these records holds, and counts, all values of the batch.
+    // A page that ends at any of these records contains, and counts, all values of the batch.
     (0 until batch.length).foreach(_ => store.endRecord())
     rowsInGroup += batch.length
     batch.clear()
@@ -158,7 +158,7 @@ private[layout] final class FlatParquetWriter private (
 
 private[layout] object FlatParquetWriter {
 
-  /** The Parquet settings that this writer supports, and those that do not change files. */
+  /** The Parquet settings that this writer supports, and settings that do not affect the files. */
   private val Heeded = Set(
     ParquetOutputFormat.BLOCK_SIZE,
     ParquetOutputFormat.COMPRESSION,
@@ -175,10 +175,10 @@ private[layout] object FlatParquetWriter {
     conf.getPropsWithPrefix("parquet.").keySet.asScala.map("parquet." + _)
 
   /**
-   * Opens a writer. Returns None if Spark's writer must write the file: because a column is nested
-   * or its values cannot be copied as they are, because a setting is not supported here
-   * (encryption, Bloom filters, page sizes), or because the row groups of all tasks might not fit
-   * into memory.
+   * Opens a writer. Returns None if Spark's writer must write the file. That is the case if a
+   * column is nested or its values cannot be copied as they are, if a setting is not supported here
+   * (encryption, Bloom filters, page sizes), or if the row groups of all tasks might not fit into
+   * memory.
    */
   def open(path: String, conf: Configuration, schema: StructType): Option[FlatParquetWriter] = {
     val heeded = settingsIn(conf).forall(key => Heeded(key) || key.startsWith(OfOneColumn))

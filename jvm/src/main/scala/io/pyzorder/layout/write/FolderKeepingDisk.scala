@@ -8,8 +8,8 @@ import org.apache.hadoop.fs.{FileSystem, LocalFileSystem, Path, RawLocalFileSyst
 /**
  * A local file system that does not create folders. The writers of Parquet and ORC create the
  * folder of a file that they open. If the table has been dropped in the meantime, they would
- * recreate its folder, or create the staging folder of the dropped table in a new table of the same
- * name.
+ * recreate its folder, or create the staging folder of the dropped table in a new table with the
+ * same name.
  */
 final class FolderKeepingDisk extends LocalFileSystem(new RawLocalFileSystem {
       override def mkdirs(folder: Path): Boolean =
@@ -28,7 +28,7 @@ object FolderKeepingDisk {
   /** The configuration that makes Hadoop use this file system. */
   def in(conf: Configuration): Configuration = {
     val own = new Configuration(conf)
-    // The class loader of `conf` finds codecs, but perhaps not pyzorder.
+    // The class loader of `conf` finds codecs, but may not find pyzorder's classes.
     own.setClassLoader(new ClassLoader(conf.getClassLoader) {
       override def findClass(name: String): Class[_] =
         if (name == classOf[FolderKeepingDisk].getName) classOf[FolderKeepingDisk]

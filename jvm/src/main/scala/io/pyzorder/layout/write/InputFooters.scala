@@ -30,8 +30,8 @@ import io.pyzorder.common.{JobDescription, TaskFunction, ZOrderErrors}
  * @param path       the file
  * @param numRows    number of rows
  * @param codec      as the format's option `compression` names it; None if the file has no data
- * @param timestamps how Parquet timestamps are stored, as spark.sql.parquet.outputTimestampType
- *                   names it
+ * @param timestamps how Parquet timestamps are stored, as values of
+ *                   spark.sql.parquet.outputTimestampType
  * @param plain      the columns of a Parquet file that have no dictionary; None if no column has a
  *                   dictionary, or if the file is not Parquet
  * @param undeclared columns and struct fields that the table's schema does not have

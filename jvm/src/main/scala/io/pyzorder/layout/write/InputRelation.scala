@@ -76,13 +76,14 @@ final class InputRelation(
 
 object InputRelation {
 
-  /** The options that make a table read only some files of its folder. */
+  /** The options that make a table read only some of the files in its folder. */
   def choosing(options: Map[String, String]): Seq[String] =
     among(options, "modifiedafter", "modifiedbefore", "pathglobfilter")
 
   /**
-   * The options that find files or tolerate missing and corrupt files. They must not apply here:
-   * the files to read are already chosen, and a file that cannot be read must fail the rewrite.
+   * The options that determine how files are found, or that tolerate missing and corrupt files.
+   * They must not apply here: the files to read are already chosen, and a file that cannot be read
+   * must fail the rewrite.
    */
   private def forgiving(options: Map[String, String]): Seq[String] =
     among(options, "ignorecorruptfiles", "ignoremissingfiles", "path", "paths",
@@ -95,7 +96,7 @@ object InputRelation {
 
   /**
    * The schema with all columns nullable and without the metadata that makes Spark pad CHAR values.
-   * The metadata that holds the columns' defaults is kept.
+   * The metadata that contains the columns' defaults is kept.
    */
   private[layout] def asStored(schema: StructType): StructType =
     StructType(schema.map { field =>

@@ -16,7 +16,7 @@ import io.pyzorder.storage.TableFolder
  * A new file in the staging folder that is not published yet.
  *
  * @param stagedPath its current path
- * @param path       its future path in the table, as TableFolder.relativize gives it
+ * @param path       its future path in the table, in the form that TableFolder.relativize returns
  * @param size       its size in bytes
  * @param numRecords its number of rows
  * @param statistics the statistics of each column, by IndexedColumn.name
@@ -37,11 +37,11 @@ final case class WrittenFile(
  * @param columns    the columns to collect statistics of
  * @param root       the table's folder
  * @param run        number of the command's run in the journal
- * @param folders    each file's folder, as TableFolder.relativize gives it
+ * @param folders    each file's folder, in the form that TableFolder.relativize returns
  * @param id         part of all file names of this command
  * @param millis     whether Parquet timestamps are stored in milliseconds
  * @param curve      the z-value's column in the index and the expression that computes the z-value;
- *                   None if the rows are not sorted by it
+ *                   None if the rows are not sorted by z-value
  */
 final class LeafWriter(
     writers: FileWriters,
@@ -99,13 +99,13 @@ final class LeafWriter(
     }
 }
 
-/** Keeps the first and the last z-value of rows that are sorted by it. */
+/** Keeps the first and the last z-value of rows that are sorted by z-value. */
 private final class ZValueTracker(column: IndexedColumn, zValue: Expression) {
 
   private var first: Array[Byte] = _
   private var last: InternalRow = _
 
-  /** Takes the next row, which the caller may reuse afterwards. */
+  /** Processes the next row, which the caller may reuse afterwards. */
   def update(row: InternalRow): Unit = {
     if (first == null) first = valueOf(row)
     (last, row) match {

@@ -106,13 +106,13 @@ private[layout] object ParquetColumn {
       to.write(Platform.getDouble(rows.array, rows.address(row, column)), 0, level)
   }
 
-  /** Unscaled decimals of up to nine digits, which rows hold as longs. */
+  /** Unscaled decimals of up to nine digits, which rows store as longs. */
   private object DecimalInts extends ParquetColumn {
     override def write(rows: RowBatch, row: Int, column: Int, to: ColumnWriter, level: Int): Unit =
       to.write(Platform.getLong(rows.array, rows.address(row, column)).toInt, 0, level)
   }
 
-  /** Strings and bytes. Parquet copies those that it keeps. */
+  /** Strings and bytes. Parquet copies the values that it keeps. */
   private object Binaries extends ParquetColumn {
     override def isBytes: Boolean = true
 

@@ -18,7 +18,7 @@ import io.pyzorder.index.model.{IndexedColumn, ZValueColumn}
 import io.pyzorder.layout.select.RewriteGroup
 
 /**
- * Rewrites the rows of files to new files in the staging folder.
+ * Rewrites the rows of existing files into new files in the staging folder.
  *
  * @param session    a session of RewriteSession.of
  * @param root       the table's folder

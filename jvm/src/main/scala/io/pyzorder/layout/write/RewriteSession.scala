@@ -25,7 +25,9 @@ object RewriteSession {
     session
   }
 
-  /** Runs `body` with the session as the active one, here and in the tasks it starts. */
+  /**
+   * Runs `body` with `session` as the active session, both here and in the tasks that it starts.
+   */
   def use[T](session: shim.SparkSession)(body: => T): T =
     SessionAccess.withActive(session)(SQLExecution.withSQLConfPropagated(session)(body))
 
@@ -39,8 +41,8 @@ object RewriteSession {
     "spark.sql.zorder.skipping.enabled" -> "false",
     // The checksums detect a retried task that sends different rows. Here, a retry always sends the
     // same rows to the same tasks: a row's target depends on its values and, in a cell heavier than
-    // a file, on its position among the rows that the retried task reads. These come from the same
-    // files in the same order.
+    // a file, on its position among the rows that the retried task reads. The retried task reads
+    // the same files in the same order.
     "spark.sql.shuffle.orderIndependentChecksum.enabled" -> "false",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch" -> "false")
 }

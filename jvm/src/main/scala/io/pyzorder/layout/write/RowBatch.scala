@@ -16,7 +16,7 @@ private[layout] final class RowBatch(columns: Int) {
 
   private var rows = new Array[Byte](BytesAtFirst)
 
-  /** Address of each row in `rows`, and the end of the last one. */
+  /** Address of each row in `rows`, followed by the end address of the last row. */
   private val starts = {
     val starts = new Array[Long](MaxRows + 1)
     starts(0) = Platform.BYTE_ARRAY_OFFSET.toLong
@@ -45,13 +45,14 @@ private[layout] final class RowBatch(columns: Int) {
 
   def clear(): Unit = count = 0
 
-  /** The array that holds all rows. `add` may replace it. */
+  /** The array that contains all rows. `add` may replace it. */
   def array: Array[Byte] = rows
 
   def isNull(row: Int, column: Int): Boolean = BitSetMethods.isSet(rows, starts(row), column)
 
   /**
-   * Address in `array` of a value of up to eight bytes, or of the offset and size of a longer one.
+   * Address in `array` of a value of up to eight bytes, or of the offset and size of a longer
+   * value.
    */
   def address(row: Int, column: Int): Long = starts(row) + nullBits + 8L * column
 
@@ -66,7 +67,7 @@ private[layout] final class RowBatch(columns: Int) {
 
 private[layout] object RowBatch {
 
-  /** A divisor of 20,000, which is Parquet's limit of rows per page. */
+  /** A divisor of 20,000, which is Parquet's default limit on the number of rows in a page. */
   private val MaxRows = 1000
 
   private val BytesAtFirst = 1 << 18

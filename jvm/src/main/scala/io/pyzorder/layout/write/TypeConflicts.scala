@@ -21,13 +21,13 @@ import org.apache.spark.util.SerializableConfiguration
 
 import io.pyzorder.common.{TaskFunction, ZOrderErrors, ZOrderException}
 
-/** Finds two files that store a column in types that no single table can hold. */
+/** Finds two files that store a column with types that cannot be combined in one table. */
 object TypeConflicts {
 
   /** The types of each column and struct field, each with the first file that has it. */
   private type Types = mutable.LinkedHashMap[String, mutable.LinkedHashMap[DataType, String]]
 
-  /** Whether the failure may come from such a conflict, which Spark reports in many ways. */
+  /** Whether the failure may be caused by such a conflict, which Spark reports in many ways. */
   def mayBe(failure: Throwable): Boolean =
     ExceptionUtils.getThrowables(failure)
       .exists(cause => Said.findFirstIn(cause.toString).isDefined)
@@ -91,7 +91,7 @@ object TypeConflicts {
   /**
    * The types in the files that can be read, by column name. Runs one Spark job.
    *
-   * @param names the names of the columns, for ORC files by Hive, which do not store column names
+   * @param names the column names, for ORC files written by Hive, which do not store them
    */
   private def read(
       session: shim.SparkSession,

@@ -9,8 +9,9 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import io.pyzorder.storage.{FileSystems, RunNumber, TableFolder}
 
 /**
- * The journal of a table, which records what its runs set out to do. Records are created once and
- * never changed. The last run is the one with the greatest number; at most one run is unfinished.
+ * The journal of a table, which records what each run intends to do and how it ended. Records are
+ * created once and never changed. The last run is the one with the greatest number. At most one run
+ * is unfinished.
  */
 object Journal {
 
@@ -20,11 +21,11 @@ object Journal {
   private val bodies: Cache[(Path, Long, Long), Array[Byte]] =
     CacheBuilder.newBuilder().maximumSize(64).softValues().build[(Path, Long, Long), Array[Byte]]()
 
-  /** The path of a record of run `run`; `kind` is one of those in RecordName. */
+  /** The path of a record of run `run`. RecordName lists the values of `kind`. */
   def path(folder: TableFolder, run: Long, kind: String): Path =
     new Path(folder.journal, s"_$run.$kind")
 
-  /** Reads the last run with one listing; JournalState.none if there is no journal. */
+  /** Reads the last run with one listing. Returns JournalState.none if there is no journal. */
   def read(hadoopConf: Configuration, folder: TableFolder): JournalState = {
     val fs = folder.journal.getFileSystem(hadoopConf)
     val all = records(fs, folder)

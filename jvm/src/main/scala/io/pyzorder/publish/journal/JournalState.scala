@@ -38,10 +38,10 @@ final class JournalState private[publish] (
   /** The part of the RETIRE record that belongs to the table. */
   lazy val retire: Option[RetireRecord] = said.map(_.within(folder))
 
-  /** The SWITCH record, which a run that switches the table's location has instead of `retire`. */
+  /** The SWITCH record, which a run that switches the table's location writes instead of RETIRE. */
   lazy val switch: Option[SwitchRecord] = body("switch").flatMap(Records.switch)
 
-  /** The PARTITIONS record, which a run that switches partitions has in addition to `retire`. */
+  /** The PARTITIONS record, which a run that switches partitions writes in addition to RETIRE. */
   lazy val partitions: Option[PartitionsRecord] =
     body("partitions").flatMap(Records.partitions)
 
@@ -84,6 +84,6 @@ final class JournalState private[publish] (
 
 object JournalState {
 
-  /** The state of a table without any run since it was created or last overwritten. */
+  /** The state of a table that has had no run since it was created or last overwritten. */
   val none: JournalState = new JournalState(null, null, 0L, Map.empty)
 }

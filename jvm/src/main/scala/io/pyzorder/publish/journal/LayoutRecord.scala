@@ -12,7 +12,8 @@ import io.pyzorder.storage.{Incarnation, TableFolder}
 /**
  * The parameters of an OPTIMIZE, which are the defaults of the next one.
  *
- * @param columns        the paths of the clustering columns; Nil if it only compacted small files
+ * @param columns        the paths of the clustering columns; Nil if the OPTIMIZE only compacted
+ *                       small files
  * @param targetFileSize the target size in bytes; None if it was derived from the table's size, in
  *                       which case the next OPTIMIZE derives its own
  * @param method         `boundaries` or `direct`
@@ -62,10 +63,10 @@ object LayoutRecord {
   }
 
   /**
-   * Reads the layout from a record; None if the record has none, or one that OPTIMIZE cannot have
-   * written. Anyone with write access to the folder can forge the record, so only a limited number
-   * of column names, a bounded size, and known methods and curves are accepted. The names are used
-   * only if the table has columns of these names.
+   * Reads the layout from a record. Returns None if the record has no layout, or a layout that
+   * OPTIMIZE cannot have written. Anyone with write access to the folder can forge the record, so
+   * only a limited number of column names, a bounded size, and known methods and curves are
+   * accepted. The names are used only if the table has columns with these names.
    */
   private[publish] def of(record: JsonNode): Option[LayoutRecord] =
     try Option(record.get(Field)).filter(_.isObject).map { item =>

@@ -17,8 +17,8 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, Links, MetadataFiles, P
 import io.pyzorder.storage.TableFolder
 
 /**
- * A writer's heartbeat. A daemon thread rewrites `_<n>.lease` every quarter of the lease's length;
- * other writers compare the file's modification time with the store's own clock.
+ * A writer's heartbeat. A daemon thread rewrites `_<n>.lease` every quarter of the lease's length.
+ * Other writers compare the file's modification time with the store's own clock.
  */
 private[publish] final class Lease(
     hadoopConf: Configuration,
@@ -40,7 +40,7 @@ private[publish] final class Lease(
   /** Starts the heartbeat. Called after PREPARE. */
   def start(): Unit = thread.start()
 
-  /** Whether it is certain that nobody has declared this writer dead. False after a long pause. */
+  /** Whether this writer has certainly not been declared dead. Returns false after a long pause. */
   def held: Boolean = System.nanoTime() - renewed < length * 1000000L / 4 * 3
 
   /** Ends a lease that was claimed and possibly started. */
@@ -60,7 +60,7 @@ private[publish] final class Lease(
       val now = System.nanoTime()
       try {
         // No folders are created here, so as not to recreate the `_zorder` of an overwritten table.
-        // Object stores create them implicitly, so the PREPARE record is checked first.
+        // Object stores create folders implicitly, so the PREPARE record is checked first.
         val fs = Lease.fileSystem(hadoopConf, folder)
         if (!FileSystems.exists(fs, Journal.path(folder, run, "prepare"))) {
           throw new FileNotFoundException(s"$folder was overwritten")
@@ -70,7 +70,7 @@ private[publish] final class Lease(
         if (fs.getUri.getScheme == "file") renewLocal() else renew(fs)
         renewed = now
       } catch {
-        case NonFatal(_) => () // the next attempt may succeed; if none does, `held` turns false
+        case NonFatal(_) => () // the next attempt may succeed; if none does, `held` becomes false
       }
       try Thread.sleep(math.max(1L, length / 4))
       catch { case _: InterruptedException => ended = true }
@@ -78,7 +78,7 @@ private[publish] final class Lease(
 
   /**
    * Replaces the lease file with a new one. The existing file is never written to, because it could
-   * be a hard link to somebody else's file, or a pipe.
+   * be a pipe, or a hard link to another user's file.
    */
   private def renewLocal(): Unit = {
     val lease = Paths.get(Lease.path(folder, run).toUri.getPath)

@@ -8,8 +8,8 @@ import io.pyzorder.storage.{FileSystems, Links, RunNumber, TableFolder}
 /**
  * The empty file that a run places in every folder it touches. It is created before RETIRE and
  * deleted after DONE. Overwriting or dropping a partition deletes its folder and the marker in it.
- * The `_zorder` in the table's folder cannot show this, because it survives the overwrite of a
- * partition.
+ * The `_zorder` in the table's folder does not reveal this, because it survives when a partition is
+ * overwritten.
  */
 object Marker {
 
@@ -19,7 +19,7 @@ object Marker {
   def path(table: TableFolder, run: Long, incarnation: String, folder: String): Path =
     new Path(table.resolve(folder), s"_zorder.$run.$incarnation")
 
-  /** Whether the name is that of a marker of another table or incarnation. */
+  /** Whether a file with this name is the marker of another table or incarnation. */
   def isForeign(name: String, incarnation: String): Boolean =
     Name.findFirstIn(name).isDefined && runOf(name, incarnation).isEmpty
 
@@ -47,8 +47,8 @@ object Marker {
   }
 
   /**
-   * The number of the run whose markers have this name; None if the name is not that of a marker in
-   * this incarnation.
+   * The number of the run whose markers have this name; None if no marker in this incarnation has
+   * such a name.
    */
   def runOf(name: String, incarnation: String): Option[Long] = name match {
     case Name(run, `incarnation`) => RunNumber.of(run)

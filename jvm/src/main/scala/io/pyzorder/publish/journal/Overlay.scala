@@ -8,17 +8,18 @@ import io.pyzorder.storage.{FileRef, TableFolder}
 /**
  * The correction that readers apply to a listing while a run is unfinished.
  *
- * Before COMMIT, and after ABORT, the old files make up the table, wherever they are; after COMMIT
- * the new files do. Until COMMIT an old file moves only from its own place to its retired place,
- * and after ABORT only back; a new file moves only from its staged place to its own place. A move
- * never removes the old name before the new one exists. A reader that looks at a file's own place
- * (in a listing L), then at the other place, then at its own place again therefore finds the file
- * if it exists at all, whichever way it moves. The journal's token, equal before and after, proves
- * that the direction did not change.
+ * Before COMMIT, and after ABORT, the table consists of the old files, wherever they are. After
+ * COMMIT, it consists of the new files. Until COMMIT, an old file moves only from its own path to
+ * its retired path, and after ABORT only back. A new file moves only from its staged path to its
+ * own path. A move never removes the old name before the new name exists. A reader therefore finds
+ * a file, if it exists at all, by looking at the file's own path (in a listing L), then at the
+ * other path, and then at its own path again, whichever way the file moves. If the journal's token
+ * is the same before and after, the direction did not change.
  *
- * A folder without its marker has been overwritten by another writer since RETIRE. There, the table
- * consists of the files in L, minus those that the run itself moved in, and none of the run's files
- * are added (overwritten rows never come back). The markers are also checked before and after.
+ * A folder without its marker has been overwritten by another writer since RETIRE. In this folder,
+ * the table consists of the files in L, minus the files that the run itself moved in. None of the
+ * run's files are added, so overwritten rows never come back. The markers are also checked before
+ * and after.
  */
 final class Overlay private[publish] (
     val table: TableFolder,
@@ -39,13 +40,13 @@ final class Overlay private[publish] (
    */
   val hidden: Set[FileRef] = (if (commit) record.retire else record.add).toSet
 
-  /** The run's new files, which are hidden as well if their folder was overwritten. */
+  /** The run's new files, which are also hidden if their folder was overwritten. */
   private[publish] def added: Seq[FileRef] = record.add
 
   /** Folders that carry the run's marker, named as in FileRef.folder. */
   def folders: Seq[String] = record.folders
 
-  /** The other place where a shown file may be. */
+  /** The other path at which a shown file may be found. */
   def otherPlace(file: FileRef): Path =
     if (commit) table.stagedPath(run, file.path) else table.retiredPath(run, file.path)
 

@@ -271,7 +271,8 @@ object Records {
 
   /**
    * Rejects a path that leads out of the table's folder, for example by `..`, or that contains an
-   * unpaired surrogate, which JSON allows but no file name contains. pyzorder writes neither.
+   * unpaired surrogate, which JSON allows but no file name contains. pyzorder never writes such
+   * paths.
    */
   private def inside(path: String): String =
     if (TableFolder.leaves(path) || !UTF_8.newEncoder().canEncode(path)) {

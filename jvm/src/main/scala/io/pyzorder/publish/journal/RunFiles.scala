@@ -11,8 +11,8 @@ import io.pyzorder.storage.{CreateIfAbsent, FileRef, FileSystems, Incarnation, L
 import io.pyzorder.storage.{MoveFile, TableFolder}
 
 /**
- * The file moves of one run. Each move may be repeated, so after a kill the next writer performs
- * the remaining moves.
+ * Moves the files of one run. Every move can be repeated, so if the writer is killed, the next
+ * writer performs the remaining moves.
  *
  * @param newNames  whether no other files have ever had the names in `add`. If so, a file with one
  *                  of these names and the recorded size belongs to the run
@@ -34,7 +34,7 @@ private[publish] final class RunFiles(
   /**
    * The files that `moveIn` or `moveBack` has moved, with their new modification times, on stores
    * where a move creates a copy with a new modification time. Excludes files that another writer
-   * may have put in the same places.
+   * may have put at the same paths.
    */
   def placed: Seq[FileRef] = placedFiles.values.toSeq
 
@@ -113,10 +113,10 @@ private[publish] final class RunFiles(
     }
 
   /**
-   * Throws if a folder also belongs to another table: a partition's folder may itself be the folder
+   * Throws if a folder also belongs to another table. A partition's folder may itself be the folder
    * of a table, which has its own journal and lock. A run on that table creates the journal before
-   * it puts a marker into the folder, and this run puts its marker there before it looks for that
-   * journal and for other markers. If both do so at the same time, at least one of the runs sees
+   * it puts a marker into the folder, and this run puts its marker there before it looks for the
+   * other table's journal and markers. If the two runs overlap, at least one of them therefore sees
    * the other.
    */
   def checkAlone(): Unit = record.folders.foreach { folder =>
@@ -140,18 +140,19 @@ private[publish] final class RunFiles(
   private def last: Option[FileRef] = record.retire.lastOption
 
   /**
-   * The inputs that `retire` leaves to `retireLast`. Includes links, which readers do not follow
-   * once they are retired.
+   * The inputs that `retire` leaves to `retireLast`. These include links, which readers do not
+   * follow once they are retired.
    */
   private def late: Seq[FileRef] =
     record.retire.filter(input => last.contains(input) || Links.isOne(table.resolve(input.path)))
 
   /**
-   * Moves the inputs, except those in `late`, to their retired places. Throws, with some of them
-   * moved, if an input is not the file that was read. A writer stops here if it was or may have
-   * been declared dead. Since `alive` is checked between any two moves, the writer has made at most
-   * one move after it was declared dead, and it undoes this move itself. Nobody else would do so:
-   * the other writer, which undid the run, has deleted the markers and did not see the move.
+   * Moves the inputs, except those in `late`, to their retired paths. Throws if an input is not the
+   * file that was read; some inputs may then have been moved already. The writer stops if it has
+   * been, or may have been, declared dead. Since `alive` is checked between any two moves, the
+   * writer has made at most one move after it was declared dead, and it undoes this move itself. No
+   * other writer would undo it, because the writer that undid the run did not see the move and has
+   * deleted the markers.
    */
   def retire(alive: () => Boolean, moved: Int => Unit): Unit = {
     var count = 0
@@ -279,9 +280,9 @@ private[publish] final class RunFiles(
     }
 
   /**
-   * Like `takeBack`, but called after DONE. There are no markers then, so only an overwrite of the
-   * whole table is detected. A writer may do this only while it holds its lease, because a writer
-   * that wakes up later may find the files of another incarnation.
+   * Like `takeBack`, but called after DONE, when there are no markers any more, so that only an
+   * overwrite of the whole table is detected. A writer may call this only while it holds its lease,
+   * because a writer that wakes up later may find the files of another incarnation.
    */
   def takeBackAfterDone(held: () => Boolean): Seq[String] =
     if (!sameIncarnation && record.add.count(file =>
@@ -306,7 +307,7 @@ private[publish] final class RunFiles(
 
   /**
    * Whether the file certainly belongs to this run. A recovered record may have been forged by
-   * someone who has no write access outside the table's folder. If the file is outside, it
+   * someone who has no write access outside the table's folder. A file outside that folder
    * therefore counts only if this process moved it in.
    */
   private def isProvenMine(file: FileRef): Boolean =

@@ -14,7 +14,7 @@ private[publish] final class RunRecords(
     folder: TableFolder,
     run: Long) {
 
-  /** Takes the lock; false if another writer was first. */
+  /** Takes the lock. Returns false if another writer was first. */
   def prepare(record: PrepareRecord): Boolean =
     create("prepare", Records.write(record))
 
@@ -41,12 +41,14 @@ private[publish] final class RunRecords(
   def partitions(record: PartitionsRecord): Unit =
     if (!create("partitions", Records.write(record))) throw taken("partitions")
 
-  /** Commits the run; false if another writer declared this one dead and aborted the run. */
+  /**
+   * Commits the run. Returns false if another writer declared this one dead and aborted the run.
+   */
   def commit(incarnation: String, by: String): Boolean =
     create("outcome", Records.write(OutcomeRecord(incarnation, commit = true, by))) ||
       outcome.exists(o => o.commit && o.by == by)
 
-  /** Aborts the run; false if it was already committed. */
+  /** Aborts the run. Returns false if it was already committed. */
   def abort(incarnation: String, by: String): Boolean =
     create("outcome", Records.write(OutcomeRecord(incarnation, commit = false, by))) ||
       outcome.exists(!_.commit)
@@ -54,7 +56,7 @@ private[publish] final class RunRecords(
   /** The current RETIRE record; None if there is none, or if it is torn. */
   def retired: Option[RetireRecord] = existing("retire").flatMap(Records.retire)
 
-  /** Whether the run was committed or aborted, by its writer or by one that took over. */
+  /** Whether the run was committed or aborted, by its writer or by a writer that took over. */
   def isDecided: Boolean = exists("outcome")
 
   def done(incarnation: String, placed: Seq[FileRef]): Unit =
@@ -62,9 +64,9 @@ private[publish] final class RunRecords(
 
   /**
    * Cleans up after the table is gone from its folder: deletes the run's records, the index of the
-   * given incarnation, and the folders that are then empty. A run with the same number in a new
-   * incarnation has records of the same names, so a record is deleted only if its content names the
-   * given incarnation. Everything else stays, because it may belong to a new incarnation.
+   * given incarnation, and the folders that this leaves empty. A run with the same number in a new
+   * incarnation has records with the same names, so a record is deleted only if its content names
+   * the given incarnation. Everything else stays, because it may belong to a new incarnation.
    */
   def clear(incarnation: String): Unit = {
     val fs = folder.journal.getFileSystem(hadoopConf)

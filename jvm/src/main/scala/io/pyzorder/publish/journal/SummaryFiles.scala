@@ -7,11 +7,12 @@ import io.pyzorder.index.collect.RowCounts
 import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
- * The files `_metadata` and `_common_metadata`, in which some Parquet writers keep the footers of
- * the files in a folder and its subfolders. A run that replaces files makes them stale, and PyArrow
- * and Dask fail if `_metadata` names a file that is gone. Summary files are therefore retired
- * together with the data files they describe: the journal lists both in `retire`, and both are
- * moved and restored in the same way. Summary files contain no rows, and no listing shows them.
+ * The summary files `_metadata` and `_common_metadata`, in which some Parquet writers store the
+ * footers of the files in a folder and its subfolders. A run that replaces files makes its summary
+ * files stale, and PyArrow and Dask fail if `_metadata` names a file that is gone. They are
+ * therefore retired together with the data files they describe: the journal lists both in `retire`,
+ * and both are moved and restored in the same way. Summary files contain no rows, and no listing
+ * shows them.
  */
 object SummaryFiles {
 
@@ -23,7 +24,7 @@ object SummaryFiles {
   /** The given files without summary files. */
   def without(files: Seq[FileRef]): Seq[FileRef] = files.filterNot(file => isOne(file.path))
 
-  /** The summary files in the folders, named as in FileRef.folder. Lists each folder only once. */
+  /** The summary files in the folders, named as in FileRef.folder. Lists each folder once. */
   def in(hadoopConf: Configuration, table: TableFolder, folders: Seq[String]): Seq[FileRef] =
     folders.distinct.flatMap(folder => list(hadoopConf, table.resolve(folder))).map { file =>
       FileRef(table.relativize(file.getPath), file.getLen, file.getModificationTime)

@@ -27,7 +27,7 @@ import io.pyzorder.storage.FileSystems
  */
 class ZOrderParquetFileFormat(roots: Seq[Path]) extends ParquetFileFormat {
 
-  // In Spark, any two Parquet formats are equal, so their hash codes must be equal too.
+  // In Spark, any two Parquet formats are equal, so their hash codes must also be equal.
   override def hashCode(): Int = classOf[ParquetFileFormat].hashCode()
 
   override def equals(other: Any): Boolean = other.isInstanceOf[ParquetFileFormat]
@@ -82,9 +82,9 @@ private final class FollowMoved(
 
 /**
  * The rows, or batches of rows, of a file. On stores such as S3, where every read opens the file by
- * its name, the file can disappear between two reads. The iterator then reopens it at its new place
- * and skips as many rows as it has delivered. This is correct because a moved file has the same
- * bytes, from which a reader produces the same rows.
+ * its name, the file can disappear between two reads. The iterator then reopens the file at its new
+ * path and skips as many rows as it has already returned. This is correct because a moved file has
+ * the same bytes, from which a reader produces the same rows.
  */
 private final class FollowedRows[T](
     file: PartitionedFile,
@@ -127,8 +127,8 @@ private final class FollowedRows[T](
   }
 
   /**
-   * Continues at the file's new place. Rethrows the failure if its cause is not that the file is
-   * gone, or if the file is not found again.
+   * Continues at the file's new path. Rethrows the failure if the file is not gone, or if it cannot
+   * be found again.
    */
   private def follow(first: Throwable): Unit = {
     var failure = first
@@ -160,7 +160,7 @@ private final class FollowedRows[T](
 
 private object FollowMoved {
 
-  /** How many times one reader looks for the new place of its file. */
+  /** Maximum number of times that a reader looks for its file's new path. */
   val MaxMoves = 5
 
   def apply(

@@ -1,6 +1,5 @@
 package io.pyzorder.publish.reading
 
-import java.io.FileNotFoundException
 import java.util.Locale
 
 import scala.collection.mutable
@@ -11,23 +10,23 @@ import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
 import org.apache.spark.sql.execution.datasources.{InMemoryFileIndex, PartitionSpec}
 import org.apache.spark.sql.types.StructType
 
-import io.pyzorder.publish.journal.{Journal, Overlay}
 import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
  * A listing that shows every row of the tables in `folders` exactly once, even during an OPTIMIZE.
- * Files appear under their own names even while they are elsewhere; ZOrderParquetFileFormat and
- * ZOrderOrcFileFormat open them where they are.
+ * Files appear under their own names even while they are elsewhere. ZOrderParquetFileFormat and
+ * ZOrderOrcFileFormat find and open them.
  *
  * It reads the journals, lists the paths, looks for the files that an unfinished run has moved (see
  * Overlay for why none is missed) and reads the journals again. If a journal has changed, it starts
- * over.
+ * over (see JournalLook).
  *
- * @param folders the tables with a journal to which the paths may belong; they trust the paths that
- *                the catalog, not the journal, assigns to them
+ * @param folders the tables with a journal to which the paths may belong; each trusts the paths
+ *                that the catalog assigns to it, but not those that only its journal names
  * @param pinned  root paths that were files when the query was planned. They stay in the listing
  *                even if they are gone, because readers find a file that an OPTIMIZE has moved
- * @param known   returns the files at or below those of the given paths that need not be listed
+ * @param known   returns, for those of the given paths that need not be listed, the files at or
+ *                below each
  */
 final class JournaledFileIndex(
     session: SparkSession,
@@ -42,22 +41,10 @@ final class JournaledFileIndex(
       session, paths, parameters, schema, userSpecifiedPartitionSpec = spec) {
 
   // Called by the superclass constructor, when only constructor parameters are initialized.
-  override def listLeafFiles(roots: Seq[Path]): mutable.LinkedHashSet[FileStatus] = {
-    var listed: mutable.LinkedHashSet[FileStatus] = null
-    var tries = 0
-    while (listed == null) {
-      val before = folders.map(look(_, roots))
-      val seen =
-        try Some(overlay(roots, filesBelow(roots), before))
-        catch { case _: FileNotFoundException if tries < MaxTries => None }
-      val unchanged = before == folders.map(look(_, roots))
-      tries += 1
-      if (unchanged || tries > MaxTries) {
-        listed = seen.getOrElse(super.listLeafFiles(roots))
-      }
+  override def listLeafFiles(roots: Seq[Path]): mutable.LinkedHashSet[FileStatus] =
+    JournalLook.unchangedDuring(() => folders.map(JournalLook(hadoopConf, _, roots))) { looks =>
+      overlay(roots, filesBelow(roots), looks)
     }
-    listed
-  }
 
   private def filesBelow(roots: Seq[Path]): mutable.LinkedHashSet[FileStatus] = {
     val covered = known(roots.toSet)
@@ -71,29 +58,10 @@ final class JournaledFileIndex(
   /** All files, including those that options such as pathGlobFilter exclude. */
   def statuses: Seq[FileStatus] = leafFiles.values.toSeq
 
-  private def MaxTries: Int = 50
-
-  /**
-   * The state that must not change during a listing: the journal and the folders without a marker.
-   */
-  private case class Look(token: String, lost: Set[String])(val overlay: Option[Overlay])
-
-  private def look(folder: TableFolder, roots: Seq[Path]): Look = {
-    val state = Journal.read(hadoopConf, folder)
-    val lost = state.overlay.map(o =>
-      o.lost(hadoopConf,
-        o.folders.filter { name =>
-          val path = folder.resolve(name)
-          roots.exists(root =>
-            TableFolder.isAtOrBelow(path, root) || TableFolder.isAtOrBelow(root, path))
-        }))
-    Look(state.token, lost.getOrElse(Set.empty))(state.overlay)
-  }
-
   private def overlay(
       roots: Seq[Path],
       listed: mutable.LinkedHashSet[FileStatus],
-      looks: Seq[Look]): mutable.LinkedHashSet[FileStatus] = {
+      looks: Seq[JournalLook]): mutable.LinkedHashSet[FileStatus] = {
     val result = mutable.LinkedHashMap[Path, FileStatus]()
     listed.foreach(status => result.put(status.getPath, status))
     for (look <- looks; over <- look.overlay) {

@@ -17,27 +17,30 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
  * @param files   an index of the listed files. Unless it is the relation's own index, it sends no
  *                further requests to the store
  * @param isFresh whether the store was listed just now
- * @param asOf    the time at which these were known to be the relation's files; None for the
- *                relation's own index, because Spark does not record when it lists
+ * @param asOf    a time at which the listed files were known to be the relation's files; None for
+ *                the relation's own index, because Spark does not record when it lists
  */
 final case class Listing(files: FileIndex, isFresh: Boolean, asOf: Option[Long])
 
-/** Lists the files of tables through their journals. Readers never write. */
+/** Lists the files of tables, taking their journals into account. Readers never write. */
 object JournaledListing {
 
   private final case class Cached(key: Any, listing: Listing)
 
-  /** The last listing for each wrapped index, keyed by the index's identity and dropped with it. */
+  /**
+   * The last listing for each wrapped index, keyed by the index's identity and dropped together
+   * with it.
+   */
   private val cache: Cache[FileIndex, Cached] =
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
   /**
-   * The folders with a `_zorder` that may be the folder of a table to which some of the relation's
+   * The folders with a `_zorder` that may be the folders of tables to which some of the relation's
    * files belong. Candidates are the catalog's location, the root paths outside it, and their
    * ancestors up to the first folder whose name does not have the form `name=value`. For a root
-   * path that is a file, the search also starts from its parent folder. For a root path that is a
-   * folder, it does not, because someone who can write beside a table must not decide which files
-   * the table has.
+   * path that is a file, the search also starts from its parent folder. If the root path is a
+   * folder, the search does not do so, because someone who can write next to a table must not be
+   * able to decide which files the table has.
    */
   def foldersOf(
       hadoopConf: Configuration,
@@ -45,7 +48,7 @@ object JournaledListing {
       tableLocation: Option[Path]): Seq[TableFolder] = {
     val location = tableLocation.map(qualified(hadoopConf, _))
     val roots = rootPaths.map(qualified(hadoopConf, _))
-    val outside = roots.filterNot(root => location.exists(l => below(root, l)))
+    val outside = roots.filterNot(root => location.exists(l => TableFolder.isAtOrBelow(root, l)))
     val candidates = location.toSeq ++ outside.flatMap(TableFolder.upwards) ++
       outside.filter(isFileOfTable(hadoopConf, _)).flatMap(file =>
         TableFolder.upwards(file.getParent))
@@ -58,18 +61,18 @@ object JournaledListing {
   }
 
   /**
-   * Lists the relation's files through the journals of its folders. Returns `wrapped` itself if
-   * there is neither a journal nor an index that could replace a listing.
+   * Lists the relation's files, taking the journals of its folders into account. Returns `wrapped`
+   * itself if there is neither a journal nor an index that could replace a listing.
    *
    * A listing is cached until a journal, an index or the files of `wrapped` change. Spark refreshes
    * `wrapped` only in the session that wrote the files; other sessions notice new files because the
    * index changes. The partitions of a CatalogFileIndex are fetched from the catalog each time.
    *
-   * If `staleness` allows earlier knowledge, files are taken from the indexes that are recent
+   * If `staleness` allows older information, files are taken from the indexes that are recent
    * enough, and only the paths that these indexes do not cover are listed. A cached listing is
    * reused if it is recent enough. Indexes and cached listings are used in this way only if
    * sessions with pyzorder change an index whenever they change the files (see Roots.isWatched). If
-   * `staleness` allows no earlier knowledge, a cached listing is reused only for an
+   * `staleness` allows no older information, a cached listing is reused only for an
    * InMemoryFileIndex, and the caller must check each file of the listing before skipping the file.
    *
    * @param options          the relation's options
@@ -120,8 +123,10 @@ object JournaledListing {
   }
 
   /**
-   * The listings of several relations, taken from one listing of all their roots through the
-   * journals; None for a relation whose file index is of a class that only Spark can list.
+   * The listings of several relations, taken from one listing of all their roots. None for a
+   * relation that only Spark can list because of the class of its file index. Each relation sees
+   * the files through the journals of its own folders only, because a journal must not affect other
+   * tables.
    *
    * @param relations the relations, each with its options, its selected partitions and its folders
    */
@@ -129,35 +134,34 @@ object JournaledListing {
       session: shim.SparkSession,
       relations: Seq[(FileIndex, Map[String, String], SelectedPartitions, Seq[TableFolder])])
       : Seq[Option[Listing]] = {
-    val roots = relations.map { case (wrapped, options, selected, _) =>
-      Roots.of(session, wrapped, options, selected)
+    val hadoopConf = session.sessionState.newHadoopConf()
+    val located = relations.map { case (wrapped, options, selected, folders) =>
+      Roots.of(session, wrapped, options, selected).map(at => (at, trusting(folders, at)))
     }
-    val trusted = relations.zip(roots).flatMap { case ((_, _, _, folders), at) =>
-      folders.map(_ -> at.fold(Set.empty[Path])(_.paths.toSet))
+    def look(): Seq[JournalLook] =
+      for {
+        (at, folders) <- located.flatten
+        folder <- folders
+      } yield JournalLook(hadoopConf, folder, at.paths)
+    JournalLook.unchangedDuring(() => look()) { _ =>
+      val now = System.currentTimeMillis()
+      val every = located.flatten.flatMap(_._1.paths).distinct
+      val top =
+        every.filterNot(path => every.exists(o => o != path && TableFolder.isAtOrBelow(path, o)))
+      val files = new JournaledFileIndex(
+        session, top, Map.empty, None, None, Nil, Nil, _ => Map.empty).statuses
+      located.map(_.map { case (at, folders) =>
+        val own = new JournaledFileIndex(
+          session, at.paths, at.options, at.schema, at.spec, folders, at.pinned,
+          paths => FilesBelow(files, paths, paths.map(_ -> Nil).toMap))
+        Listing(own, isFresh = true, Some(now))
+      })
     }
-    // The journal of one table must not affect the files of another.
-    val (inCatalog, byPath) = trusted.partition(_._1.isInCatalog)
-    val folders = (inCatalog ++ byPath).map(_._1).distinct.map { folder =>
-      val own = inCatalog.collect { case (`folder`, paths) => paths }
-      if (own.isEmpty) folder else folder.trusting(own.flatten.toSet)
-    }
-    val now = System.currentTimeMillis()
-    val every = roots.flatten.flatMap(_.paths).distinct
-    val top = every.filterNot(path => every.exists(o => o != path && below(path, o)))
-    val files = new JournaledFileIndex(
-      session, top, Map.empty, None, None, folders, roots.flatten.flatMap(_.pinned), _ => Map.empty)
-      .statuses
-    roots.map(_.map { at =>
-      val own = new JournaledFileIndex(
-        session, at.paths, at.options, at.schema, at.spec, Nil, at.pinned,
-        paths => FilesBelow(files, paths, paths.map(_ -> Nil).toMap))
-      Listing(own, isFresh = true, Some(now))
-    })
   }
 
   /**
-   * Adds the partitions that `selected` contains and `old` lacks. Those that `old` contains are not
-   * listed again.
+   * Adds the partitions that `selected` contains and `old` lacks. The partitions that `old`
+   * contains are not listed again.
    */
   def extended(
       session: shim.SparkSession,
@@ -219,14 +223,15 @@ object JournaledListing {
     val snapshots = covering.flatMap(ref => SnapshotListing.of(session, ref).map(ref -> _))
     def known(paths: Set[Path]): Map[Path, Seq[FileStatus]] =
       snapshots.map(_._2.below(paths)).foldLeft(Map.empty[Path, Seq[FileStatus]])(_ ++ _)
-    val trusted = folders.map { folder =>
-      if (folder.isInCatalog) folder.trusting(at.paths.toSet) else folder
-    }
     val files = new JournaledFileIndex(
-      session, at.paths, at.options, at.schema, at.spec, trusted, at.pinned, known)
+      session, at.paths, at.options, at.schema, at.spec, trusting(folders, at), at.pinned, known)
     val times = snapshots.flatMap(_._1.coverage).map(_.listedAt) :+ now
     Listing(files, isFresh = snapshots.isEmpty, Some(times.min))
   }
+
+  /** The folders; that of a table in the catalog trusts the paths that the catalog gives it. */
+  private def trusting(folders: Seq[TableFolder], at: Roots): Seq[TableFolder] =
+    folders.map(folder => if (folder.isInCatalog) folder.trusting(at.paths.toSet) else folder)
 
   /**
    * Whether a root path is a file in the folder of a table. A missing path counts as a file,
@@ -239,9 +244,6 @@ object JournaledListing {
         FileSystems.exists(fs, new TableFolder(folder).zorder)) &&
       FileSystems.status(fs, root).forall(_.isFile)
     }
-
-  private def below(path: Path, folder: Path): Boolean =
-    path == folder || path.toString.startsWith(folder.toString.stripSuffix("/") + "/")
 
   private def qualified(hadoopConf: Configuration, path: Path): Path =
     path.getFileSystem(hadoopConf).makeQualified(path)

@@ -9,13 +9,13 @@ import io.pyzorder.storage.{FileSystems, RunNumber, TableFolder}
 object MovedFileLookup {
 
   /**
-   * Finds a planned data file that is missing from its own place. It may be retired, still staged,
+   * Finds a planned data file that is missing from its own path. It may be retired, still staged,
    * or back in place.
    *
-   * An old file moves to its retired place and possibly back; a new file moves from its staged
-   * place to its own. A move creates the second name before it removes the first. Checking the
-   * retired, staged and own places in this order can therefore miss the file only if the file
-   * changes direction during the checks, so everything is checked twice.
+   * An old file moves to its retired path and possibly back. A new file moves from its staged path
+   * to its own path. A move creates the new name before it removes the old one. Checking the
+   * retired, staged and own paths in this order can therefore miss the file only if the file
+   * changes direction during the checks, so all paths are checked twice.
    *
    * @param missing          the planned path
    * @param size             the planned size in bytes; 0 if unknown
@@ -41,11 +41,11 @@ object MovedFileLookup {
   }
 
   /**
-   * The folders with a `_zorder` that may be the folder of the file's table, nearest first.
-   * Candidates are the folders from the file's own up to the relation's root path, and the
-   * ancestors of these two up to the first whose name does not have the form `name=value`. A
-   * `_zorder` further up is not trusted, because anyone who can write there could substitute their
-   * own rows for a missing file.
+   * The folders with a `_zorder` that may be the file's table, nearest first. Candidates are the
+   * folders from the file's own up to the relation's root path, and the ancestors of these two up
+   * to the first folder whose name does not have the form `name=value`. A `_zorder` further up is
+   * not trusted, because anyone who can write there could substitute their own rows for a missing
+   * file.
    */
   private def tablesOf(fs: FileSystem, path: Path, roots: Seq[Path]): Seq[TableFolder] = {
     val above = Iterator.iterate(path.getParent)(_.getParent).takeWhile(_ != null).toSeq
@@ -56,8 +56,8 @@ object MovedFileLookup {
   }
 
   /**
-   * The places to which pyzorder may have moved the file: the retired places, then the staged ones,
-   * each starting with the latest run.
+   * The paths to which pyzorder may have moved the file: first the retired paths, then the staged
+   * paths, each starting with the latest run.
    */
   private def places(fs: FileSystem, table: TableFolder, path: Path): Seq[Path] = {
     val name = table.relativize(path)

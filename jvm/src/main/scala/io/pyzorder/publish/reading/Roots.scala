@@ -29,8 +29,8 @@ private[reading] final case class Roots(
     key: Any) {
 
   /**
-   * Whether the partition columns of a new listing are those of the plan. Since planning,
-   * another writer may have replaced the folder's files with differently partitioned ones.
+   * Whether the partition columns of a new listing match those of the plan. Since planning, another
+   * writer may have replaced the folder's files with differently partitioned ones.
    */
   def fits(files: FileIndex): Boolean =
     spec.isDefined || files.inputFiles.isEmpty ||
@@ -41,10 +41,10 @@ private[reading] final case class Roots(
    * changes an index of the table. If so, an unchanged index shows that a listing is current.
    *
    * A write by path changes the indexes of the written folder and of its ancestors up to the first
-   * whose name does not have the form `name=value` (see IndexedInsertCommand). A write to a table
-   * in the catalog changes the index in the table's folder. The files of a partition outside that
-   * folder count as watched, because they are usually written through their table. A write by path
-   * to a partition outside, or to a folder below one of the paths, is not noticed.
+   * folder whose name does not have the form `name=value` (see IndexedInsertCommand). A write to a
+   * table in the catalog changes the index in the table's folder. The files of a partition outside
+   * that folder count as watched, because they are usually written through their table. A write by
+   * path to such a partition, or to a folder below one of the paths, is not noticed.
    *
    * @param folders the folders of tables with a `_zorder`
    * @param indexes the indexes in these folders
@@ -63,14 +63,15 @@ private[reading] final case class Roots(
 
 private[reading] object Roots {
 
-  /** Whether a listing finds all files below the paths, whatever the names of their folders are. */
+  /**
+   * Whether a listing finds all files below the paths, regardless of the names of their folders.
+   */
   def isRecursive(options: Map[String, String]): Boolean = options.exists { case (key, value) =>
     key.equalsIgnoreCase("recursiveFileLookup") && value.equalsIgnoreCase("true")
   }
 
   /**
-   * The roots of a relation, or None if the class of its index is neither one of Spark's nor one of
-   * pyzorder's.
+   * The roots of a relation, or None if its index has a class that pyzorder does not know.
    *
    * @param selected the partitions to list if they are in the catalog, and the partition columns
    */

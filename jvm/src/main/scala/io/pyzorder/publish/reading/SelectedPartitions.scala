@@ -4,10 +4,10 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.types.StructType
 
 /**
- * The partitions that a plan's scans select: those for which all filters of at least one
- * alternative hold. Only these need to be listed.
+ * The partitions that a plan's scans select. A partition is selected if it passes all filters of at
+ * least one alternative. Only selected partitions need to be listed.
  *
- * @param alternatives the filters on partition columns of each scan. A scan without filters selects
+ * @param alternatives each scan's filters on partition columns. A scan without filters selects
  *                     every partition
  */
 final case class SelectedPartitions private (
@@ -17,7 +17,7 @@ final case class SelectedPartitions private (
 
   /**
    * Whether these partitions are known to include all partitions that a scan with these filters
-   * selects. This is recognized only if the scan has every filter of one alternative.
+   * selects. Inclusion is recognized only if the scan has every filter of one alternative.
    */
   def contain(filters: Seq[Expression]): Boolean = {
     val own = bound(filters)
@@ -57,6 +57,10 @@ final case class SelectedPartitions private (
   def named: Seq[Seq[Expression]] = alternatives.map(_.map(_.transform {
     case BoundReference(place, dataType, _) => AttributeReference(columns(place).name, dataType)()
   }))
+
+  /** One filter that selects these partitions, or None if every partition is selected. */
+  def anyOf: Option[Expression] =
+    if (areAll) None else named.map(_.reduce(And)).reduceOption(Or)
 }
 
 object SelectedPartitions {

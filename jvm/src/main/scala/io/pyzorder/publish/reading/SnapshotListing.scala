@@ -78,7 +78,7 @@ object SnapshotListing {
     new SnapshotListing(table, coverage, files.groupBy(_.getPath.getParent))
   }
 
-  /** Whether no listing of the table could find a file of this name. */
+  /** Whether no listing of the table could find a file with this name. */
   private def isForged(name: String): Boolean =
     TableFolder.leaves(name) || TableFolder.isHidden(name)
 

@@ -8,10 +8,10 @@ import io.pyzorder.publish.journal.{Records, RunRecords}
 import io.pyzorder.storage.TableFolder
 
 /**
- * Publishes a run by a single change in the catalog. The run fills new folders that nobody else
- * knows of, and then makes the catalog refer to these instead of the folders that were read. Before
- * COMMIT, the holder of the lock can undo the switch; after COMMIT, it completes the switch. Both
- * may be repeated.
+ * Publishes a run with a single change in the catalog. The run fills new folders that no other
+ * process knows about, and then makes the catalog refer to them instead of the folders that were
+ * read. Before COMMIT, the holder of the lock can undo the switch; after COMMIT, it completes the
+ * switch. Both operations can be repeated.
  */
 private[publish] trait CatalogSwitch {
 
@@ -33,32 +33,32 @@ private[publish] trait CatalogSwitch {
   /**
    * Changes the catalog. Called after COMMIT, when the folders are complete.
    *
-   * @param alive whether this writer still holds the lock, so that nobody else completes the same
-   *              switch
+   * @param alive whether this writer still holds the lock, so that no other writer completes the
+   *              same switch
    * @param reach reports fail points, for tests
    * @return the conflicts with other writers; empty if there are none
    */
   def complete(alive: () => Boolean, reach: String => Unit): Seq[String]
 
-  /** The folders outside the table's folder that are being filled and carry this run's mark. */
+  /** The folders outside the table's folder that are being filled and contain this run's mark. */
   def marked: Set[Path]
 
   /**
-   * A folder that the record says was read, but that does not belong to the table according to the
-   * catalog.
+   * A folder that was read according to the record, but that does not belong to the table according
+   * to the catalog.
    */
   def strange: Option[String]
 
-  /** The folder that is filled, or that contains the filled ones, for messages. */
+  /** The folder that is filled, or that contains the filled folders, for messages. */
   def filled: TableFolder
 }
 
 private[publish] object CatalogSwitch {
 
   /**
-   * The catalog switch of a run according to its current records; None if there is no such record.
-   * Ignores a record that switches to the table's own folder, where others could forge the mark; no
-   * genuine run switches there.
+   * The catalog switch of a run according to its current records. None if there is no such record.
+   * A record that switches to the table's own folder is ignored. No genuine run writes such a
+   * record, and others could forge the mark in that folder.
    */
   def of(
       session: shim.SparkSession,

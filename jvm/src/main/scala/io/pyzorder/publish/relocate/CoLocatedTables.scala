@@ -5,10 +5,16 @@ import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.pyzorder.shim
 
-/** Finds tables of a database that share the current or a previous folder of another table. */
+/**
+ * Finds tables of a database that share a current or previous folder of another table or of its
+ * partitions.
+ */
 object CoLocatedTables {
 
-  /** The tables other than `own` that the catalog places in `folders`, each with its folder. */
+  /**
+   * The tables other than `own` whose locations, or whose partitions' locations, are in `folders`.
+   * Each comes with the folder. Lists the partitions of every table in the database.
+   */
   def of(
       session: shim.SparkSession,
       database: String,
@@ -22,8 +28,12 @@ object CoLocatedTables {
       val others = catalog.getTablesByName(database, catalog.listTables(database))
         .filterNot(other => own.exists(_.table == other.identifier.table))
       others.flatMap { other =>
-        other.storage.locationUri.map(new Path(_)).filter(path => names(path.getName))
-          .map(path => path.getFileSystem(conf).makeQualified(path)).filter(folders)
+        val partitions =
+          if (other.partitionColumnNames.isEmpty || !other.tracksPartitionsInCatalog) Nil
+          else catalog.listPartitions(database, other.identifier.table)
+        (other.storage +: partitions.map(_.storage)).flatMap(_.locationUri).map(new Path(_))
+          .filter(path => names(path.getName))
+          .map(path => path.getFileSystem(conf).makeQualified(path)).filter(folders).distinct
           .map(_ -> other)
       }
     }

@@ -20,9 +20,9 @@ import io.pyzorder.storage.{FileRef, FileSystems, MetadataFiles, SiblingFolder, 
  * partition's old folder is touched. For each partition, a reader sees all of the old folder or all
  * of the new one, for the reasons given in TableLocationSwitch.
  *
- * The journal, the lock and the index remain those of the table's folder. Journal and index name
- * files outside that folder by their whole paths. The entries of a partition's old and new files
- * can therefore coexist, and each entry is compared only with its own file.
+ * The journal, the lock and the index remain those of the table's folder. The journal and the index
+ * refer to files outside that folder by their fully qualified paths. The entries of a partition's
+ * old and new files can therefore coexist, and each entry is compared only with its own file.
  *
  * @param table  the table's folder, whose journal contains the run
  * @param run    the run's number
@@ -57,7 +57,10 @@ final class PartitionLocationSwitch private[publish] (
       new Path(table.zorder, s"_carried/_$run/${what.to.split('/').map("_" + _).mkString("/")}"),
       record.to.takeRight(8))
 
-    /** A description of how others have changed the files that were read; None if they have not. */
+    /**
+     * A description of how others have changed the files that were read; None if they are
+     * unchanged.
+     */
     def changed: Option[String] =
       try {
         new RunFiles(hadoopConf, table, run, RetireRecord(record.incarnation, read, Nil, Nil))
@@ -70,8 +73,8 @@ final class PartitionLocationSwitch private[publish] (
 
     def visible: Seq[FileStatus] = SiblingFolder.dataFiles(hadoopConf, to)
 
-    /** Whether `to` carries this record's mark, which is removed once the catalog names `to`. */
-    def isMine: Boolean = FillingMark.isIn(hadoopConf, to, Records.write(record))
+    /** Whether `to` contains this record's mark, which is removed once the catalog names `to`. */
+    def isMine: Boolean = FillingMark.isIn(hadoopConf, to, table, Records.write(record))
 
     override def toString: String = s"partition ${what.to} of $tableName"
   }
@@ -101,7 +104,7 @@ final class PartitionLocationSwitch private[publish] (
     moves.flatMap(_.changed).headOption.foreach(what => throw ZOrderErrors.conflict(what))
   }
 
-  /** Creates the folders with the permissions of the old ones. */
+  /** Creates the folders with the permissions of the old folders. */
   override def make(): Unit = {
     def folder(path: Path, like: Path): Unit = {
       if (!fs.mkdirs(path)) throw new IOException(s"cannot create $path")
@@ -112,7 +115,7 @@ final class PartitionLocationSwitch private[publish] (
       move.what.to.split('/').init.scanLeft(filled.root)(new Path(_, _)).tail
         .foreach(folder(_, table.root))
       folder(move.to, move.from)
-      FillingMark.put(hadoopConf, move.to, Records.write(record))
+      FillingMark.put(hadoopConf, move.to, table, Records.write(record))
     }
   }
 
@@ -182,10 +185,11 @@ final class PartitionLocationSwitch private[publish] (
     conflict
   }
 
-  /** Deletes filled folders that the catalog does not name, and parents that are then empty. */
+  /** Deletes filled folders that the catalog does not name, and parents that this leaves empty. */
   private def remove(moves: Seq[Move]): Unit = {
     val mine = moves.filter(_.isMine)
-    val named = if (mine.isEmpty) Set.empty[Path] else locations.values.toSet
+    val named =
+      if (mine.isEmpty) Set.empty[Path] else partitionsOf(session, record.table).values.toSet
     mine.filterNot(move => named(move.to)).foreach { move =>
       fs.delete(move.to, true)
       Iterator.iterate(move.to.getParent)(_.getParent)
@@ -201,8 +205,8 @@ final class PartitionLocationSwitch private[publish] (
 
   /**
    * The partitions' locations according to the catalog. Empty if the table that the record names
-   * does not exist or has another location. In the latter case, the record does not belong to that
-   * table, even if one of the table's partitions is in this folder.
+   * does not exist or has another location. If the location differs, the record does not belong to
+   * that table, even if one of the table's partitions is in this folder.
    */
   private def locations: Map[TablePartitionSpec, Path] =
     if (!TableLocationSwitch.location(session, record.table).contains(table.root)) Map.empty
@@ -211,8 +215,8 @@ final class PartitionLocationSwitch private[publish] (
     }
 
   /**
-   * The partition's parameters, to which the previous location is added. Recorded locations that no
-   * longer exist are dropped.
+   * The partition's parameters, with the previous location added. Recorded locations that no longer
+   * exist are dropped.
    */
   private def parameters(
       partition: CatalogTablePartition,
@@ -248,8 +252,9 @@ object PartitionLocationSwitch {
   /**
    * The prefix of the partition parameters in the catalog that record a partition's previous
    * locations outside the table's folder. It is followed by the number of the run that switched the
-   * partition away from that location. The table's journal records these locations too, but is not
-   * trusted, because someone with write access to the journal may have no access to the locations.
+   * partition away from that location. The table's journal also records these locations, but it is
+   * not trusted, because someone with write access to the journal may have no access to the
+   * locations.
    */
   private val Left = "zorder.left."
 
@@ -274,8 +279,8 @@ object PartitionLocationSwitch {
   }
 
   /**
-   * A table's partitions and their locations, read from the catalog and not from a cache; empty if
-   * there is no such table.
+   * A table's partitions and their locations, read from the catalog rather than from a cache; empty
+   * if there is no such table.
    */
   def partitionsOf(
       session: shim.SparkSession,

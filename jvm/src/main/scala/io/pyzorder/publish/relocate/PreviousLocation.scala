@@ -12,13 +12,13 @@ import io.pyzorder.storage.{Links, MetadataFiles, MoveFile, SiblingFolder, Table
 
 /**
  * A folder that a run replaced with another one in the catalog. Commands planned before the switch
- * may still write into it.
+ * may still write to it.
  *
  * @param table the table whose journal contains the run
  * @param path  the folder
  * @param read  the files that the run read, named as in the table
- * @param marks the folder that holds a mark for each later file that has been carried over
- * @param token a string that is unique to the run, for the names of copies
+ * @param marks the folder that contains a mark for each later file that has been carried over
+ * @param token a string that is unique to the run, used in the names of copies
  */
 private[publish] final class PreviousLocation(
     hadoopConf: Configuration,
@@ -59,7 +59,7 @@ private[publish] final class PreviousLocation(
    * token and the file's name. If the process is killed before it marks the file, the next call
    * therefore finds the copy and only marks the file.
    *
-   * @param target a folder of the same store, in which a `_zorder` is created if missing
+   * @param target a folder on the same store, in which a `_zorder` is created if missing
    */
   def carry(target: Path): Unit = late.foreach { status =>
     val (stem, endings) = status.getPath.getName.span(_ != '.')
@@ -72,7 +72,10 @@ private[publish] final class PreviousLocation(
     }
   }
 
-  /** Copies a file so that readers see only the complete copy; false if it could not be copied. */
+  /**
+   * Copies a file so that readers see only the complete copy. Returns false if the file could not
+   * be copied.
+   */
   private def copy(status: FileStatus, copied: Path): Boolean = {
     val staged = new Path(
       new TableFolder(copied.getParent).zorder,

@@ -50,9 +50,9 @@ final class PreviousLocations(
   def movedTable: Boolean = !table.isEmpty
 
   /**
-   * INSERTs that were planned before a switch may have added files to the previous folders. Copies
-   * these files to the current location of the table or partition. Throws overwrittenBehind if a
-   * previous folder was overwritten instead.
+   * Copies files that were added to the previous folders by INSERTs that had been planned before a
+   * switch. The copies are placed in the current location of the table or partition. Throws
+   * overwrittenBehind if a previous folder was overwritten instead.
    */
   def carry(): Unit = {
     table.carry()
@@ -69,7 +69,7 @@ final class PreviousLocations(
     table.garbage(kept, at) ++ partitions.garbage(kept, at)
 
   /**
-   * Deletes the files in `garbage`, and folders that are then empty.
+   * Deletes the files in `garbage`, and folders that this leaves empty.
    *
    * @param deleted called after each file with the number of files of the same run, or of the same
    *                table folder, that have been deleted so far
@@ -83,7 +83,7 @@ final class PreviousLocations(
    * The last OPTIMIZE, if it was published by switching locations. Throws ZORDER_CANNOT_RESTORE if
    * it cannot be undone.
    *
-   * @param within the number of the last run that replaced files within their folders
+   * @param within the number of the last run that replaced files in place
    */
   def lastSwitch(within: Option[Long]): Option[LastSwitch] =
     partitions.lastSwitch(after = within.getOrElse(0L)).orElse {

@@ -49,7 +49,9 @@ private[relocate] final class PreviousPartitionLocations(
 
   private lazy val named: Set[Path] = locations.values.toSet
 
-  /** Folders in which the database now has another table; they no longer belong to this table. */
+  /**
+   * Folders that another table in the database now uses, so they no longer belong to this table.
+   */
   private lazy val taken: Set[Path] = table.fold(Set.empty[Path]) { own =>
     val folders = committed.flatMap(_.moves.filter(move => folder.holds(move.what.from)))
       .map(_.from).toSet
@@ -57,9 +59,9 @@ private[relocate] final class PreviousPartitionLocations(
   }
 
   /**
-   * Those moves of a run whose previous folder no partition uses any more. If a later run has moved
-   * a partition out of the same folder again, the move is left out, because that later run has read
-   * the files that were added in between.
+   * The moves of a run whose previous folders are no longer used by any partition. If a later run
+   * has moved a partition out of the same folder again, the move is left out, because the later run
+   * has read the files that were added in between.
    */
   private def left(switch: PartitionLocationSwitch): Seq[switch.Move] =
     if (taken(folder.root)) Nil
@@ -71,9 +73,9 @@ private[relocate] final class PreviousPartitionLocations(
     }
 
   /**
-   * INSERTs that were planned before a switch may have added files to the previous folders. Copies
-   * these files to the current locations of the partitions. Throws overwrittenBehind if a previous
-   * folder was overwritten instead.
+   * Copies files that were added to the previous folders by INSERTs that had been planned before a
+   * switch. The copies are placed in the current locations of the partitions. Throws
+   * overwrittenBehind if a previous folder was overwritten instead.
    */
   def carry(): Unit = for {
     (switch, _) <- switches
@@ -95,7 +97,7 @@ private[relocate] final class PreviousPartitionLocations(
     } yield file
 
   /**
-   * Deletes the files in `garbage`, and folders that are then empty. If one of a run's previous
+   * Deletes the files in `garbage`, and folders that this leaves empty. If one of a run's previous
    * folders contains files that others have added since the switch, skips this run and all later
    * runs.
    *
@@ -125,8 +127,8 @@ private[relocate] final class PreviousPartitionLocations(
     }
 
   /**
-   * Deletes the folder if it is empty, and then its empty ancestors, as long as their names are
-   * those of a partition (`name=value`) or of a folder that a switch created.
+   * Deletes the folder if it is empty, and then its empty ancestors, as long as each has the name
+   * of a partition (`name=value`) or of a folder that a switch created.
    */
   private def clear(path: Path): Unit =
     if (path != folder.root && (path.getName.contains("=") ||
@@ -138,10 +140,10 @@ private[relocate] final class PreviousPartitionLocations(
     }
 
   /**
-   * The last OPTIMIZE, to be undone by RESTORE, if it switched partitions. Throws
+   * The last OPTIMIZE, which a RESTORE would undo, if it switched partitions. Throws
    * ZORDER_CANNOT_RESTORE if it cannot be undone.
    *
-   * @param after the number of the last run that replaced files within their folders
+   * @param after the number of the last run that replaced files in place
    */
   def lastSwitch(after: Long): Option[LastSwitch.OfPartitions] =
     switches.lastOption.map(_._1).filter(_.run > after).map { switch =>
@@ -177,7 +179,7 @@ private[relocate] final class PreviousPartitionLocations(
       at - since >= kept && left(switch).forall(_.left.late.isEmpty)
     }.map(_._1)
 
-  /** The marker file that says that nothing is left in the old folders of a run. */
+  /** The marker file that records that nothing is left in the old folders of a run. */
   private def settled(switch: PartitionLocationSwitch): Path =
     new Path(folder.zorder, s"_carried/_${switch.run}.settled")
 }

@@ -45,9 +45,9 @@ private[relocate] final class PreviousTableLocations(
     Journal.ended(hadoopConf, switch.from).values.max
 
   /**
-   * The OPTIMIZE that switched the table to its current folder, to be undone by RESTORE. Throws
-   * ZORDER_CANNOT_RESTORE if there is none, if others have replaced the files that it wrote, or if
-   * the files that it replaced are gone.
+   * The OPTIMIZE that switched the table to its current folder, which a RESTORE would undo. Throws
+   * ZORDER_CANNOT_RESTORE if there is no such OPTIMIZE, if others have replaced the files that it
+   * wrote, or if the files that it replaced are gone.
    */
   def lastOptimize: LastSwitch.OfTable = {
     val switch = switches.lastOption.map(_._1)
@@ -75,9 +75,9 @@ private[relocate] final class PreviousTableLocations(
     Journal.read(hadoopConf, switch.from).prepare.map(_.operation)
 
   /**
-   * INSERTs that were planned before a switch may have added files to a previous folder. Copies
-   * these files to the table's current folder. Throws overwrittenBehind if a previous folder was
-   * overwritten instead.
+   * Copies files that were added to a previous folder by INSERTs that had been planned before a
+   * switch. The copies are placed in the table's current folder. Throws overwrittenBehind if a
+   * previous folder was overwritten instead.
    */
   def carry(): Unit = {
     (folder +: switches.map(_._1.from)).filter(one => SiblingFolder.isOne(one.root.getName))
@@ -101,8 +101,8 @@ private[relocate] final class PreviousTableLocations(
     throw ZOrderErrors.overwrittenBehind(overwritten.root.toString, folder.root.toString)
 
   /**
-   * The table's files, and pyzorder's own, in previous folders whose retention has ended. Skips a
-   * folder that another table now uses or into which others have written rows. Also skips all
+   * The table's files and pyzorder's own files in previous folders whose retention has ended. Skips
+   * a folder that another table now uses or into which others have written rows. Also skips all
    * folders after it, because their records are needed to find the table to which these rows
    * belong.
    *
@@ -113,8 +113,8 @@ private[relocate] final class PreviousTableLocations(
     expired(kept, at).flatMap(switch => switch.ownFiles ++ switch.ownRecords)
 
   /**
-   * Deletes the files in `garbage`. Deletes the records last, so that the next call can continue
-   * after a kill. If a folder contains other files, they and the folder stay.
+   * Deletes the files in `garbage`. Deletes the records last, so that the next call can continue if
+   * the process is killed. If a folder contains other files, they and the folder are kept.
    *
    * @param deleted called after each data file with the number of data files deleted from that
    *                folder so far

@@ -15,17 +15,17 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingF
 /**
  * A run that publishes by a single change in the catalog. It fills a folder `to` beside the table's
  * folder `from` and then switches the table's location to it. No file in `from` is touched, so a
- * reader of any engine sees all of the old folder or all of the new one:
+ * reader in any engine sees all of the old folder or all of the new one:
  *
- *  - Before the switch, the table is the unchanged `from`. Nobody sees `to`, whether it is missing,
- *    incomplete or complete.
+ *  - Before the switch, the table is the unchanged `from`. No reader sees `to`, whether it is
+ *    missing, incomplete or complete.
  *  - The switch is one catalog call, which either happens or does not.
  *  - After the switch, the table is `to`, which has contained every row since before COMMIT. A
  *    query that was planned before the switch reads `from`, which stays until VACUUM.
  *
- * Each folder has a `_zorder` of its own. A reader that gets a folder from the catalog finds in it
- * the index and the journal of exactly the files that it lists, so the entries of one folder are
- * never compared with the files of the other.
+ * Each folder has its own `_zorder`. A reader that gets a folder from the catalog finds in it the
+ * index and the journal of exactly the files that it lists, so the entries of one folder are never
+ * compared with the files of the other.
  *
  * Before COMMIT, the holder of the lock undoes an unfinished run by deleting `to`; after COMMIT, it
  * completes the run. Switching to the same folder twice has the same effect as switching once. A
@@ -34,9 +34,9 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingF
  *
  * A catalog has no compare-and-swap. An INSERT that was planned before the switch and commits after
  * it writes into `from`. `carry` copies the INSERT's files to the table's current folder, either
- * right after the switch or with the next writing command. If `from` was overwritten around the
- * moment of the switch, the switch is reverted, unless other writers have since changed the files
- * in `to`.
+ * right after the switch or with the next writing command. If `from` was overwritten at about the
+ * time of the switch, the switch is reverted, unless other writers have since changed the files in
+ * `to`.
  *
  * @param from   the table's folder when the run began; the table is not partitioned
  * @param run    the run's number in the journal of `from`
@@ -79,17 +79,17 @@ private[publish] final class TableLocationSwitch(
   override def make(): Unit = {
     if (!fs.mkdirs(to.root)) throw new IOException(s"cannot create ${to.root}")
     MetadataFiles.share(hadoopConf, to.root, from.root)
-    FillingMark.put(hadoopConf, to.root, Records.write(record))
+    FillingMark.put(hadoopConf, to.root, from, Records.write(record))
     val origin = SiblingFolder.originFile(to)
     CreateIfAbsent.of(hadoopConf, origin).create(origin, from.root.getName.getBytes(UTF_8))
   }
 
   override def carry(): Unit = carry(to)
 
-  /** Whether `to` carries this record's mark, which is removed once the catalog names `to`. */
-  private def isMine: Boolean = FillingMark.isIn(hadoopConf, to.root, Records.write(record))
+  /** Whether `to` contains this record's mark, which is removed once the catalog names `to`. */
+  private def isMine: Boolean = FillingMark.isIn(hadoopConf, to.root, from, Records.write(record))
 
-  /** Deletes `to`, which nobody else knows of, unless the catalog names it. */
+  /** Deletes `to`, which no other process knows about, unless the catalog names it. */
   override def undo(): Unit =
     if (isMine && !location.contains(to.root)) fs.delete(to.root, true)
 
@@ -134,15 +134,17 @@ private[publish] final class TableLocationSwitch(
   }
 
   /**
-   * Finishes the run after the switch. `conflict` says how others have changed the files in `from`;
-   * None if they have not.
+   * Finishes the run after the switch. `conflict` describes how others have changed the files in
+   * `from`; it is None if they are unchanged.
    */
   private def settle(conflict: Option[String]): Seq[String] = {
     if (conflict.isEmpty) carry(to)
     conflict.toSeq
   }
 
-  /** A description of how others have changed the files that were read; None if they have not. */
+  /**
+   * A description of how others have changed the files that were read; None if they are unchanged.
+   */
   private def changed: Option[String] =
     try {
       checkFiles()
@@ -197,7 +199,8 @@ private[publish] final class TableLocationSwitch(
 object TableLocationSwitch {
 
   /**
-   * A table's location, read from the catalog and not from a cache; None if there is no such table.
+   * A table's location, read from the catalog rather than from a cache; None if there is no such
+   * table.
    */
   def location(session: shim.SparkSession, table: TableIdentifier): Option[Path] = {
     val catalog = session.sessionState.catalog.externalCatalog

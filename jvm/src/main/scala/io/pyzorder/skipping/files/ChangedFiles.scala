@@ -18,7 +18,7 @@ private[skipping] object ChangedFiles {
 
   /**
    * Returns the paths of the given files that have changed or disappeared since they were listed.
-   * Spark keeps a listing for the whole session and then reads whichever file now has the listed
+   * Spark keeps a listing for the whole session and then reads whatever file now has the listed
    * name, so a changed file must not be skipped.
    */
   def among(conf: Configuration, files: Iterator[FileStatus]): Set[Path] =
@@ -45,8 +45,8 @@ private[skipping] object ChangedFiles {
   private final case class Request(files: Seq[FileStatus], send: () => Seq[FileStatus])
 
   /**
-   * The requests that list a folder: a single one, or one per range of names if the folder is on S3
-   * and many of its files are to be checked.
+   * The requests that list a folder: a single request, or one request per range of names if the
+   * folder is on S3 and many of its files are to be checked.
    */
   private def requestsFor(fs: FileSystem, folder: Path, files: Seq[FileStatus]): Seq[Request] = {
     def whole(): Seq[FileStatus] =
@@ -80,8 +80,8 @@ private[skipping] object ChangedFiles {
   }
 
   /**
-   * The number of known files in a range. It is less than a page holds, so that the range still
-   * fits on one page if there are some new files.
+   * The number of known files in a range. It is less than the size of a page, so that the range
+   * still fits on one page if there are some new files.
    */
   private val RangeSize = S3Listing.PageSize * 9 / 10
 

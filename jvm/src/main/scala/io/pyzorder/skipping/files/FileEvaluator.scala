@@ -13,10 +13,10 @@ sealed trait PruningResult
 
 object PruningResult {
 
-  /** The file may hold matching rows. */
+  /** The file may contain matching rows. */
   case object Selected extends PruningResult
 
-  /** The file is proved to hold no row that makes the predicate TRUE. */
+  /** The file is proved to contain no row that makes the predicate TRUE. */
   case object Skipped extends PruningResult
 
   /** The index has no valid entry for the file. */
@@ -53,8 +53,8 @@ final class FileEvaluator(
 
   private def entry(status: FileStatus): Int = {
     val name = folder.relativize(status.getPath)
-    // A table that is read by its path has no files outside its folder, so entries with absolute
-    // paths are ignored.
+    // A table that is read by its path has no files outside its folder, so entries with fully
+    // qualified paths are ignored.
     val known = folder.isInCatalog || !TableFolder.isWhole(name)
     val entry = if (known) snapshot.find(name) else -1
     if (entry >= 0 && valid(entry, status)) entry else -1

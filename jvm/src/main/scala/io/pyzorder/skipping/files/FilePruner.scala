@@ -13,8 +13,8 @@ import io.pyzorder.skipping.predicate.{ConstantFileFilter, FileTest, FilterColum
 import io.pyzorder.skipping.predicate.{JoinKeyFilter, PredicateRules, ZValueRangeFilter}
 
 /**
- * Removes from a listing each file that, according to its index entry, cannot hold a matching row.
- * A file without a valid entry is always kept.
+ * Removes from a listing each file that, according to its index entry, cannot contain a matching
+ * row. A file without a valid entry is always kept.
  *
  * @param table      the table's name, for messages
  * @param dataSchema the columns stored in the files, as the scan reads them
@@ -87,8 +87,8 @@ final class FilePruner(
   /**
    * Returns what the index knows about every file of a listing. This includes whether all of the
    * file's rows match, and the statistics of columns that the predicates do not reference. An index
-   * that has become too large for the driver is ignored. In contrast to `prune`, every indexed file
-   * is compared with its state in the store, and `predicates` must contain every condition that
+   * that has become too large for the driver is ignored. Unlike in `prune`, every indexed file is
+   * compared with its state in the store, and `predicates` must contain every condition that
    * filters the rows.
    *
    * @param asked if false, the store is not checked, and the result may describe files that have
@@ -110,8 +110,8 @@ final class FilePruner(
 
   /**
    * Marks files as unindexed if they have changed since they were listed. Checks only files whose
-   * result `matters`, and none if the files were verified recently enough: by a listing, or by an
-   * index whose snapshot covers all of them.
+   * result `matters`. Checks no files at all if they were verified recently enough, either by a
+   * listing or by an index whose snapshot covers all of them.
    */
   private def forgetChanged(
       listed: ListedPartitions,

@@ -15,12 +15,12 @@ import io.pyzorder.storage.{FileVersion, TableFolder}
 
 /**
  * Finds the files for the scans of a plan. These are the files that Spark's own file index would
- * list, corrected by the journal.
+ * list, with corrections from the journal.
  *
  * @param wrapped         Spark's own file index
  * @param options         the relation's options
  * @param partitionSchema the relation's partition columns
- * @param folders         the table folders that may contain the files
+ * @param findFolders     returns the folders of tables that may contain the files
  * @param table           the table if the catalog tracks its partitions, because two tables with
  *                        the same folder can have different partitions
  * @param properties      the table's properties; empty for a path
@@ -30,14 +30,25 @@ private[skipping] final class FileSource(
     val wrapped: FileIndex,
     val options: Map[String, String],
     val partitionSchema: StructType,
-    val folders: Seq[TableFolder],
+    findFolders: () => Seq[TableFolder],
     val table: Option[TableIdentifier],
     properties: Map[String, String]) {
+
+  @volatile private var found = findFolders()
+
+  /** The folders of tables that may contain the files. */
+  def folders: Seq[TableFolder] = found
+
+  /**
+   * Looks again for the folders if there were none. A plan may be older than the first OPTIMIZE of
+   * a table, and that OPTIMIZE may be moving files when the plan is executed.
+   */
+  private[files] def findFoldersAgain(): Unit = if (found.isEmpty) found = findFolders()
 
   /** The state that the plan reads, once PlanState has fixed it. */
   @volatile private[skipping] var fixed: Option[TableState] = None
 
-  /** Whether a scan uses the fixed state, so that it must not be replaced. Set by PlanState. */
+  /** Whether a scan uses the fixed state, which must then not be replaced. Set by PlanState. */
   private[files] var isSettled: Boolean = false
 
   /** The partitions that the plan's scans are known to select. */
@@ -45,9 +56,9 @@ private[skipping] final class FileSource(
 
   /**
    * Makes sure that the state has the partitions that these filters select. This is called for all
-   * scans of a plan while the plan is optimized, so that the state has all partitions that they
-   * need by the time it is fixed. Rules that run after that usually make filters stricter. If
-   * filters select further partitions nevertheless, these are listed on this call.
+   * scans of a plan while the plan is optimized, so that the state has all partitions that the
+   * scans need by the time it is fixed. Later rules usually make filters stricter. If filters
+   * nevertheless select further partitions, this call lists them.
    */
   private[files] def select(partitionFilters: Seq[Expression]): Unit =
     if (!selected.contain(partitionFilters)) {
@@ -61,10 +72,10 @@ private[skipping] final class FileSource(
       }
     }
 
-  /** A copy of this source for another plan, in which its state is not fixed. */
+  /** A copy of this source for another plan. The state of the copy is not fixed. */
   def unfixed: FileSource = {
     val copy =
-      new FileSource(session, wrapped, options, partitionSchema, folders, table, properties)
+      new FileSource(session, wrapped, options, partitionSchema, findFolders, table, properties)
     copy.selected = selected
     copy
   }
@@ -83,12 +94,13 @@ private[skipping] final class FileSource(
   def state: TableState = fixed.getOrElse(current())
 
   /** The current state of the files, or one that is at most as old as the settings allow. */
-  def current(): TableState = state(Staleness.of(session.sessionState.conf, properties))
+  def current(): TableState =
+    listedOnce(state(Staleness.of(session.sessionState.conf, properties)))
 
   /**
    * The state for estimates. This is the fixed state, if there is one. Otherwise, if Spark would
-   * have to list the files, those that the index covers are taken from the index, however old it
-   * is. If Spark would not have to list them, this is the current state.
+   * have to list the files, the files that the index covers are taken from it, however old it is.
+   * If Spark would not have to list them, this is the current state.
    */
   def estimated: TableState = fixed.getOrElse {
     wrapped match {
@@ -111,7 +123,18 @@ private[skipping] final class FileSource(
   /** The state of the files according to a new listing. */
   def listedAnew(): TableState = {
     JournaledListing.forget(wrapped)
-    state(Staleness.none)
+    listedOnce(state(Staleness.none))
+  }
+
+  /**
+   * The same state, with the selected partitions of a CatalogFileIndex listed. That index would
+   * list them for each scan, and scans of one query could then see different files.
+   */
+  private def listedOnce(state: TableState): TableState = state.listing.files match {
+    case catalog: CatalogFileIndex =>
+      val files = catalog.filterPartitions(selected.anyOf.toSeq)
+      new TableState(state.seen, state.listing.copy(files = files), state.staleness)
+    case _ => state
   }
 
   private def state(staleness: Staleness): TableState = {
@@ -180,7 +203,7 @@ private[skipping] object TableState {
 
   object Seen {
     def now(session: shim.SparkSession, folders: Seq[TableFolder]): Seen =
-      if (folders.isEmpty) Seen(Nil, Nil) // the most common case, at no cost
+      if (folders.isEmpty) Seen(Nil, Nil) // the most common case, which must cost nothing
       else {
         val conf = session.sessionState.newHadoopConf()
         Seen(

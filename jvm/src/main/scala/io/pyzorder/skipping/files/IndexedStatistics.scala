@@ -8,7 +8,7 @@ import io.pyzorder.skipping.predicate.{BoundComparison, ColumnStatisticsView, Fi
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
- * The statistics of a snapshot's column.
+ * The statistics of one column in a snapshot.
  *
  * @param temporal the scan's temporal read settings. Bounds that depend on them are unknown for a
  *                 file whose entry was made under different settings.

@@ -10,8 +10,8 @@ import org.apache.spark.sql.execution.datasources.{FileIndex, FileStatusWithMeta
 
 /**
  * For each file of a listing, the position of its entry in an index snapshot. The positions are
- * looked up once, because hashing a path takes longer than evaluating the file, and they are kept
- * for as long as the listing is.
+ * looked up once, because hashing a path takes longer than evaluating the file, and they are cached
+ * for as long as the listing exists.
  *
  * A listing returns the same FileStatus objects until it is refreshed. A partition's files are
  * therefore recognized by object identity, which cannot confuse two versions of a file.
@@ -70,7 +70,7 @@ private[skipping] object MatchedListing {
 
   /**
    * The lookups for each listing, keyed by the listing's identity and dropped together with the
-   * listing. No value may refer to the listing, since it would then never be dropped.
+   * listing. No value may refer to its listing, because the listing would then never be dropped.
    */
   private val cache: Cache[FileIndex, MatchedListing] =
     CacheBuilder.newBuilder().weakKeys().build[FileIndex, MatchedListing]()

@@ -14,18 +14,19 @@ import io.pyzorder.storage.FileVersion
 /**
  * The states of the tables that one plan reads. A table's state is the list of its data files, with
  * sizes and modification times, and the index snapshots that describe them. The first scan or
- * metadata answer to execute fixes the states of all tables for all scans in the plan, however late
- * these scans start. If an OPTIMIZE then moves a file, the file is opened at its new place.
+ * metadata-only operator to execute fixes the states of all tables for all scans in the plan,
+ * however late these scans start. If an OPTIMIZE then moves a file, the file is opened at its new
+ * path.
  *
  * The state belongs to the plan, not to one execution: a physical scan keeps its list of files, so
  * a plan that is executed again could otherwise mix old lists with new ones. A DataFrame that is
  * collected again therefore shows the state that it read first, as in plain Spark. Planning and
- * EXPLAIN fix nothing; describing a plan at the start of its execution does.
+ * EXPLAIN do not fix the state, but describing a plan at the start of its execution does.
  *
  * A plan comprises everything that one QueryExecution optimizes, including subqueries, and the
  * plans that adaptive execution later derives from it. The QueryExecution's tracker is available
  * whenever the optimizer runs, and the rules of adaptive execution copy the file indexes, which
- * hold the state. The state therefore lives exactly as long as the plan.
+ * refer to the state. The state therefore lives exactly as long as the plan.
  */
 private[skipping] final class PlanState {
   import PlanState._
@@ -34,8 +35,8 @@ private[skipping] final class PlanState {
   private val scans = ArrayBuffer.empty[(FileSource, () => Seq[FileStatus])]
 
   /**
-   * The plan's single source that reads the same files in the same way as `candidate`. This is
-   * `candidate` itself if the plan has no such source yet.
+   * The plan's source that reads the same files in the same way as `candidate`. This is `candidate`
+   * itself if the plan has no such source yet.
    */
   def source(candidate: FileSource): FileSource = synchronized {
     sources.find(_.readsLike(candidate)).getOrElse {
@@ -49,8 +50,8 @@ private[skipping] final class PlanState {
    * together with those of all other sources in the plan. The sources must agree on the files that
    * they share, for example if two sources read partitions of one table, or if one reads a table
    * and the other a path below it or one of its partitions at another location. If one of the other
-   * sources cannot be listed, it remains unfixed until a scan of its own executes, which may never
-   * happen.
+   * sources cannot be listed, it remains unfixed until one of its own scans executes, which may
+   * never happen.
    */
   def fixed[T](source: FileSource)(use: => T): T = synchronized {
     fix(source)
@@ -65,6 +66,7 @@ private[skipping] final class PlanState {
   /** Fixes the files of a source, unless they are fixed already, before a scan executes. */
   def fix(source: FileSource): Unit = synchronized {
     if (source.fixed.isEmpty) {
+      sources.filter(_.fixed.isEmpty).foreach(_.findFoldersAgain())
       val open = openWith(source)
       fix(open, source, _.current())
       open.foreach(settle)
@@ -103,7 +105,9 @@ private[skipping] final class PlanState {
   def mayListAnew(source: FileSource): Boolean =
     synchronized(!related(source).exists(_.isSettled))
 
-  /** Fixes the state of a source, and of those that share folders with it, from new listings. */
+  /**
+   * Fixes the state of a source, and of the sources that share folders with it, from new listings.
+   */
   def fixAnew(source: FileSource): Unit = synchronized {
     val group = related(source)
     group.foreach(_.fixed = None)
@@ -111,10 +115,11 @@ private[skipping] final class PlanState {
   }
 
   /**
-   * Checks a state from an earlier moment before the first of several scans uses it. The files that
-   * any of these scans will open must be unchanged, because the tables cannot be listed again once
-   * a scan has chosen its files. If there is only one scan, it checks the files that it has chosen.
-   * This is cheaper, because the join keys and the results of subqueries are known by then.
+   * Checks a state that was determined earlier, before the first of several scans uses it. The
+   * files that any of these scans will open must be unchanged, because the tables cannot be listed
+   * again once a scan has chosen its files. If there is only one scan, it checks the files that it
+   * has chosen. This is cheaper, because the join keys and the results of subqueries are known by
+   * then.
    */
   private def settle(source: FileSource): Unit =
     if (source.fixed.exists(_.asOf.isDefined) && mayListAnew(source)) {
@@ -140,15 +145,18 @@ private[skipping] final class PlanState {
   }
 
   /**
-   * This source and those that are fixed together with it. A source without a journal is fixed
-   * alone, because Spark lists its files.
+   * This source and the sources that are fixed together with it. A source without a journal is
+   * fixed alone, because Spark lists its files.
    */
   private def openWith(source: FileSource): Seq[FileSource] =
     if (source.folders.isEmpty) Seq(source)
     else source +: sources.toSeq.filter(other =>
       (other ne source) && other.fixed.isEmpty && other.folders.nonEmpty)
 
-  /** This fixed source and those that share folders with it, directly or through other sources. */
+  /**
+   * This fixed source and the sources that share folders with it, directly or through other
+   * sources.
+   */
   private def related(source: FileSource): Seq[FileSource] = {
     val lists = sources.toSeq.filter(one => (one eq source) || one.folders.nonEmpty)
       .flatMap(one => one.fixed.map(new Listed(one, _)))
@@ -191,11 +199,11 @@ private[skipping] object PlanState {
       }
 
     /**
-     * Whether both list the same files wherever both have looked. They do not if something changed
-     * between the two listings, or if options such as pathGlobFilter exclude files from one of
-     * them. All sources that differ are then listed together. Separate listings of disjoint folders
-     * are one state just as a single listing of both folders would be, because a single listing
-     * also lists one folder after the other.
+     * Whether both list the same files wherever both have looked. They do not agree if something
+     * changed between the two listings, or if options such as pathGlobFilter exclude files from one
+     * of them. All sources that differ are then listed together. Separate listings of disjoint
+     * folders are as consistent as a single listing of both folders, because a single listing also
+     * lists one folder after the other.
      */
     def agrees(other: Listed): Boolean = !meets(other) || (knows(other) && other.knows(this))
 

@@ -12,7 +12,7 @@ import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeyFilter}
  * @param table          the table's name, or the folder's name for a path
  * @param selected       the number of indexed files that are opened; if there is an index that was
  *                       not evaluated, the number of all opened files
- * @param skipped        the number of files proved to hold no matching row
+ * @param skipped        the number of files proved to contain no matching row
  * @param skippedByJoins the number of skipped files that would be opened without join keys
  * @param unindexed      the number of files that are opened because the index has no valid entry
  *                       for them
@@ -21,7 +21,8 @@ import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeyFilter}
  * @param nanos          the time spent on the index, excluding the listing of the files
  * @param filter         the filter over the index
  * @param joins          the part of the filter that is derived from join keys
- * @param reasons        why the index or parts of the predicate were not used; empty if all were
+ * @param reasons        why the index or parts of the predicate were not used; empty if everything
+ *                       was used
  * @param openedFiles    the files that are opened
  * @param answered       the number of files that are not opened because the index answers for all
  *                       of their rows

@@ -10,15 +10,15 @@ import io.pyzorder.skipping.predicate.FilterColumn
 /** How a scan reads columns. This decides which of an index's statistics are valid for the scan. */
 final case class ColumnReading(dataSchema: StructType, caseSensitive: Boolean, temporal: String)
 
-/** Those statistics of a snapshot's columns that are valid for one scan. */
+/** The statistics of a snapshot's columns that are valid for one scan. */
 final class SnapshotStatistics(snapshot: IndexSnapshot, reading: ColumnReading)
     extends (FilterColumn => Option[IndexedStatistics]) {
 
   private val asked = mutable.HashMap.empty[FilterColumn, Option[IndexedStatistics]]
 
   /**
-   * The statistics of the column itself, even if `column` is a function of it. None if there are
-   * none, or if the scan reads the column as another type.
+   * The statistics of the column itself, even if `column` is a function of it. None if there are no
+   * statistics, or if the scan reads the column as another type.
    */
   override def apply(column: FilterColumn): Option[IndexedStatistics] =
     asked.getOrElseUpdate(column,

@@ -13,14 +13,14 @@ import io.pyzorder.skipping.predicate.JoinKeyFilter
 import io.pyzorder.storage.TableFolder
 
 /**
- * Wraps the file index of a Parquet or ORC relation. It lists the files through the journal, then
- * drops those that the index proves to hold no matching row.
+ * Wraps the file index of a Parquet or ORC relation. It lists the files, taking the journal into
+ * account, and then drops the files that the index proves to contain no matching row.
  *
- * Filters are passed with each call of `listFiles` and are never part of the object, because Spark
- * merges and reuses scans whose relations are equal, and then lists once for the filters of both.
- * Two instances are equal if their wrapped indexes, the states of journal and index that they saw
- * at planning, and their join keys are equal. Join keys are part of the object because Spark does
- * not know of them and cannot pass them as filters.
+ * Filters are passed with each call to `listFiles` and are never part of the object, because Spark
+ * merges and reuses scans whose relations are equal, and then lists the files once for the filters
+ * of both scans. Two instances are equal if their wrapped indexes, the states of the journal and
+ * the index that they saw during planning, and their join keys are equal. Join keys are part of the
+ * object because Spark does not know about them and cannot pass them as filters.
  *
  * @param source     finds the files
  * @param plan       the state that all scans of the plan share
@@ -91,8 +91,8 @@ final class ZOrderFileIndex private (
   }
 
   /**
-   * Like `outcome`, but for the cost model. If Spark would have to list the files, those that the
-   * index covers are taken from the index instead.
+   * Like `outcome`, but for the cost model. If Spark would have to list the files, the files that
+   * the index covers are taken from it instead.
    */
   def estimatedOutcome(
       partitionFilters: Seq[Expression],
@@ -123,7 +123,7 @@ final class ZOrderFileIndex private (
    * @param partitionFilters the filters on partition columns only
    * @param dataFilters      all other filters on the rows
    * @param asked            if false, the store is not checked for changed files; if true, it is
-   *                         unless the result is only displayed (see mayAsk)
+   *                         checked unless the result is only displayed (see mayAsk)
    */
   def examine(
       partitionFilters: Seq[Expression],
@@ -146,7 +146,7 @@ final class ZOrderFileIndex private (
    * Fixes the state that the plan reads, then chooses the files, or the answers from the index,
    * that an execution of the plan uses. If that state was determined earlier and no scan uses it
    * yet, the chosen files are checked. If one of them has been deleted or changed, the table is
-   * listed and the choice is made again.
+   * listed again and the choice is repeated.
    */
   def choosing[T](choose: => T)(opened: T => Seq[FileStatus]): T = plan.fixed(source) {
     val choice = choose
@@ -178,7 +178,7 @@ final class ZOrderFileIndex private (
     new ZOrderFileIndex(
       session, source, plan, dataSchema, table, properties, joins, Some(bytes), seen)
 
-  /** Like this index, but also skips the files that hold none of the join keys in `more`. */
+  /** Like this index, but also skips the files that contain none of the join keys in `more`. */
   def withJoins(more: Seq[JoinKeyFilter]): ZOrderFileIndex =
     new ZOrderFileIndex(
       session, source, plan, dataSchema, table, properties, joins ++ more, estimate, seen)
@@ -239,7 +239,7 @@ final class ZOrderFileIndex private (
 
   /**
    * The columns that are read from the files. This excludes columns of the partition schema, whose
-   * values come from the names of folders even if the files have columns of the same names.
+   * values come from folder names even if the files have columns with the same names.
    */
   private def ownSchema: StructType = {
     val same = session.sessionState.conf.resolver

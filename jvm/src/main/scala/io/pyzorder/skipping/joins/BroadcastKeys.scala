@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.pyzorder.BuildSide
 import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeyFilter, KeyValues}
 
 /**
- * A join key, expressed in the columns of a plan on the join's scanned side.
+ * A join key, expressed in terms of the columns of a plan on the join's scanned side.
  *
  * @param ordinal the key's position among the join's keys
  */
@@ -22,11 +22,11 @@ private[skipping] final case class JoinedKey(column: Expression, ordinal: Int) {
 
   /**
    * The key as an expression over the relation, with names as the relation spells them. None unless
-   * the key is a column of the relation's files or an order-preserving function of one. A partition
-   * column is not a column of the files.
+   * the key is a column of the relation's files or an order-preserving function of such a column. A
+   * partition column is not a column of the files.
    *
    * Spark compares the keys of a hash join by their bytes. On both sides it therefore normalizes
-   * every NaN to a single NaN, and -0.0 to 0.0. `=` treats these values as equal too, and so does
+   * every NaN to a single NaN, and -0.0 to 0.0. `=` also treats these values as equal, and so does
    * the index, so the column and its normalized form select the same files.
    */
   def of(relation: LogicalRelation, files: HadoopFsRelation): Option[Expression] = {

@@ -17,30 +17,29 @@ import io.pyzorder.skipping.files.ZOrderFileIndex
 
 /**
  * Skips files by the keys of a broadcast join. Once one side of a hash join has been broadcast, the
- * other side's scan, which is planned afterwards, skips the files that hold none of the keys. The
- * rule runs each time adaptive execution optimizes the rest of a plan, and never without adaptive
- * execution.
+ * other side's scan, which is planned afterwards, skips the files that contain none of the keys.
+ * The rule runs each time adaptive execution optimizes the rest of a plan, and never without
+ * adaptive execution.
  *
- * A join is eligible if the rows of its scanned side that have no partner do not affect the result.
+ * A join is eligible if the rows of its scanned side that have no match do not affect the result.
  * By join type, the scanned side can be:
  * - inner: either side;
- * - left semi (IN, EXISTS): the left side, because a left row without a partner is dropped.
+ * - left semi (IN, EXISTS): the left side, because a left row without a match is dropped.
  *
  * An outer join keeps the rows of its preserved side, an anti join (NOT EXISTS, NOT IN) returns
- * exactly the rows without a partner, and an existence join (IN below OR) returns "false" for them.
+ * exactly the rows without a match, and an existence join (IN below OR) returns "false" for them.
  * In these joins, skipping a file would lose rows. The other side of an outer join could be pruned
  * by the keys of the preserved side, but Spark never broadcasts the preserved side in a hash join.
  *
  * A pair of keys must be compared by `=`, which is never TRUE for a null. Spark represents the keys
  * of `a <=> b` as coalesce(a, …) and isnull(a), which are not columns. Two rows join only if all
- * pairs are equal, so each pair gives a filter of its own. Any further conditions only drop more
- * rows.
+ * pairs are equal, so each pair yields its own filter. Any further conditions only drop more rows.
  *
  * Sort-merge and shuffled hash joins provide no filter. The shuffles of both sides start together
  * when the plan starts, and a finished shuffle reveals its size but not its keys. If a join becomes
- * a broadcast join after its small side was shuffled, the large side has already been read and
- * shuffled too. The rule also has no effect where Spark keeps its current plan because the new one
- * seems more expensive.
+ * a broadcast join after its small side was shuffled, the large side has also been read and
+ * shuffled already. The rule also has no effect where Spark keeps its current plan because the new
+ * one seems more expensive.
  */
 case class PruneByJoinKeys(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
@@ -81,8 +80,8 @@ case class PruneByJoinKeys(session: shim.SparkSession) extends Rule[LogicalPlan]
   private def deterministic(join: Join): Boolean = join.condition.forall(_.deterministic)
 
   /**
-   * The plan, with scans that skip files without any of the other side's keys. `wanted` holds the
-   * keys in terms of the plan's own columns. The filter may be pushed below
+   * The plan, with scans that skip files without any of the other side's keys. `wanted` contains
+   * the keys in terms of the plan's own columns. The filter may be pushed below:
    * - a filter or projection, which treats each row independently;
    * - a join, on a side whose rows contribute to the result independently of each other: either
    *   side of an inner join, the left side of a left outer, semi or anti join, and the right side

@@ -35,8 +35,8 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
  *
  * The relation is otherwise the one that Spark would create. The rule therefore applies only to
  * data source tables that have a schema in the catalog, no buckets, and all files directly in their
- * folder. Tables with partitions in the catalog do not need it, because Spark lists them only when
- * it needs their files.
+ * folder. Tables with partitions in the catalog do not need the rule, because Spark lists them only
+ * when it needs their files.
  *
  * The rule also removes a cached relation if another session has changed the table's location, for
  * example by an OPTIMIZE that switches it. Otherwise, this session would read and write the old

@@ -106,7 +106,10 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
     case _ => false
   }
 
-  /** The join type in SQL. Spark turns `IN` below OR into an existence join, which SQL lacks. */
+  /**
+   * The join type in SQL. Spark turns `IN` below OR into an existence join, for which SQL has no
+   * name.
+   */
   private def nameOf(join: BroadcastHashJoinExec): String = join.joinType match {
     case _: ExistenceJoin => "EXISTENCE"
     case other => other.sql

@@ -80,8 +80,8 @@ case class SkippingScanExec(child: SparkPlan) extends UnaryExecNode {
   }
 
   /**
-   * The outcome, or an error message, because a plan must be printable even if its files can no
-   * longer be listed.
+   * The outcome, or an error message if the files can no longer be listed, because a plan must
+   * always be printable.
    */
   private def summary: String =
     try outcome.map(_.summary).getOrElse("")

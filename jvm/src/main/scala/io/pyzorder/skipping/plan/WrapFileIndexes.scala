@@ -19,7 +19,7 @@ import io.pyzorder.skipping.files.{FileSource, PlanState, ZOrderFileIndex}
 /**
  * Wraps the file index of every Parquet and ORC relation in a ZOrderFileIndex. This runs before
  * Spark would prune the relation's partitions, because the ZOrderFileIndex prunes them when a scan
- * lists its files. A table without a `_zorder` folder is wrapped too, because a scan planned now
+ * lists its files. A table without a `_zorder` folder is also wrapped, because a scan planned now
  * must find its files after the first OPTIMIZE. The filters above a relation are used only to tell
  * the cost model how much will be read.
  */
@@ -48,8 +48,8 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     }
 
   /**
-   * Wraps and estimates in one step, because a relation with an estimate equals one without, and
-   * Spark discards a rewrite whose result equals its input.
+   * Wraps and estimates in one step, because a relation with an estimate equals one without an
+   * estimate, and Spark discards a rewrite whose result equals its input.
    */
   private def withFilters(plan: LogicalPlan, state: PlanState): LogicalPlan = plan.transformDown {
     case operation @ PhysicalOperation(_, filters, relation: LogicalRelation)
@@ -88,16 +88,17 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
   private def wrap(relation: LogicalRelation, state: PlanState): LogicalRelation = {
     val files = relation.relation.asInstanceOf[HadoopFsRelation]
     val location = relation.catalogTable.flatMap(_.storage.locationUri).map(new Path(_))
-    val folders = JournaledListing.foldersOf(
-      session.sessionState.newHadoopConf(), files.location.rootPaths, location)
-    val name = relation.catalogTable.map(_.identifier.table)
-      .orElse(folders.headOption.map(_.root).orElse(files.location.rootPaths.headOption)
-          .map(_.getName)).getOrElse("files")
     val partitioned = relation.catalogTable.filter(_.tracksPartitionsInCatalog)
     val properties = relation.catalogTable.fold(Map.empty[String, String])(_.properties)
     val source = new FileSource(
-      session, files.location, files.options, files.partitionSchema, folders,
+      session, files.location, files.options, files.partitionSchema,
+      () =>
+        JournaledListing.foldersOf(
+          session.sessionState.newHadoopConf(), files.location.rootPaths, location),
       partitioned.map(_.identifier), properties)
+    val name = relation.catalogTable.map(_.identifier.table)
+      .orElse(source.folders.headOption.map(_.root).orElse(files.location.rootPaths.headOption)
+          .map(_.getName)).getOrElse("files")
     val index =
       ZOrderFileIndex(session, source, state, files.dataSchema, name, properties)
     val format = formatOf(files).getOrElse(files.fileFormat)
@@ -121,7 +122,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     val (partitionFilters, dataFilters) =
       DataSourceUtils.getPartitionFiltersAndDataFilters(files.partitionSchema, usable)
     index.expect(partitionFilters, dataFilters)
-    // The size of a CatalogFileIndex covers all partitions, whatever the filters select.
+    // The size of a CatalogFileIndex covers all partitions, regardless of the filters.
     val selectsPartitions =
       partitionFilters.nonEmpty && index.wrapped.isInstanceOf[CatalogFileIndex]
     lazy val outcome = index.estimatedOutcome(partitionFilters, dataFilters)
@@ -129,7 +130,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     else {
       val bytes = math.max(1L, outcome.selectedBytes)
       // The size from ANALYZE TABLE takes precedence over the index's size, so it is capped. Row
-      // counts and column statistics stay, because the cost model itself applies the filter to
+      // counts and column statistics are kept, because the cost model itself applies the filter to
       // them.
       val catalogTable = relation.catalogTable.map(table =>
         table.copy(stats = table.stats.map((stats: CatalogStatistics) =>

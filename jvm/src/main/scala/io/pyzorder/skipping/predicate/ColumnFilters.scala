@@ -8,8 +8,8 @@ import io.pyzorder.skipping.predicate.IndexFilter.{
 import io.pyzorder.skipping.predicate.IndexFilter.{sorted, Never, NotPrefix, OneOf, Other, Prefix}
 
 /**
- * Builds filters for comparisons of a column with values. The filters also cover nulls and NaN,
- * which bounds leave out.
+ * Builds filters for comparisons of a column with values. The filters also handle nulls and NaN,
+ * which bounds do not cover.
  */
 private[skipping] object ColumnFilters {
 
@@ -37,8 +37,8 @@ private[skipping] object ColumnFilters {
 
   /**
    * `c` equals none of the values. The filter remains correct if a value is removed from the list,
-   * because it then keeps more files. Two kinds of values are removed: NaN, which the bounds leave
-   * out, and ±0.0, which are equal here but not in every hash set.
+   * because it then keeps more files. Two kinds of values are removed: NaN, which the bounds do not
+   * cover, and ±0.0, which are equal here but not in every hash set.
    */
   def other(c: FilterColumn, list: Iterable[Any]): IndexFilter = {
     val values = list.filterNot(v => isNaN(v) || isZero(v))

@@ -5,7 +5,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.sql.catalyst.util.TypeUtils
 
 /**
- * One column's statistics in all files of a snapshot, as the filters use them. Files are numbered
+ * One column's statistics for all files of a snapshot, as the filters use them. Files are numbered
  * from 0. A method that does not know the answer must return the value that keeps the file.
  */
 abstract class ColumnStatisticsView {
@@ -13,16 +13,16 @@ abstract class ColumnStatisticsView {
   /** Whether both bounds are known. They enclose every value that is neither null nor NaN. */
   def bounded(file: Int): Boolean
 
-  /** Whether the column is proved to hold no value other than nulls and NaN. */
+  /** Whether the column is proved to contain no value other than nulls and NaN. */
   def empty(file: Int): Boolean
 
   /** Whether some value is or may be NaN. */
   def nanSeen(file: Int): Boolean
 
-  /** Whether some row may be null. */
+  /** Whether the value of some row may be null. */
   def mayBeNull(file: Int): Boolean
 
-  /** Whether some row may be something other than null. NaN counts as a value. */
+  /** Whether some row may have a value other than null. NaN counts as a value. */
   def mayHaveValue(file: Int): Boolean
 
   /**
@@ -31,13 +31,13 @@ abstract class ColumnStatisticsView {
    */
   def oneValue(file: Int): Boolean
 
-  /** The lower bound, boxed. Called only where `bounded`. */
+  /** The lower bound, boxed. Called only if `bounded` returns true. */
   def min(file: Int): Any
 
-  /** The upper bound, boxed. Called only where `bounded`. */
+  /** The upper bound, boxed. Called only if `bounded` returns true. */
   def max(file: Int): Any
 
-  /** The order of the values, which is Spark's. */
+  /** Spark's order of the values. */
   def ordering: Ordering[Any]
 
   /** Compares both bounds with one value, which is neither null nor NaN. */
@@ -46,7 +46,10 @@ abstract class ColumnStatisticsView {
     override def max(file: Int): Int = ordering.compare(ColumnStatisticsView.this.max(file), value)
   }
 
-  /** Whether one of the sorted values lies between the bounds. Called only where `bounded`. */
+  /**
+   * Whether one of the sorted values lies between the bounds. Called only if `bounded` returns
+   * true.
+   */
   def enclosesOneOf(sorted: Array[Any]): FileTest = new FileTest {
     override def mayMatch(file: Int): Boolean = {
       val least = ColumnStatisticsView.this.min(file)

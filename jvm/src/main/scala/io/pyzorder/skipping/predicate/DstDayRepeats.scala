@@ -8,13 +8,13 @@ import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
 import scala.jdk.CollectionConverters._
 
 /**
- * The instants, in microseconds, at which a time zone's clocks were set back over midnight, so that
+ * The instants, in microseconds, at which a time zone's clocks were set back past midnight, so that
  * a local day was repeated.
  *
  * The local day of an instant is the day of instant + offset. Between two transitions the offset is
  * constant, so days are in order. A forward transition skips local times and at most one day. A
  * backward transition repeats local times. It repeats a day if and only if the last local time
- * before it lies on a later day than the first local time after it.
+ * before the transition is on a later day than the first local time after it.
  *
  * @param repeated the instants, sorted
  * @param from     the instant after which a day may be repeated every year

@@ -11,11 +11,12 @@ import org.apache.spark.sql.types._
 import io.pyzorder.index.model.IndexedColumn
 
 /**
- * The column side of an index filter: a leaf column or an order-preserving function of one.
+ * The column side of an index filter: a leaf column or an order-preserving function of such a
+ * column.
  *
  * @param path     the column's name, followed by the names of the struct fields below it
- * @param dataType the type with which the query reads the column. The index is not used if it has
- *                 the column with a different type
+ * @param dataType the type with which the query reads the column. The index is not used if it
+ *                 stores the column with a different type
  * @param through  a function that MonotonicFunctions proves to preserve order, with the column as
  *                 BoundReference 0
  * @param zone     if set, `through` preserves order only between values whose days are in order in
@@ -33,7 +34,7 @@ final case class FilterColumn(
   /** The column itself. */
   def plain: FilterColumn = FilterColumn(path, dataType)
 
-  /** Whether values may be NaN, which the bounds of the index leave out. */
+  /** Whether values may be NaN, which the bounds in the index do not cover. */
   def mayBeNaN: Boolean = FilterColumn.isFloating(comparedType)
 
   /**
@@ -80,7 +81,7 @@ object FilterColumn {
   private val CharVarcharKey = "__CHAR_VARCHAR_TYPE_STRING"
   private val MetadataColumnKey = "__metadata_col"
 
-  /** Matches a data file's column or an order-preserving function of one. */
+  /** Matches a data file's column or an order-preserving function of such a column. */
   def unapply(expression: Expression): Option[FilterColumn] = expression match {
     case MonotonicFunctions(FilterColumn(column), zone) => applied(expression, column, zone)
     case other if isOrdered(other.dataType) => pathOf(other).map(FilterColumn(_, other.dataType))

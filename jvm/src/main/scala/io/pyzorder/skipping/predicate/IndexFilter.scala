@@ -8,9 +8,10 @@ import org.apache.spark.unsafe.types.UTF8String
  * A filter over the index table. For each file, it says whether some row may make a predicate TRUE
  * (or FALSE, or NULL). A "no" is proved; where nothing is known, the answer is "yes".
  *
- * Each kind of filter states which rows it seeks and why a file without matching bounds has none.
- * Filters compose through AND and OR only. There is no negation: the negation of "some row may be
- * sought" is "no row is sought", whereas NOT would need "some row may not be sought".
+ * Each kind of filter states which rows it seeks and why a file without matching bounds contains
+ * none of them. Filters compose through AND and OR only. There is no negation: the negation of
+ * "some row may be sought" is "no row is sought", whereas NOT would need "some row may not be
+ * sought".
  */
 trait IndexFilter {
 
@@ -47,7 +48,7 @@ object IndexFilter {
     override def toString: String = "true"
   }
 
-  /** Keeps no file: whatever a file holds, no row is sought (as in a comparison with NULL). */
+  /** Keeps no file, because no row is sought, as in a comparison with NULL. */
   case object Never extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
       Some(new FileTest { override def mayMatch(file: Int): Boolean = false })
@@ -55,7 +56,7 @@ object IndexFilter {
     override def toString: String = "false"
   }
 
-  /** Seeks the rows that both sides seek. A proof by one side that a file has none is enough. */
+  /** Seeks the rows that both sides seek. Skips a file if either side proves that it has none. */
   final case class And(left: IndexFilter, right: IndexFilter) extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
       (left.bound(facts), right.bound(facts)) match {
@@ -71,7 +72,7 @@ object IndexFilter {
     override def toString: String = s"($left AND $right)"
   }
 
-  /** Seeks the rows that either side seeks. Both sides must prove that a file has none. */
+  /** Seeks the rows that either side seeks. Skips a file if both sides prove that it has none. */
   final case class Or(left: IndexFilter, right: IndexFilter) extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
       for (l <- left.bound(facts); r <- right.bound(facts)) yield new FileTest {
@@ -94,7 +95,7 @@ object IndexFilter {
     case (l, r) => And(l, r)
   }
 
-  /** `left OR right`. If one side can prove nothing, neither can the whole. */
+  /** `left OR right`. If one side can prove nothing, neither can the result. */
   def or(left: IndexFilter, right: IndexFilter): IndexFilter = (left, right) match {
     case (Always, _) | (_, Always) => Always
     case (Never, other) => other
@@ -121,7 +122,7 @@ object IndexFilter {
   private def seenAs(column: FilterColumn, facts: ColumnStatisticsView): ColumnStatisticsView =
     if (column.through.isEmpty) facts else new FunctionStatisticsView(facts, column)
 
-  /** `c IS NULL` is TRUE for a null only. */
+  /** `c IS NULL` is TRUE only for nulls. */
   final case class HasNull(column: FilterColumn) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = new FileTest {
       override def mayMatch(file: Int): Boolean = facts.mayBeNull(file)
@@ -147,9 +148,9 @@ object IndexFilter {
   }
 
   /**
-   * `c < value`, `c <= value`. A v in column c that makes the comparison TRUE is not null, and it
-   * is not NaN, because NaN is above every value. So min <= v < value (or v <= value). `value` is
-   * neither null nor NaN.
+   * `c < value`, `c <= value`. A value v in column c that makes the comparison TRUE is not null,
+   * and it is not NaN, because NaN is above every value. Therefore, min <= v < value (or v <=
+   * value). `value` is neither null nor NaN.
    */
   final case class Below(column: FilterColumn, value: Any, orEqual: Boolean) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {
@@ -166,8 +167,9 @@ object IndexFilter {
   }
 
   /**
-   * `c > value`, `c >= value`. If a v in column c makes the comparison TRUE, either v is NaN, which
-   * is above every value, or value < v <= max (or value <= v). `value` is neither null nor NaN.
+   * `c > value`, `c >= value`. If a value v in column c makes the comparison TRUE, either v is NaN,
+   * which is above every value, or value < v <= max (or value <= v). `value` is neither null nor
+   * NaN.
    */
   final case class Above(column: FilterColumn, value: Any, orEqual: Boolean) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {
@@ -185,10 +187,10 @@ object IndexFilter {
   }
 
   /**
-   * `c = value`, `c IN (values)`. The values are sorted and neither null nor NaN. A v in column c
-   * that makes the predicate TRUE equals one of them, and min <= v <= max. Each of the values is
-   * compared with the bounds, and not only the range that the values span: IN (1, 1000000) skips a
-   * file with values from 5 to 10.
+   * `c = value`, `c IN (values)`. The values are sorted, and they are neither null nor NaN. A value
+   * v in column c that makes the predicate TRUE equals one of them, and min <= v <= max. The bounds
+   * are compared with each of the values, not with the range that the values span. For example, IN
+   * (1, 1000000) skips a file with values from 5 to 10.
    */
   final case class OneOf(column: FilterColumn, values: Seq[Any]) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {
@@ -214,11 +216,11 @@ object IndexFilter {
   }
 
   /**
-   * `c != value`, `c NOT IN (values)`. The values are as in OneOf and not ±0.0. The predicate is
-   * FALSE or NULL for every row only if all rows are null or equal to a listed value. That is
-   * proved if both bounds are the same listed value (then all values between them equal it, even if
-   * the bounds are inexact) and no NaN was seen. It would be wrong to use
-   * `NOT (min <= value AND value <= max)`, which skips a file with 1, 2, 3 for `c != 2`.
+   * `c != value`, `c NOT IN (values)`. The values are as in OneOf, and none of them is ±0.0. The
+   * predicate is FALSE or NULL for every row only if all rows are null or equal to a listed value.
+   * That is proved if both bounds are the same listed value (then all values between them equal it,
+   * even if the bounds are inexact) and no NaN was seen. It would be wrong to use `NOT (min <=
+   * value AND value <= max)`, which skips a file with 1, 2, 3 for `c != 2`.
    */
   final case class Other(column: FilterColumn, values: Seq[Any]) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {
@@ -234,9 +236,10 @@ object IndexFilter {
   }
 
   /**
-   * `c LIKE 'p%'`. Strings are compared as unsigned UTF-8 bytes; let p have n of them. A v that
-   * starts with p satisfies `p <= v <= max`. Because min <= v, the first n bytes of min are at most
-   * the first n bytes of v, which are p. This is equivalent to "min <= p or min starts with p".
+   * `c LIKE 'p%'`. Strings are compared as unsigned UTF-8 bytes. Let n be the number of bytes in p.
+   * A value v that starts with p satisfies `p <= v <= max`. Because min <= v, the first n bytes of
+   * min are at most the first n bytes of v, which are p. This is equivalent to "min <= p or min
+   * starts with p".
    */
   final case class Prefix(column: FilterColumn, prefix: UTF8String) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {
@@ -254,10 +257,10 @@ object IndexFilter {
   }
 
   /**
-   * `c NOT LIKE 'p%'`. If both bounds start with p, so do all values between them. A v that first
-   * differs from p by a greater byte is above every string that starts with p, and therefore above
-   * max. A v that first differs by a lesser byte, or ends before p does, is below min. Nulls give
-   * NULL.
+   * `c NOT LIKE 'p%'`. If both bounds start with p, so do all values between them. A value v that
+   * first differs from p by a greater byte is above every string that starts with p, and therefore
+   * above max. A value v that first differs by a lesser byte, or ends before p does, is below min.
+   * For nulls, the predicate is NULL.
    */
   final case class NotPrefix(column: FilterColumn, prefix: UTF8String) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = new FileTest {
@@ -272,9 +275,9 @@ object IndexFilter {
   }
 
   /**
-   * `l < r`, `l <= r` for two columns. In a row that makes it TRUE, either r is NaN or both are
-   * values with l.min <= l < r <= r.max (or l <= r). If l is NaN, r is NaN too, and the comparison
-   * is `<=`.
+   * `l < r`, `l <= r` for two columns. In a row that makes the comparison TRUE, either r is NaN, or
+   * l and r are values with l.min <= l < r <= r.max (or l <= r). If l is NaN, then r is also NaN,
+   * and the comparison is `<=`.
    */
   final case class ColumnBelow(left: FilterColumn, right: FilterColumn, orEqual: Boolean)
       extends IndexFilter {

@@ -5,11 +5,11 @@ import org.apache.spark.sql.catalyst.expressions.{LessThanOrEqual, Literal}
 
 /**
  * A filter over the index, derived from the keys on the broadcast side of a join. It keeps every
- * file that may hold a row with one of these keys. Two join key filters are equal if their index
- * filters are, because the same files are then read, whichever join the filters come from.
+ * file that may contain a row with one of these keys. Two join key filters are equal if their index
+ * filters are equal, because the same files are then read, whichever joins the filters come from.
  *
  * @param filter the filter, on one column
- * @param origin the join key and the column that the filter was made from
+ * @param origin the join key and the column that the filter was derived from
  * @param text   a description of the keys, for display
  */
 final class JoinKeyFilter private (
@@ -31,8 +31,8 @@ final class JoinKeyFilter private (
 object JoinKeyFilter {
 
   /**
-   * Identifies the key of a broadcast and the column that it filters, so that no filter is added a
-   * second time when Spark re-optimizes the rest of a plan.
+   * Identifies the key of a broadcast and the column that it filters, so that no filter is added
+   * twice when Spark re-optimizes the rest of a plan.
    */
   final class Origin(
       private val exchange: AnyRef,
@@ -51,7 +51,7 @@ object JoinKeyFilter {
   /**
    * The filter for `column = one of the keys`, or None if that filter can prove nothing.
    *
-   * @param column a column of the files, or an order-preserving function of one
+   * @param column a column of the files, or an order-preserving function of such a column
    */
   def of(column: Expression, keys: KeyValues, origin: Origin): Option[JoinKeyFilter] =
     PredicateRules(predicate(column, keys)).mayBeTrue match {

@@ -30,7 +30,7 @@ object Outcomes {
  * parts, so a given outcome requires certain outcomes of the parts. If these are impossible in a
  * file, the file has no row with the given outcome. The parts are tested file by file, as if each
  * outcome of one part could occur together with each outcome of the other. This may add outcomes
- * but never loses one. It would be wrong to negate a filter: the negation of "some row may be TRUE"
+ * but never loses any. It would be wrong to negate a filter: the negation of "some row may be TRUE"
  * is "no row is TRUE", whereas NOT needs "some row may be FALSE".
  *
  * @param isTotal whether evaluating the predicate cannot fail
@@ -107,7 +107,7 @@ final class Judgement private[skipping] (
 
 object Judgement {
 
-  /** The judgement given by the filters of the three outcomes. */
+  /** The judgement that the filters for the three outcomes define. */
   def apply(isTotal: Boolean)(
       whenTrue: => IndexFilter,
       whenFalse: => IndexFilter,
@@ -126,7 +126,8 @@ object Judgement {
   }
 
   /**
-   * CASE. A row has the outcome of `yes` where the condition is TRUE, and that of `no` elsewhere.
+   * CASE. A row has the outcome of `yes` where the condition is TRUE, and the outcome of `no`
+   * elsewhere.
    */
   def choice(condition: Judgement, yes: Judgement, no: Judgement): Judgement =
     new Judgement(condition.isTotal && yes.isTotal && no.isTotal,
@@ -144,7 +145,7 @@ object Judgement {
             first.may(outcomes & NotNull), IndexFilter.and(first.may(Null), rest.may(outcomes)))
       })
 
-  /** `=` of two predicates, which is NULL where either is. */
+  /** `=` of two predicates, which is NULL where either predicate is NULL. */
   def equal(left: Judgement, right: Judgement): Judgement = {
     def rows(pairs: (Int, Int)*) = anyPair(left, right, pairs)
     Judgement(left.isTotal && right.isTotal)(

@@ -17,7 +17,7 @@ object LikePattern {
 
   /**
    * The character with which LIKE replaces bytes that are not valid UTF-8. In a pattern, it
-   * therefore matches such bytes too.
+   * therefore also matches such bytes.
    */
   private val Replacement = '\uFFFD'
 

@@ -16,10 +16,10 @@ import org.apache.spark.sql.types._
  * gives f(min) <= f(v) <= f(max): the images of the bounds enclose the images of the values, which
  * is all that an index filter uses. f need not be one-to-one, because every rule compares with `<=`
  * or with a single value to which f maps both bounds. A composition of functions that satisfy both
- * conditions satisfies them too.
+ * conditions also satisfies them.
  *
  * Functions that map a timestamp to its local day or to a longer unit need a condition on the
- * bounds, because a clock that is set back over midnight repeats a day: in America/St_Johns,
+ * bounds, because a clock that is set back past midnight repeats a day: in America/St_Johns,
  * 2010-11-07 began, gave way to 2010-11-06 again, and began a second time. See DstDayRepeats.
  */
 object MonotonicFunctions {
@@ -37,13 +37,13 @@ object MonotonicFunctions {
 
   /**
    * Returns the argument of a function that satisfies both conditions. Also returns a time zone if
-   * the function satisfies them only where the argument's days are in order in that zone. Without a
-   * zone, the function preserves order whatever the clocks do.
+   * the function satisfies them only where the argument's days are in order in that zone. If no
+   * zone is returned, the function preserves order regardless of clock changes.
    */
   def unapply(function: Expression): Option[(Expression, Option[ZoneId])] = function match {
     case cast: Cast if cast.child.resolved =>
       (cast.child.dataType, cast.dataType) match {
-        // The local day. Only a clock set back over midnight puts days out of order.
+        // The local day. Only a clock that is set back past midnight puts days out of order.
         case (TimestampType, DateType) if cast.resolved => Some((cast.child, Some(cast.zoneId)))
         case (from, to) if widens(from, to) => Some((cast.child, None))
         case _ => None
@@ -53,16 +53,16 @@ object MonotonicFunctions {
     case Year(date) if date.dataType == DateType => Some((date, None))
     case TruncDate(date, Text(unit)) if Dates(unit) => Some((date, None))
     // The first instant of a day, or of the first day of a longer unit. If the days are in order,
-    // so are their first instants. Where a clock set back makes midnight occur twice, instants
-    // before the transition map to the first midnight and later ones to the second.
+    // so are their first instants. Where a clock that is set back makes midnight occur twice,
+    // instants before the transition map to the first midnight and later instants to the second.
     case trunc @ TruncTimestamp(Text(unit), timestamp, _) if Days(unit) && trunc.resolved =>
       Some((timestamp, Some(trunc.zoneId)))
     // Offsets are whole seconds, so these units are truncated without regard to the zone.
     case TruncTimestamp(Text(unit), timestamp, _) if Fractions(unit) => Some((timestamp, None))
     // Excluded because they reorder or lose values: numbers to strings ('10' < '9'), casts between
-    // the two timestamp types (a gap moves a local time past later ones), hours and minutes in
-    // zones whose offsets are not whole hours, arithmetic that can overflow, and anything that
-    // narrows.
+    // the two timestamp types (a gap moves a local time past later times), hours and minutes in
+    // zones whose offsets are not whole hours, arithmetic that can overflow, and narrowing
+    // conversions.
     case _ => None
   }
 
@@ -72,7 +72,7 @@ object MonotonicFunctions {
       IntegralOrder.indexOf(from) <= IntegralOrder.indexOf(to)
     // Rounding to nearest never swaps two numbers, though it may make them equal.
     case (_, FloatType | DoubleType) if IntegralOrder.contains(from) => true
-    // Every float is a double, NaN stays NaN, -0.0 stays -0.0.
+    // Every float is a double, NaN stays NaN, and -0.0 stays -0.0.
     case (FloatType, DoubleType) => true
     // With enough digits before the decimal point, the number is unchanged. With fewer, some
     // numbers would become null.

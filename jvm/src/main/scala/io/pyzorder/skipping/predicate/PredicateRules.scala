@@ -21,9 +21,9 @@ import io.pyzorder.skipping.predicate.Outcomes.{False, NotNull, NotTrue, Null, T
 
 /**
  * Derives the judgement of a predicate over a table's rows. This object has no side effects, and it
- * alone decides which predicates may skip files. Each predicate has one rule, which gives the
- * filters of its three outcomes. The proofs of the filters are in IndexFilter, beside each kind of
- * filter, and the proofs of composition are in Judgement. The fixtures in sql/skipping are
+ * alone decides which predicates may skip files. Each predicate has one rule, which defines the
+ * filters for its three outcomes. The proofs of the filters are in IndexFilter, next to each kind
+ * of filter, and the proofs of composition are in Judgement. The fixtures in sql/skipping are
  * examples, and docs/how-skipping-is-proved.md explains how to write a rule.
  */
 object PredicateRules {
@@ -124,7 +124,7 @@ object PredicateRules {
   /**
    * The judgement of a predicate without a rule. The predicate is evaluated on constant files, and
    * evaluation may fail. For EndsWith and Contains, and for predicates that may be NULL in any row,
-   * `mayNotBeTrue` keeps every file. Otherwise, metadata answers would check all files in the
+   * `mayNotBeTrue` keeps every file. Otherwise, metadata-only queries would check all files in the
    * store, which costs more than it saves, since only the few constant files would not be read.
    */
   private def unruled(predicate: Expression): Judgement = {
@@ -140,7 +140,7 @@ object PredicateRules {
   }
 
   /**
-   * The filter for rows in which the predicate may be NULL: no rows, those in which an operand is
+   * The filter for rows in which the predicate may be NULL: no rows, rows in which an operand is
    * NULL, or any rows.
    */
   private def nullsOf(predicate: Expression): IndexFilter = predicate match {
@@ -241,7 +241,7 @@ object PredicateRules {
    * A comparison of a column with a literal of its type, or of two columns. A NULL literal makes
    * the comparison NULL for every row.
    *
-   * @param value gives the judgement for the column, the literal, and a flag that is true if the
+   * @param value returns the judgement for the column, the literal, and a flag that is true if the
    *              column is on the left
    */
   private def compared(predicate: Expression, left: Expression, right: Expression)(
@@ -260,7 +260,7 @@ object PredicateRules {
     case _ => false
   }
 
-  /** Decimals compare by value, whatever their scales. */
+  /** Decimals are compared by value, regardless of their scales. */
   private def sameType(column: FilterColumn, dataType: DataType): Boolean =
     (column.comparedType, dataType) match {
       case (_: DecimalType, _: DecimalType) => true
@@ -269,7 +269,7 @@ object PredicateRules {
 
   /**
    * IN with a list. If the list contains a null, IN is NULL rather than FALSE for a row that equals
-   * no other value. With an empty list, IN is FALSE for a null too, so nothing is proved about
+   * no other value. With an empty list, IN is FALSE even for a null, so nothing is proved about
    * FALSE.
    */
   private def inList(predicate: Expression, c: FilterColumn, list: Iterable[Any]): Judgement = {

@@ -10,9 +10,10 @@ import io.pyzorder.index.model.{IndexedColumn, ZValueColumn}
 /**
  * The part of a filter that concerns the clustering columns of the direct method, as a box in the
  * space of their ordered bits. A row that makes the filter TRUE lies in the box, and its z-value
- * lies between the file's least and greatest z-values. If the box contains no z-value between those
- * two, the file has no such row. This skips files that minima and maxima keep: where a file is cut
- * at an arbitrary point of the curve, its rows fill only part of the box of its bounds.
+ * lies between the file's least and greatest z-values. If the box contains no z-value between these
+ * two, the file has no such row. This skips files that minima and maxima cannot skip, because the
+ * rows of a file that is cut at an arbitrary point of the curve fill only part of the box that the
+ * file's bounds span.
  *
  * @param curve the z-value column of the index
  * @param low   for each clustering column, the least bits of rows in the box, unsigned

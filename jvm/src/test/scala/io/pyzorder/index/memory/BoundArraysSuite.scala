@@ -6,7 +6,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 class BoundArraysSuite extends AnyFunSuite {
 
-  /** The type of each case, and the bounds of two files as Catalyst values. */
+  /** For each type, the bounds of two files in Catalyst's form. */
   private val cases = Seq[(DataType, Seq[(Any, Any)])](
     BooleanType -> Seq((false, true), (true, true)),
     ByteType -> Seq((Byte.MinValue, Byte.MaxValue), (1.toByte, 1.toByte)),

@@ -4,7 +4,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 class PackedLongsSuite extends AnyFunSuite {
 
-  /** Values, and the number of bytes that each of them takes when packed. */
+  /** Some values, and the number of bytes that each value takes when packed. */
   private val cases = Seq[(Seq[Long], Int)](
     Seq() -> 0,
     Seq(7L, 7L, 7L) -> 0,

@@ -12,7 +12,7 @@ class PathTableSuite extends AnyFunSuite {
     builder.result()
   }
 
-  for (count <- Seq(0, 1, 2, 3, 63, 64, 65, 5000)) test(s"$count paths are found, others are not") {
+  for (count <- Seq(0, 1, 2, 3, 63, 64, 65, 5000)) test(s"$count paths are found, and no others") {
     val paths = Seq.tabulate(count)(i => s"day=${i % 7}/part-$i.parquet")
     val table = tableOf(paths)
     assert(table.length == count)
@@ -20,11 +20,11 @@ class PathTableSuite extends AnyFunSuite {
     assert(Seq("", "part-0.parquet", s"day=0/part-$count.parquet").forall(table.find(_) == -1))
   }
 
-  test("equal paths are refused") {
+  test("two equal paths are rejected") {
     intercept[IllegalStateException](tableOf(Seq("a", "b", "a")))
   }
 
-  test("a path that is not set is not found") {
+  test("a path that was not set is not found") {
     val builder = new PathTable.Builder(2)
     builder.set(1, "a".getBytes(UTF_8))
     val table = builder.result()

@@ -13,7 +13,7 @@ class SnapshotChecksSuite extends AnyFunSuite {
       new TableFolder(new Path("/t")), 1L, "id", "_snapshot-1-x", Long.MaxValue, 0L, numFiles, Nil,
       None, 0L)
 
-  test("an index whose entries would not fit into memory as objects is refused") {
+  test("an index is rejected if objects for its entries would not fit into memory") {
     SnapshotChecks.objects(refOf(10), columns = 10)
     val failure = intercept[ZOrderException](
       SnapshotChecks.objects(refOf(Int.MaxValue), columns = 10))

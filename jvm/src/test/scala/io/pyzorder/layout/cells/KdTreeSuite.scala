@@ -32,14 +32,14 @@ class KdTreeSuite extends AnyFunSuite {
     }
   }
 
-  test("with one column, the leaves are in its order and have equally many rows") {
+  test("the leaves of a single column are in its order and have the same number of rows") {
     val ids = Array.tabulate(1000)(identity)
     val leaf = KdTree.build(Array(ids), 8, lexical = false).leaves(Array(ids)).toSeq
     assert(leaf == leaf.sorted)
     assert(leaf.groupBy(identity).values.forall(_.length == 125))
   }
 
-  test("a plain sort cuts only the first column, as long as it can be cut") {
+  test("a plain sort cuts only the first column while it can be cut") {
     val random = new Random(7)
     val ids = Array.fill(2)(uniform(1000)(random))
     val leaf = KdTree.build(ids, 8, lexical = true).leaves(ids)
@@ -47,7 +47,7 @@ class KdTreeSuite extends AnyFunSuite {
     assert(sorted == sorted.sorted)
   }
 
-  test("rows with equal ids go to the leaves in turn") {
+  test("rows with equal ids are distributed over the leaves in turn") {
     val tree = KdTree.build(Array(Array.fill(100)(3)), 4, lexical = false)
     assert((0 until 8).map(tree.leaf(Array(3), _)) == Seq(0, 1, 2, 3, 0, 1, 2, 3))
   }

@@ -32,14 +32,14 @@ class MergeSelectionSuite extends AnyFunSuite {
    * clustered files that should be chosen. Positions count the new files first.
    */
   private val cases = Seq[(String, Double, Seq[(Long, Long)], Seq[(Long, Long)], Seq[Int])](
-    ("without a budget, no file joins", 0.0, Seq((0L, 399L)), Seq.fill(4)((0L, 399L)), Nil),
-    ("no file joins new rows beyond all files", 4.0, Seq((400L, 499L)), apart, Nil))
+    ("without a budget, no file is chosen", 0.0, Seq((0L, 399L)), Seq.fill(4)((0L, 399L)), Nil),
+    ("no file is chosen for new rows beyond all files", 4.0, Seq((400L, 499L)), apart, Nil))
 
   for ((name, factor, fresh, old, expected) <- cases) test(name) {
     assert(chosen(factor, fresh, old) == expected)
   }
 
-  for (factor <- Seq(1.0, 2.0, 3.0)) test(s"wide files join up to $factor times the new bytes") {
+  for (factor <- Seq(1.0, 2.0, 3.0)) test(s"up to $factor times the new bytes are rewritten") {
     val files = chosen(factor, Seq((0L, 399L)), Seq.fill(6)((0L, 399L)))
     assert(files.nonEmpty && files.length <= factor)
     assert(files.distinct == files && files.forall((1 to 6).contains(_)))

@@ -30,14 +30,14 @@ class RecordsSuite extends AnyFunSuite {
     ("outcome", Records.write(outcome), outcome, Records.outcome))
 
   for ((kind, bytes, record, read) <- records) {
-    test(s"$kind is read back") {
+    test(s"a record is read back: $kind") {
       assert(read(bytes) == Some(record))
       assert(Records.whole(bytes, kind) && Records.incarnation(bytes) == Some("life"))
     }
-    test(s"$kind is not a record if it is cut short anywhere") {
+    test(s"a record that is cut short is not read: $kind") {
       assert(bytes.indices.forall(end => read(bytes.take(end)).isEmpty))
     }
-    test(s"$kind is not read as a record of another kind") {
+    test(s"a record is not read as one of another kind: $kind") {
       for ((other, _, _, readOther) <- records if other != kind) assert(readOther(bytes).isEmpty)
     }
   }

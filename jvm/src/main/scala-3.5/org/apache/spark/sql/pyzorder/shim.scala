@@ -12,18 +12,18 @@ import org.apache.spark.unsafe.types.UTF8String
  */
 object shim {
 
-  /** The session that has a catalog, state and context. */
+  /** The session class that has a catalog, a state and a context. */
   type SparkSession = org.apache.spark.sql.SparkSession
 
   type DataFrame = org.apache.spark.sql.DataFrame
 
-  /** A DataFrame of a plan, which need not be analyzed. */
+  /** A DataFrame for a logical plan, which need not be analyzed. */
   def dataFrame(session: SparkSession, plan: LogicalPlan): DataFrame =
     org.apache.spark.sql.Dataset.ofRows(session, plan)
 
   /**
-   * Adds a rule that runs before Spark resolves the names of tables. Spark 3.5 cannot run a rule at
-   * that point, so this method does nothing.
+   * Adds a rule that runs before Spark resolves table names. Spark 3.5 cannot run a rule at that
+   * point, so this method does nothing.
    */
   def injectEarlyRule(
       extensions: SparkSessionExtensions,
@@ -38,13 +38,15 @@ object shim {
   /** Compares the bytes of two strings as unsigned numbers. */
   def compareBytes(a: UTF8String, b: UTF8String): Int = a.compareTo(b)
 
-  /** Whether strings of `dataType` are ordered by their UTF-8 bytes. In Spark 3.5, all are. */
+  /**
+   * Whether strings of `dataType` are ordered by their UTF-8 bytes. In Spark 3.5, all strings are.
+   */
   def isByteOrderedString(dataType: DataType): Boolean = isString(dataType)
 
-  /** Bytes whose unsigned order is the order of strings of `dataType`. */
+  /** Bytes that sort, when compared as unsigned numbers, like the strings of `dataType`. */
   def collationKey(value: UTF8String, dataType: DataType): Array[Byte] = value.getBytes
 
-  /** Java code for `collationKey` of the variable `value`. */
+  /** Java code that computes `collationKey` for the variable `value`. */
   def collationKeyCode(value: String, dataType: DataType): String = s"$value.getBytes()"
 
   /** The element type of an expression's `inputTypes`. */

@@ -7,8 +7,8 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /**
- * Passes statements to `parse`, and all other calls of the parser of Spark 4.1 and 4.2 to the next
- * parser.
+ * Passes statements to `parse`, and forwards all other methods of the parser interface of Spark 4.1
+ * and 4.2 to the next parser.
  */
 abstract class DelegatingParser(next: ParserInterface) extends ParserInterface {
 

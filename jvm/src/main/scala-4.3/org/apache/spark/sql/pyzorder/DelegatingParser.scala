@@ -9,7 +9,10 @@ import org.apache.spark.sql.catalyst.parser.TemporalIdentifier
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.{DataType, StructType}
 
-/** Passes statements to `parse`, and all other calls of Spark 4.3's parser to the next parser. */
+/**
+ * Passes statements to `parse`, and forwards all other methods of Spark 4.3's parser interface to
+ * the next parser.
+ */
 abstract class DelegatingParser(next: ParserInterface) extends ParserInterface {
 
   /**

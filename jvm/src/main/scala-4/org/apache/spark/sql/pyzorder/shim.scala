@@ -14,16 +14,16 @@ import org.apache.spark.unsafe.types.UTF8String
  */
 object shim {
 
-  /** The session that has a catalog, state and context. */
+  /** The session class that has a catalog, a state and a context. */
   type SparkSession = org.apache.spark.sql.classic.SparkSession
 
   type DataFrame = org.apache.spark.sql.classic.DataFrame
 
-  /** A DataFrame of a plan, which need not be analyzed. */
+  /** A DataFrame for a logical plan, which need not be analyzed. */
   def dataFrame(session: SparkSession, plan: LogicalPlan): DataFrame =
     org.apache.spark.sql.classic.Dataset.ofRows(session, plan)
 
-  /** Adds a rule that runs before Spark resolves the names of tables. */
+  /** Adds a rule that runs before Spark resolves table names. */
   def injectEarlyRule(
       extensions: SparkSessionExtensions,
       rule: SparkSession => Rule[LogicalPlan]): Unit =
@@ -44,11 +44,14 @@ object shim {
     case _ => false
   }
 
-  /** The collation's sort key, whose unsigned order is that of strings of `dataType`. */
+  /**
+   * The collation's sort key. Keys sort, when compared as unsigned bytes, like the strings of
+   * `dataType`.
+   */
   def collationKey(value: UTF8String, dataType: DataType): Array[Byte] =
     CollationFactory.getCollationKeyBytes(value, dataType.asInstanceOf[StringType].collationId)
 
-  /** Java code for `collationKey` of the variable `value`. */
+  /** Java code that computes `collationKey` for the variable `value`. */
   def collationKeyCode(value: String, dataType: DataType): String = {
     val id = dataType.asInstanceOf[StringType].collationId
     s"org.apache.spark.sql.catalyst.util.CollationFactory.getCollationKeyBytes($value, $id)"

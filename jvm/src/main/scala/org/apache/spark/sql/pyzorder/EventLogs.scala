@@ -13,7 +13,7 @@ import org.apache.spark.deploy.history.EventLogFileReader
 
 /**
  * Iterates over the SQL executions in the Spark event logs at a path. The logs may be plain or
- * compressed, single files or rolling ones. The class uses Spark's reader, which is private to
+ * compressed, and single files or rolling logs. The class uses Spark's reader, which is private to
  * Spark's packages.
  */
 final class EventLogs(session: shim.SparkSession, path: String) {

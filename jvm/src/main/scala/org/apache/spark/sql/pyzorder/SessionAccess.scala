@@ -6,6 +6,6 @@ object SessionAccess {
   /** A new session with the same catalog, temporary views and settings. */
   def cloned(session: shim.SparkSession): shim.SparkSession = session.cloneSession()
 
-  /** Runs `body` with the session as the active one. */
+  /** Runs `body` with `session` as the active session. */
   def withActive[T](session: shim.SparkSession)(body: => T): T = session.withActive(body)
 }

@@ -38,7 +38,10 @@ class Setting[T](
         throw io.pyzorder.common.ZOrderErrors.invalidSetting(where, text, failure.getMessage)
     }
 
-  /** Registers the setting, unless another class loader's copy of this class has done so. */
+  /**
+   * Registers the setting, unless another class loader's copy of this class has already registered
+   * it.
+   */
   private def register(): Unit =
     if (!SQLConf.containsConfigKey(key)) {
       val builder = SQLConf.buildConf(key).doc(doc).version("0.1.0")
@@ -56,8 +59,8 @@ final class TableSetting[T](key: String, default: String, doc: String, parse: St
   def property: String = key.stripPrefix("spark.sql.")
 
   /**
-   * The value for a table: the session's if it is set explicitly, or else the table's, or else the
-   * default.
+   * The value for a table: the session's value if it is set explicitly, or else the table's value,
+   * or else the default.
    */
   def get(conf: SQLConf, properties: Map[String, String]): T =
     chosen(conf, properties).getOrElse(get(conf))
@@ -68,7 +71,9 @@ final class TableSetting[T](key: String, default: String, doc: String, parse: St
   def chosen(conf: SQLConf, properties: Map[String, String]): Option[T] =
     if (conf.contains(key)) Some(get(conf)) else ofTable(properties)
 
-  /** The value of the table's property, whatever the session sets; None if it is not set. */
+  /**
+   * The value of the table's property, regardless of the session; None if the property is not set.
+   */
   def ofTable(properties: Map[String, String]): Option[T] =
     properties.find(_._1.equalsIgnoreCase(property)).map { case (_, text) =>
       checked(text, property)

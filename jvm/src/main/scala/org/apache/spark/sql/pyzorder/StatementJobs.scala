@@ -3,7 +3,7 @@ package org.apache.spark.sql.pyzorder
 import org.apache.spark.JobExecutionStatus
 import org.apache.spark.status.api.v1.{JobData, StageStatus}
 
-/** The jobs of a statement in the status store of Spark's UI, which forgets old jobs. */
+/** The jobs of a statement in the status store of Spark's UI, which drops old jobs. */
 object StatementJobs {
 
   /** @param rows number of rows read by tasks that have ended */
@@ -12,7 +12,9 @@ object StatementJobs {
   /** @param tags set by the code that started the job */
   final case class Job(number: Int, tags: Seq[String], running: Boolean, stages: Seq[Stage])
 
-  /** The jobs with a tag, oldest first. Connect puts user and session before a client's tag. */
+  /**
+   * The jobs with a tag, oldest first. Spark Connect prepends user and session to a client's tag.
+   */
   def tagged(session: shim.SparkSession, tag: String): Seq[Job] =
     session.sparkContext.statusStore.jobsList(null)
       .filter(_.jobTags.exists(found => found == tag || found.endsWith(s"_Tag_$tag")))

@@ -25,7 +25,7 @@ final class BuildSide private (stage: BroadcastQueryStageExec, mode: HashedRelat
    *
    * Spark packs several integral keys into one LONG, which is then the table's key. Packed or not,
    * the table's key is computed from `keys`, and packing is lossless. All rows of an entry
-   * therefore have the same `keys`, and it is enough to compute those of the first row.
+   * therefore have the same `keys`, and it is enough to compute the keys of the first row.
    *
    * Values that point into the memory of Spark's rows are copied.
    */

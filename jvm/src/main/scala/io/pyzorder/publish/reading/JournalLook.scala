@@ -1,0 +1,59 @@
+package io.pyzorder.publish.reading
+
+import java.io.FileNotFoundException
+
+import scala.annotation.tailrec
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import io.pyzorder.publish.journal.{Journal, Overlay}
+import io.pyzorder.storage.TableFolder
+
+/**
+ * What a table's journal says about a listing. A listing is correct if this is the same before and
+ * after it (see Overlay).
+ *
+ * @param token   changes with the journal
+ * @param lost    folders among the listed ones that have lost the marker of the unfinished run
+ * @param overlay the correction that the unfinished run requires, if there is such a run
+ */
+private[reading] final case class JournalLook(token: String, lost: Set[String])(
+    val overlay: Option[Overlay])
+
+private[reading] object JournalLook {
+
+  private val MaxTries = 50
+
+  /** @param roots the paths to list */
+  def apply(hadoopConf: Configuration, folder: TableFolder, roots: Seq[Path]): JournalLook = {
+    val state = Journal.read(hadoopConf, folder)
+    val lost = state.overlay.map(over =>
+      over.lost(hadoopConf,
+        over.folders.filter { name =>
+          val path = folder.resolve(name)
+          roots.exists(root =>
+            TableFolder.isAtOrBelow(path, root) || TableFolder.isAtOrBelow(root, path))
+        }))
+    JournalLook(state.token, lost.getOrElse(Set.empty))(state.overlay)
+  }
+
+  /**
+   * Looks at the journals, lists, and looks again. Starts over if a journal has changed or a folder
+   * disappeared; after `MaxTries` attempts, returns the last listing all the same.
+   *
+   * @throws FileNotFoundException if a folder disappeared during the last attempt
+   */
+  def unchangedDuring[A](look: () => Seq[JournalLook])(list: Seq[JournalLook] => A): A = {
+    @tailrec
+    def attempt(left: Int): A = {
+      val before = look()
+      val listed =
+        try Right(list(before))
+        catch { case gone: FileNotFoundException => Left(gone) }
+      if (left > 1 && (listed.isLeft || look() != before)) attempt(left - 1)
+      else listed.fold(throw _, identity)
+    }
+    attempt(MaxTries)
+  }
+}
