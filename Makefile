@@ -156,6 +156,9 @@ bench-planning: jar ## Measure whole queries on many files, and how much of the 
 	$(RUN) benchmarks/planning.py
 	$(RUN) benchmarks/many_files.py
 
+bench-engines: $(VENV)/made-test ## Measure how long other engines take to open tables of 10,000 and 100,000 files
+	$(RUN) benchmarks/engines.py
+
 peers: ## Fetch Delta, Iceberg, Hudi and their Spark versions for the benchmarks
 	@for spark in 3.5 4.0; do $(MAKE) jar SPARK=$$spark EXTRAS=test || exit 1; done
 	@$(PYTHON) benchmarks/peers.py fetch
@@ -188,7 +191,7 @@ docs: $(VENV)/made-cli,plot,docs ## Build the documentation site in build/site; 
 	@$(RUN) jvm/build.py
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build
 
-diagrams: $(VENV)/made-test ## Redraw the diagrams docs/select.svg and docs/optimize.svg
+diagrams: $(VENV)/made-test ## Redraw the diagrams docs/select.svg, docs/optimize.svg and docs/engines.svg
 	$(RUN) -m website.diagrams
 
 lint: lint-python lint-scala ## Check format, style and types of Python and Scala

@@ -2,7 +2,8 @@
 
 Generates store_sales at scale factor 1 (2,880,404 rows), writes it as an ordinary catalog table,
 runs lookups, ranges and boxes, optimizes the table, runs the queries again, and prints one table
-of results. Writes only to the folder demo-output.
+of results. Finally, DuckDB and Polars run the lookups and a box. Writes only to the folder
+demo-output.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from rich.table import Table
 
 import pyzorder
 from pyzorder import bridge, plot
+from pyzorder.engines import demo_lookups
 from pyzorder.pictures.themes import themed_svg
 from pyzorder.wording import counted, size
 
@@ -205,6 +207,21 @@ def print_answers(asked: list[Query], before: list[Answer], after: list[Answer])
     console.print(table)
 
 
+def print_others(asked: list[Query], after: list[Answer]) -> bool:
+    """Prints the files that DuckDB and Polars open; returns whether they count the same rows."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, title_justify="left", title="In other engines")
+    for name in ("WHERE", "DuckDB", "Polars", "rows"):
+        table.add_column(name, justify="left" if name == "WHERE" else "right", no_wrap=True)
+    same = True
+    for query, answer in zip(asked, after, strict=True):
+        found = demo_lookups.ask(OUTPUT / "warehouse" / "store_sales", query.predicate)
+        opened = [f"[bold]{one.opened}[/bold] of {answer.total}" for one in found]
+        table.add_row(query.name, *opened, f"{found[0].rows:,}")
+        same &= all(one.rows == answer.rows for one in found)
+    console.print(table)
+    return same
+
+
 def print_metrics(metrics: dict[str, Any]) -> None:
     """Prints what OPTIMIZE did."""
     removed, added = (files_of(metrics[name]) for name in ("filesRemoved", "filesAdded"))
@@ -244,7 +261,8 @@ def main() -> None:
     if row is not None:
         print_metrics(row["metrics"].asDict(recursive=True))
     spark.stop()
-    same = all(
+    same = print_others(asked[:2] + asked[4:5], after[:2] + after[4:5])
+    same &= all(
         (a.rows, a.checksum) == (b.rows, b.checksum) for a, b in zip(before, after, strict=True)
     )
     console.print(f"Answers equal: {'[green]yes[/green]' if same else '[red]NO[/red]'}.", end=" ")

@@ -14,6 +14,7 @@ from pyzorder.cli import (
     describe,
     doctor,
     explain,
+    files,
     history,
     optimize,
     plot,
@@ -25,7 +26,9 @@ from pyzorder.cli.failures import Interrupted, exit_code, sentence
 from pyzorder.cli.output import print_text
 
 #: All commands. To add one, write a module with a click command `command` and list it here.
-COMMANDS = (advise, optimize, describe, explain, plot, report, history, vacuum, restore, doctor)
+COMMANDS = (
+    advise, optimize, describe, explain, files, plot, report, history, vacuum, restore, doctor,
+)  # fmt: skip
 
 
 class App(click.Group):
@@ -67,6 +70,7 @@ Examples:
   pyzorder optimize /data/sales --zorder-by customer_id,sold_date --dry-run
   pyzorder optimize db.sales --zorder-by customer_id,sold_date --hive
   pyzorder explain 'SELECT * FROM parquet.`/data/sales` WHERE customer_id = 7'
+  pyzorder files /data/sales --where 'customer_id = 7'
 
 Results go to stdout (one JSON document with --json), everything else to stderr.
 """,

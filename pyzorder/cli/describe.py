@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyzorder import bridge, errors, explain, history, openmetrics
-from pyzorder.cli.conditions import check_condition
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import print_json, print_table, print_text
 from pyzorder.cli.running import UNCHANGED, run
 from pyzorder.cli.sessions import session
-from pyzorder.cli.targets import Target, target_argument
+from pyzorder.cli.targets import Target, check_condition, target_argument
 from pyzorder.wording import percent
 
 if TYPE_CHECKING:

@@ -9,13 +9,12 @@ from typing import Any
 
 import click
 
-from pyzorder.cli.conditions import check_condition
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import files, print_json, print_table, print_text
 from pyzorder.cli.running import run
 from pyzorder.cli.sessions import session
-from pyzorder.cli.targets import ColumnsType, Target, listed, target_argument
+from pyzorder.cli.targets import ColumnsType, Target, check_condition, listed, target_argument
 from pyzorder.wording import counted, percent
 
 TARGET_SIZE = "spark.sql.zorder.optimize.targetFileSize"

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from pyzorder import errors
-from pyzorder.cli.conditions import check_condition
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import check_writable, print_written
 from pyzorder.cli.running import UNCHANGED, run
 from pyzorder.cli.sessions import session
-from pyzorder.cli.targets import Target, TargetType, columns_argument, listed
+from pyzorder.cli.targets import Target, TargetType, check_condition, columns_argument, listed
 
 if TYPE_CHECKING:
     from pyzorder.plot import Picture

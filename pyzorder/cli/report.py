@@ -7,13 +7,12 @@ from pathlib import Path
 
 import click
 
-from pyzorder.cli.conditions import check_condition
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import check_writable, print_written
 from pyzorder.cli.running import UNCHANGED, run
 from pyzorder.cli.sessions import session
-from pyzorder.cli.targets import Target, columns_argument, listed, target_argument
+from pyzorder.cli.targets import Target, check_condition, columns_argument, listed, target_argument
 
 
 @click.command(

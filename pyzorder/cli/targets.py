@@ -1,4 +1,4 @@
-"""Parses tables and columns on the command line, and quotes them for SQL."""
+"""Parses tables and columns on the command line, quotes them for SQL, and checks conditions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 
 from pyzorder import ZOrderTable, bridge, errors
 from pyzorder import table as tables
+from pyzorder.cli.failures import sentence
 from pyzorder.session import check_session
 
 if TYPE_CHECKING:
@@ -156,3 +157,28 @@ def columns_argument(command: Callable[..., None]) -> Callable[..., None]:
         "--columns", "--zorder-by", "by", type=ColumnsType(), multiple=True, hidden=True
     )
     return click.argument("columns", nargs=-1, type=ColumnsType())(option(with_columns))
+
+
+def check_condition(spark: SparkSession, where: str | None) -> None:
+    """Checks that text is a single SQL condition, before it becomes part of a statement.
+
+    Raises:
+        click.BadParameter: the text is not a condition, or more text follows the condition.
+    """
+    from pyspark.errors import AnalysisException, ParseException
+
+    if where is None:
+        return
+    try:
+        if bridge.is_connect(spark):
+            _ = spark.range(0).where(where).schema
+        else:
+            bridge.require_condition(spark, where)
+    except ParseException as failure:
+        raise click.BadParameter(
+            f"{where!r} is not a single SQL condition, such as \"day = '2024-01-01'\": "
+            f"{sentence(failure)}",
+            param_hint="--where",
+        ) from None
+    except AnalysisException:
+        return  # the condition parses; the statement itself reports unknown columns

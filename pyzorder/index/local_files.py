@@ -8,6 +8,7 @@ import os
 import stat
 import uuid
 from collections.abc import Iterator
+from operator import attrgetter
 
 #: Prefix of the names of incomplete files.
 TEMPORARY = "_temporary-"
@@ -67,8 +68,8 @@ def strange(root: str, path: str) -> bool:
     )
 
 
-def walk(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Yields the files below a folder.
+def walk(folder: str, above: frozenset[str] = frozenset()) -> Iterator[tuple[str, os.stat_result]]:
+    """Yields the path and the status of each regular file below a folder.
 
     Follows links to folders, as Spark does, but not in cycles.
 
@@ -78,25 +79,22 @@ def walk(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
     here = os.path.realpath(folder)
     if here in above or not os.path.isdir(here):
         return
-    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-        if _is_folder(entry):
-            yield from walk(f"{folder}/{entry.name}", above | {here})
-        else:
-            yield f"{folder}/{entry.name}"
+    for entry in sorted(os.scandir(folder), key=attrgetter("name")):
+        try:
+            seen = None if entry.is_dir() else entry.stat()
+        except OSError as failure:
+            if is_missing(failure):
+                continue
+            raise
+        if seen is None:
+            yield from walk(entry.path, above | {here})
+        elif stat.S_ISREG(seen.st_mode):
+            yield entry.path, seen
 
 
 def is_missing(failure: OSError) -> bool:
     """Whether an error means that nothing exists at the path."""
     return failure.errno in _MISSING
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError as failure:
-        if is_missing(failure):
-            return False
-        raise
 
 
 def remove(path: str) -> None:

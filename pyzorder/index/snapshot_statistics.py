@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -33,7 +35,7 @@ class SnapshotStatistics:
         """Returns whether each entry's bounds are valid for the scan's temporal settings."""
         return ~self._bools(f"{column.name}_settings_dependent") | self._same_time
 
-    def flags(self, column: IndexedColumn, known: list[bool]) -> tuple[Flags, ...]:
+    def flags(self, column: IndexedColumn, known: Sequence[bool] | Flags) -> tuple[Flags, ...]:
         """Returns the flags b, e, q, u and v of predicates.bound_filters.
 
         Args:
@@ -45,11 +47,10 @@ class SnapshotStatistics:
         if column.is_float:
             nan = self._bools(f"{column.name}_nan_seen") | (~bounded & ~empty)
         rows = self.snapshot.rows
-        nulls = rows[f"{column.name}_num_nulls"].to_pylist()
-        records = rows["num_records"].to_pylist()
-        may_be_null = np.array([n != 0 for n in nulls], dtype=bool)
-        not_all_null = np.array([n != r for n, r in zip(nulls, records, strict=True)], dtype=bool)
+        nulls = rows[f"{column.name}_num_nulls"].fill_null(-1).to_numpy()
+        may_be_null: Flags = nulls != 0
+        not_all_null: Flags = nulls != rows["num_records"].to_numpy()
         return bounded, empty, nan, may_be_null, not_all_null & (~empty | nan)
 
     def _bools(self, name: str) -> Flags:
-        return np.array(self.snapshot.rows[name].to_pylist(), dtype=bool)
+        return self.snapshot.rows[name].to_numpy().astype(bool)

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyzorder.index import snapshot_pages
+from pyzorder.index.coverage import Coverage, coverage_of
 from pyzorder.index.journal import has_too_many_tokens
 from pyzorder.index.stored_types import FILE_FIELDS, fields_of, stored_type
 from pyzorder.index.stores import Store
@@ -112,6 +113,7 @@ class Pointer:
     crc32: int
     num_files: int
     columns: tuple[IndexedColumn, ...]
+    coverage: Coverage | None = None
 
     @property
     def name(self) -> str:
@@ -215,6 +217,7 @@ def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
         int(text["crc32"]),
         int(text["numFiles"]),
         tuple(IndexedColumn(tuple(c["path"]), c["type"]) for c in text["columns"]),
+        coverage_of(text),
     )
 
 

@@ -24,6 +24,10 @@ _WHOLE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
 LONGEST = 256 << 20
 
 
+#: The modification time of a file whose store does not tell it. No entry of an index has it.
+UNKNOWN_TIME = -1
+
+
 def check_length(path: str, length: int) -> None:
     """Raises FileNotFoundError if a file is longer than any that pyzorder writes."""
     if length > LONGEST:
@@ -83,7 +87,11 @@ class LocalStore:
             return []
 
     def files(self, folder: str) -> dict[str, Stat]:
-        return self.stats(local_files.walk(folder))
+        return {
+            path: Stat(seen.st_size, seen.st_mtime_ns // 1_000_000)
+            for path, seen in local_files.walk(folder)
+            if "_zorder" not in path or not local_files.linked(path)
+        }
 
     def read(self, path: str) -> bytes:
         if local_files.linked(path):
@@ -121,56 +129,73 @@ class LocalStore:
 
 
 class ArrowStore:
-    """A store that PyArrow supports, chosen by the scheme of the path."""
+    """A store that PyArrow supports, chosen by the scheme of the path.
 
-    def __init__(self, root: str) -> None:
-        """Raises PyArrow's error if PyArrow does not support the store, or cannot reach it."""
-        self._system, path = pyarrow.fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", root))
-        if not root.endswith(path):
-            raise OSError(f"{root} is not a path that PyArrow understands")
-        self._scheme = root[: len(root) - len(path)]
+    Attributes:
+        system: PyArrow's file system.
+        scheme: the part of paths that the file system does not expect.
+    """
+
+    def __init__(self, root: str, system: pyarrow.fs.FileSystem | None = None) -> None:
+        """Connects to the store of `root`.
+
+        Args:
+            system: the file system, if it is known. Paths are then passed to it as they are.
+
+        Raises PyArrow's error if PyArrow does not support the store, or cannot reach it.
+        """
+        self.scheme = ""
+        self.system: Any = system
+        if system is None:
+            self.system, path = pyarrow.fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", root))
+            if not root.endswith(path):
+                raise OSError(f"{root} is not a path that PyArrow understands")
+            self.scheme = root[: len(root) - len(path)]
 
     def names(self, folder: str) -> list[str]:
         selector = pyarrow.fs.FileSelector(self._path(folder), allow_not_found=True)
-        return sorted(info.base_name for info in self._system.get_file_info(selector))
+        return sorted(info.base_name for info in self.system.get_file_info(selector))
 
     def files(self, folder: str) -> dict[str, Stat]:
         selector = pyarrow.fs.FileSelector(self._path(folder), allow_not_found=True, recursive=True)
-        infos = self._system.get_file_info(selector)
-        return self._stats((self._scheme + info.path, info) for info in infos)
+        infos = self.system.get_file_info(selector)
+        return self._stats((self.scheme + info.path, info) for info in infos)
 
     def read(self, path: str) -> bytes:
-        with self._system.open_input_file(self._path(path)) as file:
+        with self.system.open_input_file(self._path(path)) as file:
             check_length(path, file.size())
             return bytes(file.read())
 
     def stats(self, paths: Iterable[str]) -> dict[str, Stat]:
         listed = list(paths)
-        infos = self._system.get_file_info([self._path(path) for path in listed])
+        infos = self.system.get_file_info([self._path(path) for path in listed])
         return self._stats(zip(listed, infos, strict=True))
 
     def create(self, path: str, data: bytes) -> bool:
         if self.stats([path]):
             return False
         target = self._path(path)
-        self._system.create_dir(os.path.dirname(target), recursive=True)
-        with self._system.open_output_stream(target) as file:
+        self.system.create_dir(os.path.dirname(target), recursive=True)
+        with self.system.open_output_stream(target) as file:
             file.write(data)
         return True
 
     def remove(self, path: str) -> None:
         if self.stats([path]):
-            self._system.delete_file(self._path(path))
+            self.system.delete_file(self._path(path))
 
     def _path(self, address: str) -> str:
-        return address[len(self._scheme) :]
+        return address[len(self.scheme) :]
 
     @staticmethod
     def _stats(found: Iterable[tuple[str, Any]]) -> dict[str, Stat]:
         return {
-            path: Stat(info.size, info.mtime_ns // 1_000_000)
+            path: Stat(
+                info.size,
+                UNKNOWN_TIME if info.mtime_ns is None else info.mtime_ns // 1_000_000,
+            )
             for path, info in found
-            if info.is_file and info.mtime_ns is not None
+            if info.is_file
         }
 
 

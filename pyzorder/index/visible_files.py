@@ -7,7 +7,7 @@ direction in which files were moving is known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyzorder.index.journal import FileRef, JournalState, Overlay
 from pyzorder.index.stores import Stat, Store
@@ -16,8 +16,7 @@ from pyzorder.index.table_folder import TableFolder
 _TRIES = 50
 
 
-@dataclass(frozen=True)
-class VisibleFile:
+class VisibleFile(NamedTuple):
     """A data file of a table.
 
     Attributes:
@@ -58,6 +57,8 @@ def visible_files(store: Store, folder: TableFolder) -> list[VisibleFile]:
 
 def is_hidden(relative: str) -> bool:
     """Whether a part of a file's path makes Spark ignore the file."""
+    if relative[:1] not in ("_", ".") and "/_" not in relative and "/." not in relative:
+        return False  # as for almost all files
     return any(
         part.startswith(".") or (part.startswith("_") and "=" not in part)
         for part in relative.split("/")
@@ -65,13 +66,18 @@ def is_hidden(relative: str) -> bool:
 
 
 def _listed(store: Store, folder: TableFolder) -> dict[str, VisibleFile]:
-    prefix = f"{folder.root}/"
-    found = [
-        VisibleFile(folder.relative(path), path, *stat)
-        for path, stat in store.files(folder.root).items()
-        if not is_hidden(path.removeprefix(prefix))
-    ]
-    return {file.path: file for file in found}
+    prefix, found = f"{folder.root}/", {}
+    hidden: dict[str, bool] = {}  # by folder
+    for path, stat in store.files(folder.root).items():
+        relative = path.removeprefix(prefix)
+        parent, _, name = relative.rpartition("/")
+        if parent not in hidden:
+            hidden[parent] = is_hidden(parent)
+        if not (hidden[parent] or is_hidden(name)):
+            if ":" in relative:
+                relative = folder.relative(path)
+            found[relative] = VisibleFile(relative, path, *stat)
+    return found
 
 
 def _lost(store: Store, state: JournalState, overlay: Overlay | None) -> frozenset[str]:

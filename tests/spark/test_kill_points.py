@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.support import scans
+from tests.support.engine_tables import ids_by_engines
 from tests.support.processes.journal_driver import Rewrite, killed, paused, read, through_journal
 from tests.support.processes.kill_matrix import reads
 from tests.support.tables import data_files, ids
@@ -64,6 +65,7 @@ def test_killed_at(spark: SparkSession, tmp_path: Path, point: str) -> None:
         assert ids(read(spark, table)) == ALL
         assert ids(through_journal(spark, made)) == ALL
         assert ids(planned) == ALL
+        assert ids_by_engines(table) == [ALL] * 3
     seen = {Path(name).name for name in read(spark, table).inputFiles()}
     assert (seen == {path.name for path in old}) == (not committed)
 
@@ -73,6 +75,7 @@ def test_killed_at(spark: SparkSession, tmp_path: Path, point: str) -> None:
         assert ids(read(spark, table)) == ALL
         assert ids(spark.read.parquet(str(table))) == ALL
         assert ids(planned) == ALL
+        assert ids_by_engines(table) == [ALL] * 3
     assert (data_files(table) == old) == (not committed)
     assert not list(table.rglob("*.staged"))
     assert not list(table.rglob("_zorder.*"))

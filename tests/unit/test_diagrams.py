@@ -10,12 +10,16 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
+import pyzorder
 from pyzorder.index import LocalStore, TableFolder, visible_files
 from tests.support.documents import PAGES, ROOT, text
+from tests.support.engine_tables import make
 from tests.support.journal_vectors import Vector, vectors
 from website.diagrams import DRAWN, publishing, skipping
 from website.diagrams.svg import WIDTH
@@ -86,6 +90,24 @@ def test_names_of_stages_are_those_of_the_layout() -> None:
     assert [publishing.name_of(file) for file in [staged, *retired]] == [
         "new.parquet", "a.parquet", "b.parquet",
     ]  # fmt: skip
+
+
+def test_the_readers_that_are_shown_open_the_files_that_are_shown(tmp_path: Path) -> None:
+    """The files of the diagram exist here, and are opened by the functions that it names."""
+    files = {
+        f"{entry.path}.parquet": pa.table({
+            "day": pa.array([*map(skipping.day, entry.day)]).cast(pa.date32()),
+            "store": pa.array([*(entry.store or (None, None))], pa.int32()),
+        })
+        for entry in skipping.INDEX
+    }  # fmt: skip
+    table = make(tmp_path, files)
+    by_files = {Path(path).stem for path in pyzorder.files(table, skipping.predicate())}
+    days = [pa.scalar(skipping.day(end)).cast(pa.date32()) for end in skipping.DAYS]
+    day, store = pc.field("day"), pc.field("store")
+    wanted = (day >= days[0]) & (day <= days[1]) & (store == skipping.STORE)
+    by_arrow = {Path(f.path).stem for f in pyzorder.dataset(table).get_fragments(wanted)}
+    assert by_files == by_arrow == skipping.selected()
 
 
 # ---- appearance ---------------------------------------------------------------------------------

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from website.diagrams import publishing, skipping
+from website.diagrams import engines, publishing, skipping
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 #: Each diagram, and the function that returns its SVG.
-DRAWN = {DOCS / "select.svg": skipping.draw, DOCS / "optimize.svg": publishing.draw}
+DRAWN = {
+    DOCS / "select.svg": skipping.draw,
+    DOCS / "optimize.svg": publishing.draw,
+    DOCS / "engines.svg": engines.draw,
+}

@@ -3,6 +3,7 @@ a deleted folder is not created again."""
 
 from __future__ import annotations
 
+import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pyzorder.index.local_files import create_if_absent, linked, remove, walk
+from pyzorder.index.stores import LocalStore
 
 
 def test_one_writer_wins(tmp_path: Path) -> None:
@@ -56,7 +58,10 @@ def test_a_circle_of_links_is_walked_once(tmp_path: Path) -> None:
     (tmp_path / "a" / "file").touch()
     (tmp_path / "a" / "up").symlink_to(tmp_path)
     (tmp_path / "b").symlink_to(tmp_path / "a")
-    found = [path.removeprefix(f"{tmp_path}/") for path in walk(str(tmp_path))]
+    (tmp_path / "dangling").symlink_to("/nowhere")
+    os.mkfifo(tmp_path / "pipe")
+    assert sorted(LocalStore().files(str(tmp_path))) == sorted(p for p, _ in walk(str(tmp_path)))
+    found = [path.removeprefix(f"{tmp_path}/") for path, _ in walk(str(tmp_path))]
     assert found == ["a/file", "b/file"]
 
 

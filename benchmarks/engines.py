@@ -1,0 +1,137 @@
+"""Measures how long it takes to open tables of many files for engines other than Spark.
+
+    python benchmarks/engines.py [--files 10000,100000] [--times 5]
+
+The tables have real files: hard links to one small Parquet file, each with an entry of its own in
+an index of three columns. A fresh process opens each table once for every figure, without Java. The
+figures are medians; the folder and the index are in the operating system's cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import report
+
+from pyzorder.index.entries import ColumnStatistics, FileEntry
+from pyzorder.index.snapshot_writer import publish
+from pyzorder.index.snapshots import IndexedColumn
+from pyzorder.index.stores import LocalStore
+from pyzorder.index.table_folder import TableFolder
+
+#: What is measured, by name. `t` is the path of the table.
+MEASURED = {
+    "`pyzorder.dataset(t)`": "found = pyzorder.dataset(t)",
+    "`pyzorder.files(t, where=\"a = 7 AND d > '2024-06-01'\")`": (
+        "found = pyzorder.files(t, \"a = 7 AND d > '2024-06-01'\")"
+    ),
+    "`pyzorder.files(t)`": "found = pyzorder.files(t)",
+    "`pyzorder.scan_polars(t)`": "found = pyzorder.scan_polars(t)",
+    '`pyzorder.files(t, where="a = 7", max_staleness="1h")`': (
+        'found = pyzorder.files(t, "a = 7", max_staleness="1h")'
+    ),
+}
+
+#: Imports are not measured: a process does them once.
+PROGRAM = """
+import sys, time
+import duckdb, polars, pyarrow.dataset, sqlglot
+import pyzorder
+import pyzorder.engines.arrow_dataset, pyzorder.engines.matching_files
+import pyzorder.engines.polars_source
+t = sys.argv[1]
+started = time.perf_counter()
+{code}
+print(time.perf_counter() - started)
+"""
+
+_LINKS = 60_000  # ext4 allows 65,000 to one file
+
+
+def make(folder: Path, count: int) -> None:
+    """Writes a table of `count` files, and its index."""
+    folder.mkdir(parents=True)
+    rows = pa.table(
+        {"a": [1, 2], "d": pa.array([0, 1], pa.int32()).cast(pa.date32()), "s": ["x", "y"]}
+    )
+    for first in range(0, count, _LINKS):
+        source = folder / f"_source-{first}"
+        pq.write_table(rows, source)
+        for number in range(first, min(count, first + _LINKS)):
+            os.link(source, folder / f"part-{number:06}.parquet")
+    types = {"a": "long", "d": "date", "s": "string"}
+    columns = [IndexedColumn((name,), data_type) for name, data_type in types.items()]
+    entries = [entry(folder, f"part-{number:06}.parquet", number) for number in range(count)]
+    publish(LocalStore(), TableFolder(str(folder)), lambda _: columns, entries=entries)
+    cover(folder)
+
+
+def entry(folder: Path, name: str, number: int) -> FileEntry:
+    """Returns an entry whose bounds differ from file to file."""
+    seen = (folder / name).stat()
+    low, day = number * 7919 % 1_000_000, 19_700 + number % 365
+
+    def of(least: object, greatest: object) -> ColumnStatistics:
+        return ColumnStatistics((least, greatest), True, 0, False, False, False)
+
+    statistics_ = {"a": of(low, low + 20_000), "d": of(day, day + 30),
+                   "s": of(f"k{number:06}", f"k{number + 50:06}")}  # fmt: skip
+    settings = "caseSensitive=false;fieldIds=false | timeZone=UTC"
+    modified = seen.st_mtime_ns // 1_000_000
+    return FileEntry(name, seen.st_size, modified, 2, ("a", "d"), settings, statistics_)
+
+
+def cover(folder: Path) -> None:
+    """Lets the index state that it covers the whole table."""
+    import json
+    import time
+
+    (pointer,) = (folder / "_zorder" / "_index").glob("_v*.json")
+    text = json.loads(pointer.read_text())
+    text["coverage"] = {"listedAt": int(time.time() * 1000), "whole": True}
+    pointer.write_text(json.dumps(text))
+
+
+def measure(table: Path, code: str, times: int) -> float:
+    """Returns the median seconds of the code in fresh processes."""
+    command = [sys.executable, "-c", PROGRAM.format(code=code), str(table)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    found = [
+        float(
+            subprocess.run(
+                command, capture_output=True, text=True, check=True, env=environment
+            ).stdout
+        )
+        for _ in range(times + 1)
+    ]
+    return statistics.median(found[1:])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--files", default="10000,100000")
+    parser.add_argument("--times", type=int, default=5)
+    given = parser.parse_args()
+    counts = [int(count) for count in given.files.split(",")]
+    rows = [["", *(f"{count:,} files, ms" for count in counts)]]
+    with tempfile.TemporaryDirectory() as home:
+        for count in counts:
+            make(Path(home) / str(count), count)
+        for name, code in MEASURED.items():
+            seconds = [measure(Path(home) / str(c), code, given.times) for c in counts]
+            rows.append([name, *(f"{1000 * s:.0f}" for s in seconds)])
+            print(" | ".join(rows[-1]), flush=True)
+    said = (__doc__ or "").partition("\n\n")[2].partition("\n\n")[2].replace("\n", " ").strip()
+    report.write("engines", "Opening tables for other engines", said, rows)
+
+
+if __name__ == "__main__":
+    main()

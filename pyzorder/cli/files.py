@@ -1,0 +1,77 @@
+"""pyzorder files: lists the files of a table that may match a condition, without Spark."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from pyzorder.cli.output import print_json, print_text
+from pyzorder.engines.api import needed_packages
+from pyzorder.printable import on_one_line
+from pyzorder.wording import counted
+
+
+@click.command(
+    "files",
+    epilog="""\b
+Examples:
+  pyzorder files /data/sales --where "customer_id = 7"
+  pyzorder files /data/sales --where "customer_id = 7" -0 | xargs -0 ls -l
+  pyzorder files s3://bucket/sales --json
+""",
+)
+@click.argument("path", metavar="PATH")
+@click.option("--where", metavar="SQL", help="Leave out files without rows for this condition.")
+@click.option(
+    "--time-zone",
+    metavar="ZONE",
+    help="Time zone of timestamps in --where that are written without one, such as Europe/Berlin.",
+)
+@click.option(
+    "--max-staleness",
+    metavar="TIME",
+    help="Do not list the folder if the index is at most this old, such as 30min.",
+)
+@click.option("--null", "-0", "null", is_flag=True, help="End each path with a NUL character.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
+def command(
+    path: str,
+    where: str | None,
+    time_zone: str | None,
+    max_staleness: str | None,
+    null: bool,
+    as_json: bool,
+) -> None:
+    """List the data files of the folder PATH that may have rows for a condition.
+
+    Finds the files through the journal, so it lists each row once while OPTIMIZE replaces files.
+    Needs neither Spark nor Java. Prints one path per line; the number of files, and the parts of
+    the condition that leave out no file, go to stderr.
+    """
+    if null and as_json:
+        raise click.UsageError("--null and --json are two output formats: choose one.")
+    with needed_packages("arrow"):
+        from pyzorder.engines.matching_files import matching_files
+    found = matching_files(path, where, time_zone, max_staleness, None)
+    if as_json:
+        print_json(
+            {
+                "files": found.paths,
+                "total": found.total,
+                "unindexed": found.unindexed,
+                "not_used": found.reasons,
+            }
+        )
+        return
+    for path in found.paths:
+        if null:
+            click.echo(f"{path}\0", nl=False)
+        elif sys.stdout.isatty():
+            print_text(on_one_line(path))
+        else:
+            click.echo(path)
+    total = counted(found.total, "file")
+    print_text(f"{len(found.paths)} of {total} ({found.unindexed} unindexed)", err=True)
+    for reason in found.reasons:
+        print_text(f"not used: {on_one_line(reason)}", err=True)

@@ -1,0 +1,125 @@
+"""The functions for engines other than Spark. Each imports what it needs when it is called."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from pyzorder.engines import failures
+
+if TYPE_CHECKING:
+    import polars
+    import pyarrow.dataset
+
+log = logging.getLogger(__name__)
+
+
+def files(
+    path: str | os.PathLike[str],
+    where: str | None = None,
+    *,
+    time_zone: str | None = None,
+    max_staleness: str | float | timedelta | None = None,
+    filesystem: Any = None,
+) -> list[str]:
+    """Returns the data files of a table that may have rows for which a condition is TRUE.
+
+    The table may be in the middle of an OPTIMIZE, or one that was killed: each of its rows is in
+    exactly one of the files. Needs neither Spark nor Java.
+
+    Args:
+        path: the folder of a table, or of one of its partitions; a local path or a URI.
+        where: a condition in Spark's SQL. Parts of it that are not understood only make the result
+            longer. Without it, all files are returned.
+        time_zone: the time zone of timestamps in `where` that are written without one. If it is not
+            given, such timestamps rule out no files.
+        max_staleness: how old the knowledge of the table's files may be, such as `30min`. If the
+            index is recent enough, the folder is not listed. By default, it is always listed.
+        filesystem: the file system of the path, from PyArrow or fsspec.
+
+    Returns:
+        Paths that PyArrow, pandas, DuckDB and Polars can read. With `filesystem`, paths in it.
+
+    Raises:
+        ZOrderError: the folder is not that of a plain table, or `where` is not a condition.
+    """
+    with needed_packages("arrow"):
+        from pyzorder.engines.matching_files import matching_files
+    found = matching_files(path, where, time_zone, max_staleness, filesystem)
+    for reason in found.reasons:
+        log.info("%s is not used to skip files: %s", path, reason)
+    return found.paths
+
+
+def dataset(
+    path: str | os.PathLike[str],
+    *,
+    schema: pyarrow.Schema | None = None,
+    columns: Sequence[str] | None = None,
+    format: str | None = None,
+    max_staleness: str | float | timedelta | None = None,
+    filesystem: Any = None,
+) -> pyarrow.dataset.Dataset:
+    """Returns a table as a dataset of PyArrow, which skips files by the table's index.
+
+    Each file carries its minima and maxima. Engines that push filters down to a dataset, such as
+    PyArrow, DuckDB and Polars, do not open files whose bounds exclude all matching rows. The files
+    are listed when this function is called.
+
+    Args:
+        path: the folder of a table, or of one of its partitions; a local path or a URI.
+        schema: the columns to read. By default, those of the first file and, after them, the
+            partition columns, as in Spark.
+        columns: the columns whose bounds the files carry. By default, the columns by which most
+            files are clustered, then others as long as opening stays fast.
+        format: parquet or orc. By default, it is taken from the files' names.
+        max_staleness: how old the knowledge of the table's files may be, such as `30min`. If the
+            index is recent enough, the folder is not listed. By default, it is always listed.
+        filesystem: the file system of the path, from PyArrow or fsspec.
+
+    Raises:
+        ZOrderError: the folder is not that of a plain table, or has no data files.
+    """
+    with needed_packages("arrow"):
+        from pyzorder.engines.arrow_dataset import open_dataset
+    return open_dataset(path, schema, columns, format, max_staleness, filesystem)
+
+
+def scan_polars(
+    path: str | os.PathLike[str],
+    *,
+    max_staleness: str | float | timedelta | None = None,
+) -> polars.LazyFrame:
+    """Returns a table as a LazyFrame of Polars, which skips files by the table's index.
+
+    The files are listed when this function is called. When the frame is collected, Polars passes
+    its filters down, and only files that may have matching rows are opened.
+
+    Args:
+        path: the folder of a table of Parquet files, or of one of its partitions; a local path or
+            a URI.
+        max_staleness: how old the knowledge of the table's files may be, such as `30min`. If the
+            index is recent enough, the folder is not listed. By default, it is always listed.
+
+    Raises:
+        ZOrderError: the folder is not that of a plain table of Parquet files, or has no data files.
+    """
+    with needed_packages("polars"):
+        from pyzorder.engines.polars_source import open_frame
+    return open_frame(path, max_staleness)
+
+
+@contextmanager
+def needed_packages(extra: str) -> Iterator[None]:
+    """Explains which extra installs a package that is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        name = missing.name or "a package"
+        if name.startswith("pyzorder"):
+            raise
+        raise failures.package_missing(name.partition(".")[0], extra) from None

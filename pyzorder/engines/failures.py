@@ -1,0 +1,107 @@
+"""Errors raised by the functions for other engines, with one function per failure.
+
+The messages are in error_conditions.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyzorder.errors import ZOrderError, error
+
+
+def package_missing(package: str, extra: str) -> ZOrderError:
+    """A package that a function needs is not installed.
+
+    Args:
+        extra: the extra of pyzorder-spark that installs it.
+    """
+    return error("ZORDER_ENGINE_MISSING", package=package, extra=extra)
+
+
+def not_a_condition(text: str, reason: str) -> ZOrderError:
+    """The text of `where` is not an SQL condition."""
+    return error("ZORDER_NOT_A_CONDITION", text=text, reason=reason)
+
+
+def not_a_staleness(value: object) -> ZOrderError:
+    """The staleness is not a duration."""
+    return error("ZORDER_NOT_A_DURATION", value=repr(value))
+
+
+def not_a_format(value: str) -> ZOrderError:
+    """The format is neither Parquet nor ORC."""
+    return error("ZORDER_ENGINE_TABLE.FORMAT", format=value)
+
+
+def orc_for_polars(path: str) -> ZOrderError:
+    """Polars cannot read the table's ORC files."""
+    return error("ZORDER_ENGINE_TABLE.ORC", path=path)
+
+
+def not_a_zone(value: str) -> ZOrderError:
+    """The time zone does not exist."""
+    return error("ZORDER_ENGINE_TABLE.ZONE", zone=value)
+
+
+def path_not_found(path: str) -> ZOrderError:
+    """The folder does not exist."""
+    return error("ZORDER_PATH_NOT_FOUND", path=path)
+
+
+def single_file(path: str) -> ZOrderError:
+    """The path is a file instead of a table's folder."""
+    return error("ZORDER_ENGINE_TABLE.FILE", path=path)
+
+
+def foreign(path: str, format: str) -> ZOrderError:
+    """The folder belongs to a table whose format keeps its own log."""
+    return error("ZORDER_ENGINE_TABLE.FOREIGN", path=path, format=format)
+
+
+def streaming_sink(path: str) -> ZOrderError:
+    """The folder contains the file list of a streaming query."""
+    return error("ZORDER_STREAMING_SINK", path=path)
+
+
+def no_files(path: str) -> ZOrderError:
+    """The folder has no data files, so the table's columns are unknown."""
+    return error("ZORDER_NO_FILES.OF_FORMAT", target=path)
+
+
+def unreadable(path: str, reason: str) -> ZOrderError:
+    """A data file's schema cannot be read.
+
+    Args:
+        reason: PyArrow's message.
+    """
+    return error("ZORDER_UNREADABLE_FILE.DAMAGED", path=path, reason=reason)
+
+
+def unreachable(path: str, reason: str) -> ZOrderError:
+    """The store cannot be reached, or PyArrow does not support it.
+
+    Args:
+        reason: the message of PyArrow or fsspec.
+    """
+    return error("ZORDER_ENGINE_TABLE.STORE", path=path, reason=reason)
+
+
+def partition_folders(path: str) -> ZOrderError:
+    """Folders of partitions lie below different folders."""
+    return error("ZORDER_PARTITION_FOLDERS.PLACES", path=path)
+
+
+def partition_columns(path: str, found: Sequence[Sequence[str]]) -> ZOrderError:
+    """Folders of partitions name different columns.
+
+    Args:
+        found: the columns of two of the folders.
+    """
+    first, second = (", ".join(names) for names in found)
+    return error("ZORDER_PARTITION_FOLDERS.COLUMNS", path=path, first=first, second=second)
+
+
+def partition_name(path: str, folder: str) -> ZOrderError:
+    """A folder's name has an equals sign but no column or no value."""
+    return error("ZORDER_PARTITION_FOLDERS.NAME", path=path, folder=folder)

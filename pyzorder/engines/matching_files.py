@@ -1,0 +1,70 @@
+"""Lists the files of a table that may have rows for which a condition is TRUE."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from pyzorder.engines import failures
+from pyzorder.engines.selection import parsed_condition, select_files
+from pyzorder.engines.staleness import seconds_of
+from pyzorder.engines.tables import open_table, without_garbage_collection
+from pyzorder.index.predicates.conditions import NotUnderstood
+
+
+@dataclass(frozen=True)
+class MatchingFiles:
+    """The files that may have matching rows.
+
+    Attributes:
+        paths: their paths, for readers. While a run is unfinished, these may be hidden files.
+        total: the number of files of the table.
+        unindexed: how many of its files have no entry in the index.
+        reasons: the parts of the condition that rule out no file, and why.
+    """
+
+    paths: list[str]
+    total: int
+    unindexed: int
+    reasons: tuple[str, ...] = ()
+
+
+@without_garbage_collection()
+def matching_files(
+    path: str | os.PathLike[str],
+    where: str | None,
+    time_zone: str | None,
+    max_staleness: str | float | timedelta | None,
+    filesystem: Any,
+) -> MatchingFiles:
+    """Lists a table and applies a condition. The parameters are those of `pyzorder.files`.
+
+    Raises:
+        ZOrderError: see `pyzorder.files`.
+    """
+    staleness = seconds_of(max_staleness)
+    if time_zone is not None:
+        _check_zone(time_zone)
+    try:
+        conditions = parsed_condition(where) if where is not None else []
+        obscure: tuple[str, ...] = ()
+    except NotUnderstood as reason:
+        conditions, obscure = [], (f"{where}: {reason}",)
+    table = open_table(path, filesystem, staleness)
+    found = select_files(table, conditions, time_zone)
+    return MatchingFiles(
+        [file.place for file, kept in zip(table.files, found.kept, strict=True) if kept],
+        len(table.files),
+        found.unindexed,
+        obscure + found.reasons,
+    )
+
+
+def _check_zone(time_zone: str) -> None:
+    try:
+        ZoneInfo(time_zone)
+    except (ValueError, KeyError, OSError):
+        raise failures.not_a_zone(time_zone) from None

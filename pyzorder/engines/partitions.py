@@ -1,0 +1,196 @@
+"""Partition columns from folders named `name=value`, with the types that Spark infers for them.
+
+The rules are those of Spark's PartitioningUtils for a folder that is read by its path. Timestamps
+are the exception: Spark reads them in the session's time zone, which is unknown here, so they stay
+without a zone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+
+from pyzorder.engines import failures
+
+#: Hive's name for the folder of rows whose partition column is null.
+NULL = "__HIVE_DEFAULT_PARTITION__"
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?|[0-9]*\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
+_DOUBLE = re.compile(rf"\s*({_DECIMAL.pattern}[fFdD]?|[+-]?(NaN|Infinity))\s*")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIMESTAMP = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})(\.[0-9]{1,9})?")
+
+_MOST_DIGITS = 38
+
+#: The integers in the order of widening, with the digits that a decimal needs for them.
+_DIGITS = {"int": 10, "bigint": 20}
+
+
+@dataclass(frozen=True)
+class PartitionColumn:
+    """A partition column.
+
+    Attributes:
+        name: its name.
+        data_type: its type in SQL.
+        values: the value in each folder.
+    """
+
+    name: str
+    data_type: str
+    values: dict[str, Any]
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """The type of its values in Arrow."""
+        if self.data_type.startswith("decimal"):
+            return pa.decimal128(int(re.findall(r"\d+", self.data_type)[0]), 0)
+        return _ARROW[self.data_type]
+
+
+_ARROW = {
+    "int": pa.int32(), "bigint": pa.int64(), "double": pa.float64(), "date": pa.date32(),
+    "timestamp": pa.timestamp("us"), "string": pa.string(),
+}  # fmt: skip
+
+
+def partition_columns(root: str, folders: Sequence[str]) -> list[PartitionColumn]:
+    """Returns the partition columns of a table.
+
+    Args:
+        root: the table's folder, for errors.
+        folders: the folders with data files, relative to the table's; empty for the table's own.
+
+    Raises:
+        ZOrderError: the folders do not agree on the partition columns.
+    """
+    found = {folder: levels for folder in folders if (levels := _levels(root, folder))}
+    if not found:
+        return []
+    others = {folder.lower() for folder in folders if folder not in found}
+    if len({base for base, _ in found.values()} | others) > 1:
+        raise failures.partition_folders(root)
+    names = {tuple(name.lower() for name, _ in levels) for _, levels in found.values()}
+    if len(names) > 1:
+        raise failures.partition_columns(root, sorted(names)[:2])
+    first = next(iter(found.values()))[1]
+    columns = []
+    for place, (name, _) in enumerate(first):
+        texts = {folder: levels[place][1] for folder, (_, levels) in found.items()}
+        data_type = reduce(_wider, map(_inferred, dict.fromkeys(texts.values())))
+        data_type = "string" if data_type == "void" else data_type  # any type holds nulls
+        values = {folder: _value(text, data_type) for folder, text in texts.items()}
+        columns.append(PartitionColumn(name, data_type, values))
+    return columns
+
+
+def _levels(root: str, folder: str) -> tuple[str, list[tuple[str, str]]] | None:
+    """Splits a folder's path into the part above the partition columns, and their names and values.
+
+    Only the innermost run of folders named `name=value` counts.
+    """
+    parts = folder.split("/") if folder else []
+    while parts and "=" not in parts[-1]:
+        parts.pop()
+    levels: list[tuple[str, str]] = []
+    while parts and "=" in parts[-1]:
+        name, _, text = parts.pop().partition("=")
+        if not name or not text:
+            raise failures.partition_name(root, f"{name}={text}")
+        levels.insert(0, (unescaped(name), text))
+    return ("/".join(parts).lower(), levels) if levels else None
+
+
+def unescaped(text: str) -> str:
+    """Replaces `%xx` in the name of a folder by the character with that number."""
+    return re.sub("%([0-9A-Fa-f]{2})", lambda found: chr(int(found[1], 16)), text)
+
+
+def _inferred(text: str) -> str:
+    """Returns the type of a value, as written in a folder's name."""
+    if text == NULL:
+        return "void"
+    if _INTEGER.fullmatch(text):
+        whole = int(text)
+        if -(2**31) <= whole < 2**31:
+            return "int"
+        if -(2**63) <= whole < 2**63:
+            return "bigint"
+    if _DECIMAL.fullmatch(text):
+        _, digits, exponent = Decimal(text).as_tuple()
+        assert isinstance(exponent, int)
+        if exponent >= 0 and len(digits) + exponent <= _MOST_DIGITS:
+            return f"decimal({len(digits) + exponent},0)"
+    if _DOUBLE.fullmatch(text):
+        return "double"
+    if _timestamp(unescaped(text)) is not None:
+        return "timestamp"
+    return "date" if _date(text) is not None else "string"
+
+
+def _wider(a: str, b: str) -> str:
+    """Returns the type of a column with values of two types."""
+    if a == b or b == "void":
+        return a
+    if a == "void":
+        return b
+    both = {a, b}
+    if both == {"int", "bigint"}:
+        return "bigint"
+    if both == {"int", "double"}:
+        return "double"
+    if both == {"date", "timestamp"}:
+        return "timestamp"
+    digits = [_digits(data_type) for data_type in (a, b)]
+    return f"decimal({max(digits)},0)" if all(digits) else "string"
+
+
+def _digits(data_type: str) -> int:
+    """Returns the digits of an integer or decimal; 0 for other types."""
+    if data_type.startswith("decimal"):
+        return int(re.findall(r"\d+", data_type)[0])
+    return _DIGITS.get(data_type, 0)
+
+
+def _value(text: str, data_type: str) -> Any:
+    if text == NULL:
+        return None
+    if data_type in _DIGITS:
+        return int(text)
+    if data_type == "double":
+        return float(text.strip().rstrip("fFdD") if text.strip()[-1:] in "fFdD" else text)
+    if data_type.startswith("decimal"):
+        return Decimal(text)
+    if data_type == "date":
+        return _date(text)
+    if data_type == "timestamp":
+        return _timestamp(unescaped(text)) or _midnight(_date(text))
+    return unescaped(text)
+
+
+def _date(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text) if _DATE.fullmatch(text) else None
+    except ValueError:
+        return None
+
+
+def _timestamp(text: str) -> datetime | None:
+    found = _TIMESTAMP.fullmatch(text)
+    try:
+        fraction = ((found[2] or ".")[1:] + "000000")[:6] if found else ""
+        return datetime.fromisoformat(f"{found[1]}.{fraction}") if found else None
+    except ValueError:
+        return None
+
+
+def _midnight(day: date | None) -> datetime | None:
+    return None if day is None else datetime(day.year, day.month, day.day)

@@ -1,0 +1,174 @@
+"""Opens a table as a LazyFrame of Polars, by Polars' plugins for sources."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import polars as pl
+from polars.io.plugins import register_io_source
+from sqlglot import exp
+
+from pyzorder.engines import failures
+from pyzorder.engines.polars_filters import conditions_of
+from pyzorder.engines.selection import select_files
+from pyzorder.engines.staleness import seconds_of
+from pyzorder.engines.tables import Table, open_table, without_garbage_collection
+from pyzorder.index import VisibleFile
+
+#: Files are read together up to this many bytes, so that a reader may stop early.
+_TOGETHER = 256 << 20
+
+#: Files may have narrower types than the first, and lack columns or have others.
+_CASTS = pl.ScanCastOptions(
+    integer_cast="upcast",
+    float_cast="upcast",
+    datetime_cast="nanosecond-downcast",
+    missing_struct_fields="insert",
+    extra_struct_fields="ignore",
+)
+
+
+@without_garbage_collection()
+def open_frame(
+    path: str | os.PathLike[str], max_staleness: str | float | timedelta | None
+) -> pl.LazyFrame:
+    """Opens a table. The parameters are those of `pyzorder.scan_polars`.
+
+    Raises:
+        ZOrderError: see `pyzorder.scan_polars`.
+    """
+    table = open_table(path, None, seconds_of(max_staleness))
+    if not table.files:
+        raise failures.no_files(table.location)
+    if table.files[0].path.endswith(".orc"):
+        raise failures.orc_for_polars(table.location)
+    source = _Source(table)
+    return register_io_source(source.read, schema=source.schema, is_pure=True)
+
+
+class _Source:
+    """Reads a table's files for Polars."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._own = self._columns_of(table.files[0])
+        partitions = {
+            column.name: pl.Series([], dtype=_of_arrow(column.arrow_type)).dtype
+            for column in table.partitions
+        }
+        taken = {name.lower(): name for name in partitions}
+        #: The columns of the first file, in whose place partition columns of the same name stand.
+        self.schema: dict[str, Any] = {}
+        for name, data_type in self._own.items():
+            named = taken.get(name.lower())
+            self.schema[named or name] = partitions[named] if named else data_type
+        self.schema |= {n: t for n, t in partitions.items() if n not in self.schema}
+        self._own = {n: t for n, t in self._own.items() if n.lower() not in taken}
+
+    def _columns_of(self, file: VisibleFile) -> dict[str, Any]:
+        try:
+            return dict(pl.scan_parquet(file.place, glob=False).collect_schema())
+        except (OSError, pl.exceptions.PolarsError) as failure:
+            reason = str(failure).splitlines()[0].rstrip(".")
+            raise failures.unreadable(file.path, reason) from failure
+
+    def read(
+        self,
+        with_columns: list[str] | None,
+        predicate: pl.Expr | None,
+        n_rows: int | None,
+        batch_size: int | None,
+    ) -> Iterator[pl.DataFrame]:
+        """Yields the rows that Polars asks for. The parameters are those of its sources."""
+        kept = [True] * len(self._table.files)
+        if predicate is not None and n_rows is None:  # otherwise, the first rows are filtered
+            conditions = [c for c in conditions_of(predicate) if self._is_ordered_alike(c)]
+            kept = list(select_files(self._table, conditions).kept)
+        shown = with_columns or list(self.schema)
+        used = shown if predicate is None else [*shown, *predicate.meta.root_names()]
+        left = n_rows
+        for folder, files in self._groups(kept):
+            rows = self._scan(folder, files, trust_footers=not self._has_floats(predicate))
+            if left is not None:  # a filter applies to the first rows only
+                first = rows.select(list(dict.fromkeys(used))).head(left).collect()
+                left -= first.height
+                rows = first.lazy()
+            if predicate is not None:
+                rows = rows.filter(predicate)
+            yield rows.select(shown).collect()
+            if left == 0:
+                return
+
+    def _is_ordered_alike(self, condition: exp.Expression) -> bool:
+        """Whether Polars orders and converts the values of all columns as Spark does."""
+        types = [self.schema.get(c.parts[0].name) for c in condition.find_all(exp.Column)]
+        converted = [
+            self.schema.get(column.parts[0].name)
+            for cast in condition.find_all(exp.Cast)
+            for column in cast.find_all(exp.Column)
+        ]
+        return all(t is not None and _is_ordered(t) for t in types) and all(
+            t is not None and (t.is_integer() or t.is_float()) for t in converted
+        )
+
+    def _groups(self, kept: list[bool]) -> Iterator[tuple[str, list[VisibleFile]]]:
+        """Yields files that are read together: of one partition, and of a limited size.
+
+        The last group is empty. Its columns show Polars the types if there are no other rows.
+        """
+        group: list[VisibleFile] = []
+        current, size = "", 0
+        for file, folder, is_kept in zip(self._table.files, self._table.folders, kept, strict=True):
+            if not is_kept:
+                continue
+            if group and (folder != current or size + file.size > _TOGETHER):
+                yield current, group
+                group, size = [], 0
+            current = folder
+            group.append(file)
+            size += file.size
+        yield current, group
+
+    def _has_floats(self, predicate: pl.Expr | None) -> bool:
+        """Whether a filter refers to columns whose minima and maxima in footers leave out NaN."""
+        names = [] if predicate is None else predicate.meta.root_names()
+        found = (self.schema.get(name, pl.Null()) for name in names)
+        return any(t.is_float() or t.is_nested() for t in found)
+
+    def _scan(self, folder: str, files: list[VisibleFile], trust_footers: bool) -> pl.LazyFrame:
+        if not files:
+            return pl.LazyFrame(schema=self.schema)
+        rows = pl.scan_parquet(
+            [file.place for file in files],
+            glob=False,
+            hive_partitioning=False,
+            use_statistics=trust_footers,
+            schema=self._own,
+            missing_columns="insert",
+            extra_columns="ignore",
+            cast_options=_CASTS,
+        )
+        values = [
+            pl.lit(column.values[folder], dtype=self.schema[column.name]).alias(column.name)
+            for column in self._table.partitions
+        ]
+        return rows.with_columns(values).select(list(self.schema))
+
+
+def _is_ordered(data_type: Any) -> bool:
+    """Whether values have their natural order, unlike those of an Enum."""
+    if isinstance(data_type, pl.Struct):
+        return all(_is_ordered(field.dtype) for field in data_type.fields)
+    if isinstance(data_type, pl.Datetime):
+        return data_type.time_unit == "us"
+    plain = (pl.Boolean, pl.String, pl.Binary, pl.Date)
+    return bool(data_type.is_numeric() or data_type in plain)
+
+
+def _of_arrow(data_type: Any) -> Any:
+    import pyarrow as pa
+
+    return pl.from_arrow(pa.array([], data_type)).dtype  # type: ignore[union-attr]

@@ -1,0 +1,179 @@
+"""Determines which files of a table a condition rules out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+from pyzorder.engines import failures, values
+from pyzorder.engines.evaluation import Evaluator, evaluator_of
+from pyzorder.engines.file_statistics import FileStatistics
+from pyzorder.engines.partitions import PartitionColumn
+from pyzorder.engines.tables import Table
+from pyzorder.engines.values import Value
+from pyzorder.index.predicates.conditions import NotUnderstood, Verbatim, conjuncts, parse
+from pyzorder.index.predicates.index_filters import IndexFilters
+from pyzorder.index.predicates.monotonic_functions import Found, Types
+from pyzorder.index.snapshot_statistics import Flags
+from pyzorder.index.snapshots import IndexedColumn
+
+#: A time zone that no rule takes for one with a fixed offset.
+_UNKNOWN_ZONE = "unknown"
+
+#: Longer conditions are shortened where they are shown.
+_LONGEST_SHOWN = 200
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The files of a table that may have rows for which a condition is TRUE.
+
+    Attributes:
+        kept: whether each file may have such a row.
+        unindexed: the number of files without an entry in the index.
+        reasons: the parts of the condition that rule out no file, and why.
+    """
+
+    kept: Flags
+    unindexed: int
+    reasons: tuple[str, ...] = ()
+
+
+def parsed_condition(text: str) -> list[exp.Expression]:
+    """Parses a condition, and returns the operands of AND at its top.
+
+    Raises:
+        ZOrderError: the text is not a condition.
+        NotUnderstood: sqlglot may read the text differently from Spark.
+    """
+    try:
+        found = parse_one(text, dialect=Verbatim)
+    except RecursionError:
+        raise NotUnderstood("the condition is nested too deeply") from None
+    except (SqlglotError, TypeError):
+        raise failures.not_a_condition(text, "it cannot be parsed") from None
+    if not isinstance(found, exp.Condition) or isinstance(found, (exp.Query, exp.Star)):
+        raise failures.not_a_condition(text, f"it is a {found.key.upper()}")
+    return list(conjuncts(parse(text)))
+
+
+def select_files(
+    table: Table, conditions: Sequence[exp.Expression], time_zone: str | None = None
+) -> Selection:
+    """Selects the files that may have rows for which all conditions are TRUE.
+
+    Args:
+        time_zone: the time zone of timestamps that are written without one.
+    """
+    statistics = FileStatistics(table)
+    kept = np.ones(len(table.files), dtype=bool)
+    kept &= np.asarray(statistics.num_records.fill_null(-1)) != 0
+    names = _Names(statistics.columns, table.partitions)
+    typing = evaluator_of(names.types, time_zone)
+    types = Types(
+        lambda texts: [typing.type_of(text) for text in texts], time_zone or _UNKNOWN_ZONE, False
+    )
+    filters = IndexFilters(names.find, types)
+    evaluator = Evaluator(_Frame(statistics, table.partitions), time_zone)
+    reasons = []
+    for condition in conditions:
+        text = filters.of(condition)
+        try:
+            if text is None:
+                raise NotUnderstood(names.problem or "no rule covers it")
+            kept &= _mask(evaluator.keeps(text), len(table.files))
+        except (NotUnderstood, pa.ArrowException, RecursionError) as reason:
+            evaluator.problems.append(str(reason) or "the condition is nested too deeply")
+        if evaluator.problems:
+            shown = _shown(condition)
+            reasons += [f"{shown}: {said}" for said in evaluator.problems]
+        names.problem = ""
+        evaluator.problems.clear()
+    return Selection(kept, int((~statistics.is_indexed).sum()), tuple(dict.fromkeys(reasons)))
+
+
+def _shown(condition: exp.Expression) -> str:
+    """Returns a condition as text, shortened if it is long."""
+    try:
+        text = str(condition.sql("spark"))
+    except RecursionError:
+        return "a deeply nested condition"
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
+def _mask(found: Any, count: int) -> Flags:
+    """Converts the result of a filter to flags. A file for which it is undecided is kept."""
+    if isinstance(found, pa.Scalar):
+        return np.full(count, found.as_py() is not False)
+    return np.asarray(found.fill_null(True), dtype=bool)
+
+
+class _Names:
+    """The columns that a condition may refer to: those of the index, then partition columns."""
+
+    def __init__(
+        self, columns: Sequence[IndexedColumn], partitions: Sequence[PartitionColumn]
+    ) -> None:
+        self._paths = [column.path for column in columns]
+        self._first_partition = len(self._paths)
+        self._paths += [(column.name,) for column in partitions]
+        #: Why the last name that was not found has no statistics.
+        self.problem = ""
+        data_types = [values.sql_name(column.data_type) for column in columns]
+        data_types += [column.data_type for column in partitions]
+        self.types = {
+            path: Value(_none_of(data_type), data_type)
+            for path, data_type in zip(self._paths, data_types, strict=True)
+        }
+
+    def find(self, parts: tuple[str, ...]) -> Found:
+        """Resolves a name, in which case matters only if there are several candidates.
+
+        Raises:
+            NotUnderstood: the index has no such column.
+        """
+        same = [n for n, path in enumerate(self._paths) if _lower(path) == _lower(parts)]
+        number = next((n for n in same if n >= self._first_partition), None)
+        if number is None:
+            exact = [n for n in same if self._paths[n] == parts]
+            if len(same) != 1 and len(exact) != 1:
+                self.problem = f"the index has no statistics of {'.'.join(parts)}"
+                raise NotUnderstood(self.problem)
+            number = same[0] if len(same) == 1 else exact[0]
+        quoted = (f"`{part.replace('`', '``')}`" for part in self._paths[number])
+        return Found(number, ".".join(quoted))
+
+
+class _Frame:
+    """Finds the columns of filters, and computes them when they are first needed."""
+
+    def __init__(self, statistics: FileStatistics, partitions: Sequence[PartitionColumn]) -> None:
+        self._statistics = statistics
+        self._partitions = partitions
+        self._known: dict[tuple[str, ...], Value] = {}
+
+    def __call__(self, parts: tuple[str, ...]) -> Value:
+        if parts not in self._known:
+            number = int(parts[0][1:])
+            beyond = number - len(self._statistics.columns)
+            if beyond < 0:
+                found = self._statistics.of_column(number)
+            else:
+                found = self._statistics.of_partition(number, self._partitions[beyond])
+            self._known.update(found)
+        return self._known[parts]
+
+
+def _lower(parts: Sequence[str]) -> list[str]:
+    return [part.lower() for part in parts]
+
+
+def _none_of(data_type: str) -> Any:
+    """Returns an empty array in the representation of a type."""
+    return pa.array([], values.null_of(data_type).data.type)

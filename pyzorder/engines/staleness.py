@@ -1,0 +1,87 @@
+"""Finds a table's files in its index, without a listing, if that knowledge is recent enough."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyzorder.engines import failures
+from pyzorder.index import JournalState, Snapshot, Store, TableFolder, VisibleFile, latest
+from pyzorder.index.stores import is_whole
+from pyzorder.index.table_folder import leaves
+from pyzorder.index.visible_files import is_hidden
+
+_UNITS = {
+    "ms": 0.001, "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600,
+    "hour": 3600, "d": 86_400, "day": 86_400,
+}  # fmt: skip
+
+
+def seconds_of(staleness: str | float | timedelta | None) -> float:
+    """Converts a duration such as `30min` to seconds. Numbers are seconds, as in Spark's settings.
+
+    Raises:
+        ZOrderError: it is not a duration.
+    """
+    if staleness is None:
+        return 0.0
+    if isinstance(staleness, timedelta):
+        return max(0.0, staleness.total_seconds())
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(staleness).lower())
+    unit = (found[2] or "s") if found else ""
+    if unit not in _UNITS:
+        unit = unit.removesuffix("s")
+    if found is None or unit not in _UNITS:
+        raise failures.not_a_staleness(staleness)
+    return float(found[1]) * _UNITS[unit]
+
+
+def covered_files(
+    store: Store, folder: TableFolder, staleness: float
+) -> tuple[list[VisibleFile], Snapshot | None] | None:
+    """Returns the files that the index knows, with the index itself.
+
+    Returns None if the index is older than `staleness` seconds, does not cover the whole table, or
+    if a run is moving files.
+    """
+    state = JournalState(store, folder)
+    if state.unfinished:
+        return None
+    snapshot = latest(store, folder)
+    if snapshot is None or not _is_recent(snapshot, staleness):
+        return None
+    if JournalState(store, folder).token != state.token:
+        return None
+    rows = snapshot.rows
+    columns = ("path", "size", "modification_time")
+    listed = zip(*(rows[name].to_pylist() for name in columns), _are_plain(rows), strict=True)
+    files = [
+        VisibleFile(path, f"{folder.root}/{path}", size, modified)
+        for path, size, modified, is_plain in listed
+        if is_plain or not is_forged(path)
+    ]
+    return sorted(files), snapshot
+
+
+def _are_plain(rows: pa.Table) -> list[bool]:
+    """Whether each path is obviously not forged: all its parts begin with a letter or digit."""
+    part = r"[0-9A-Za-z][^/:\x00]*"
+    found = pc.match_substring_regex(rows["path"], rf"^({part}/)*{part}$")
+    return [bool(one) for one in found.to_pylist()]
+
+
+def is_forged(path: str) -> bool:
+    """Whether no listing of a table's folder could find a file of this name."""
+    return is_whole(path) or leaves(path) or is_hidden(path)
+
+
+def _is_recent(snapshot: Snapshot, staleness: float) -> bool:
+    coverage = snapshot.pointer.coverage
+    if coverage is None or not coverage.is_whole:
+        return False
+    now = time.time() * 1000
+    return now - staleness * 1000 <= coverage.listed_at <= now

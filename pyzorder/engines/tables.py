@@ -1,0 +1,154 @@
+"""The data files of a table, found through the journal, for engines other than Spark.
+
+Files count as they do for Spark, which ignores empty and hidden files, files directly in the folder
+of a table with partition columns, and subfolders of a table without them.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow.fs
+
+from pyzorder.engines import failures
+from pyzorder.engines.partitions import PartitionColumn, partition_columns
+from pyzorder.engines.staleness import covered_files
+from pyzorder.index import Snapshot, Store, TableFolder, VisibleFile, latest, visible_files
+from pyzorder.index.fsspec_store import FsspecStore
+from pyzorder.index.stores import ArrowStore, LocalStore, is_whole, plain, store_of
+from pyzorder.index.table_folder import folders_above
+
+#: Names in folders of other table formats.
+_FOREIGN = {"_delta_log": "Delta", ".hoodie": "Hudi"}
+
+#: Files that Hadoop is still copying.
+_COPYING = "._COPYING_"
+
+
+@dataclass(frozen=True)
+class Table:
+    """The files of a table at one moment.
+
+    Attributes:
+        location: the folder that was opened, in the form that `stores.plain` returns. It may be the
+            folder of a partition.
+        folder: the folder with the journal and index.
+        store: the store of the files.
+        files: the data files, sorted by path.
+        partitions: the partition columns.
+        snapshot: the index, or None if there is no usable one.
+    """
+
+    location: str
+    folder: TableFolder
+    store: Store
+    files: list[VisibleFile]
+    partitions: list[PartitionColumn]
+    snapshot: Snapshot | None
+
+    @cached_property
+    def folders(self) -> list[str]:
+        """The folder of each file, relative to `location`."""
+        start = len(self.folder.resolve("")) + 1
+        inside = self.location[start:]
+        cut = len(inside) + 1 if inside else 0
+        return [file.path.rpartition("/")[0][cut:] for file in self.files]
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Pauses the collector, which would visit all files again and again while they are listed."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def open_table(path: str | os.PathLike[str], filesystem: Any, staleness: float) -> Table:
+    """Finds the files of a table.
+
+    Args:
+        path: the table's folder, or the folder of one of its partitions.
+        filesystem: a file system of PyArrow or fsspec to which the path belongs; None for a local
+            path or a URI.
+        staleness: how many seconds old the index's knowledge of the files may be; 0 to list them.
+
+    Raises:
+        ZOrderError: the folder is missing, belongs to another format, or cannot be reached.
+    """
+    location = _located(os.fspath(path), filesystem)
+    store = _store(location, filesystem)
+    folder = _folder(store, location)
+    known = covered_files(store, folder, staleness) if staleness else None
+    if known is None:
+        _check(store, folder.root, location)
+        known = visible_files(store, folder), latest(store, folder)
+    files, snapshot = known
+    if not files and not isinstance(store, LocalStore) and not store.names(location):
+        raise failures.path_not_found(location)
+    inside = folder.relative(location) + "/" if location != folder.root else ""
+    files = [
+        f for f in files
+        if f.size > 0 and f.path.startswith(inside) and not f.path.endswith(_COPYING)
+    ]  # fmt: skip
+    table = Table(location, folder, store, files, [], snapshot)
+    partitions = partition_columns(location, list(dict.fromkeys(table.folders)))
+    wanted = set(partitions[0].values) if partitions else {""}
+    kept = [f for f, own in zip(files, table.folders, strict=True) if own in wanted]
+    return Table(location, folder, store, kept, partitions, snapshot)
+
+
+def _located(path: str, filesystem: Any) -> str:
+    location = plain(path)
+    if filesystem is not None or is_whole(location):
+        return location
+    return os.path.abspath(location)
+
+
+def _store(location: str, filesystem: Any) -> Store:
+    try:
+        if filesystem is None:
+            return store_of(location)
+        if isinstance(filesystem, pyarrow.fs.FileSystem):
+            return ArrowStore(location, filesystem)
+        return FsspecStore(filesystem)
+    except Exception as failure:  # each file system raises errors of its own
+        raise failures.unreachable(location, str(failure).rstrip(".")) from failure
+
+
+def _folder(store: Store, location: str) -> TableFolder:
+    """Returns the folder with the journal and index, which may be above that of a partition."""
+    for path in folders_above(location):
+        if {"_index", "_journal"} & set(store.names(f"{path}/_zorder")):
+            return TableFolder(path)
+    return TableFolder(location)
+
+
+def _check(store: Store, root: str, location: str) -> None:
+    """Raises a ZOrderError if the folder is not that of a plain table."""
+    if isinstance(store, LocalStore) and not os.path.isdir(location):
+        exists = os.path.exists(location)
+        raise failures.single_file(location) if exists else failures.path_not_found(location)
+    for name, format in _FOREIGN.items():
+        if store.names(f"{root}/{name}"):
+            raise failures.foreign(root, format)
+    if store.names(f"{root}/_spark_metadata"):
+        raise failures.streaming_sink(root)
+
+
+def arrow_system(table: Table) -> tuple[pyarrow.fs.FileSystem, int]:
+    """Returns PyArrow's file system of a table, and the length of the scheme to cut from paths."""
+    if isinstance(table.store, ArrowStore):
+        return table.store.system, len(table.store.scheme)
+    if isinstance(table.store, FsspecStore):
+        return pyarrow.fs.PyFileSystem(pyarrow.fs.FSSpecHandler(table.store.system)), 0
+    return pyarrow.fs.LocalFileSystem(), 0

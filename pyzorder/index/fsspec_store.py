@@ -1,0 +1,81 @@
+"""A store that a file system of fsspec provides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from pyzorder.index.stores import UNKNOWN_TIME, Stat, check_length
+
+#: The names under which file systems report when a file was last modified.
+_MODIFIED = ("mtime", "LastModified", "last_modified", "updated")
+
+
+class FsspecStore:
+    """A store for reading. Paths are those of the file system, without a scheme.
+
+    Attributes:
+        system: the file system.
+    """
+
+    def __init__(self, system: Any) -> None:
+        self.system = system
+
+    def names(self, folder: str) -> list[str]:
+        return sorted(path.rpartition("/")[2] for path in self._listed(folder))
+
+    def files(self, folder: str) -> dict[str, Stat]:
+        self.system.invalidate_cache()  # some file systems remember their listings
+        try:
+            found = self.system.find(folder, detail=True)
+        except FileNotFoundError:
+            return {}
+        return {_below(folder, path): _stat(info) for path, info in found.items()}
+
+    def read(self, path: str) -> bytes:
+        check_length(path, int(self.system.info(path)["size"] or 0))
+        return bytes(self.system.cat_file(path))
+
+    def stats(self, paths: Iterable[str]) -> dict[str, Stat]:
+        found = {}
+        for path in paths:
+            try:
+                info = self.system.info(path)
+            except FileNotFoundError:
+                continue
+            if info["type"] == "file":
+                found[path] = _stat(info)
+        return found
+
+    def create(self, path: str, data: bytes) -> bool:
+        raise NotImplementedError("this store is only read")
+
+    def remove(self, path: str) -> None:
+        raise NotImplementedError("this store is only read")
+
+    def _listed(self, folder: str) -> list[str]:
+        self.system.invalidate_cache()
+        try:
+            return [str(path).rstrip("/") for path in self.system.ls(folder, detail=False)]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+
+def _below(folder: str, path: str) -> str:
+    """Returns a file's path with the folder spelled as it was given.
+
+    File systems may add or remove a leading slash.
+    """
+    return folder.rstrip("/") + path.lstrip("/").removeprefix(folder.strip("/"))
+
+
+def _stat(info: Mapping[str, Any]) -> Stat:
+    """Returns a file's status. Not all file systems know when it was modified."""
+    found = next((info[name] for name in _MODIFIED if info.get(name) is not None), None)
+    if isinstance(found, str):
+        found = datetime.fromisoformat(found.replace("Z", "+00:00"))
+    if isinstance(found, datetime):
+        found = found.timestamp()
+    modified = UNKNOWN_TIME if found is None else int(float(found) * 1000)
+    return Stat(int(info["size"] or 0), modified)

@@ -1,0 +1,59 @@
+"""On generated tables, the files that `pyzorder.files` leaves out have no matching row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import pyzorder
+from tests.fuzz import differential
+from tests.fuzz.worlds import World, on_drawn
+from tests.support import scans
+from tests.support.tables import data_files
+
+
+class Tally:
+    """Counts over all predicates: files of the tables, files that the jar skips, and files that
+    `pyzorder.files` leaves out."""
+
+    def __init__(self) -> None:
+        self.cases = self.files = self.jar = self.left_out = 0
+
+
+def check(spark: SparkSession, folder: Path, world: World, tally: Tally) -> None:
+    """Checks a world's predicates, their negations and their IS NULL forms."""
+    table = folder / "t"
+    with differential.session(spark, world):
+        asked = differential.make(spark, table, world)
+        if not asked:
+            return
+        total = len(data_files(table))
+        truth = scans.truth(spark, differential.VIEW, asked)
+        for predicate, files in zip(asked, truth, strict=True):
+            for text, needed in (
+                (predicate, files["true"]),
+                (f"NOT ({predicate})", files["false"]),
+                (f"({predicate}) IS NULL", files["null"]),
+            ):
+                query = f"SELECT * FROM {differential.VIEW} WHERE {text}"
+                jar = scans.opened_or_none(spark, query)
+                if jar is None:
+                    continue
+                paths = pyzorder.files(table, text, time_zone=world.zone)
+                found = {path.rsplit("/", 1)[-1] for path in paths}
+                assert needed <= found, f"{world!r}\n{text}: leaves out {sorted(needed - found)}"
+                tally.cases += 1
+                tally.files += total
+                tally.jar += total - len(jar)
+                tally.left_out += total - len(found)
+
+
+def test_leaves_out_no_matching_row(spark: SparkSession, tmp_path: Path) -> None:
+    tally = Tally()
+
+    def run(world: World) -> None:
+        check(spark, tmp_path, world, tally)
+
+    on_drawn(run, examples=4, cases=8)
+    assert tally.left_out >= 0.4 * tally.jar > 0, vars(tally)

@@ -1,0 +1,118 @@
+"""A table whose index is recent enough is not listed."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyzorder
+from pyzorder import ZOrderError
+from pyzorder.engines.staleness import is_forged, seconds_of
+from pyzorder.index import LocalStore, TableFolder
+from pyzorder.index.entries import FileEntry
+from pyzorder.index.snapshot_writer import publish
+from tests.support.engine_tables import SETTINGS, make
+
+DURATIONS = [
+    (None, 0), (0, 0), (90, 90), ("0s", 0), ("90", 90), ("30s", 30), ("30 min", 1800), ("2h", 7200),
+    ("7d", 604_800), ("1 day", 86_400), ("3 hours", 10_800), ("500ms", 0.5),
+    (timedelta(minutes=1), 60),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "expected"), DURATIONS)
+def test_durations(value: Any, expected: float) -> None:
+    assert seconds_of(value) == expected
+
+
+@pytest.mark.parametrize("value", ["soon", "-1s", "1 fortnight", "", "s"])
+def test_no_durations(value: str) -> None:
+    with pytest.raises(ZOrderError) as raised:
+        seconds_of(value)
+    assert raised.value.condition == "ZORDER_NOT_A_DURATION"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A table with a file that was written after the index."""
+    made = make(tmp_path, {n: pa.table({"a": [1]}) for n in ("a.parquet", "b.parquet")})
+    (made / "c.parquet").write_bytes((made / "a.parquet").read_bytes())
+    return made
+
+
+def cover(table: Path, age: float, whole: bool = True, **fields: Any) -> None:
+    """Lets the index claim that a listing found all its files so many seconds ago."""
+    (pointer,) = (table / "_zorder" / "_index").glob("_v*.json")
+    coverage = {"listedAt": int((time.time() - age) * 1000), "whole": whole}
+    changed = {**json.loads(pointer.read_text()), "coverage": coverage, **fields}
+    pointer.write_text(json.dumps(changed))
+
+
+def listed(table: Path, **options: Any) -> str:
+    return "".join(Path(path).stem for path in pyzorder.files(table, **options))
+
+
+def test_recent(table: Path) -> None:
+    cover(table, age=60)
+    assert listed(table) == "abc"
+    assert listed(table, max_staleness="2min") == "ab"
+    assert listed(table, max_staleness="30s") == "abc"
+    assert pyzorder.dataset(table, max_staleness="1h").count_rows() == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: cover(table, age=60, whole=False),
+        lambda table: cover(table, age=-60),  # a listing in the future
+        lambda table: cover(table, age=60, coverage=None),
+        lambda table: cover(table, age=60, coverage={"listedAt": "x"}),
+        lambda table: (table / "_zorder" / "_incarnation").write_text("another"),
+    ],
+)
+def test_not_covered(table: Path, change: Any) -> None:
+    change(table)
+    assert listed(table, max_staleness="1h") == "abc"
+
+
+def test_an_unfinished_run(table: Path) -> None:
+    cover(table, age=60)
+    journal = table / "_zorder" / "_journal"
+    journal.mkdir()
+    (journal / "_1.prepare").touch()
+    assert listed(table, max_staleness="1h") == "abc"
+
+
+def test_an_index_that_names_files_elsewhere(tmp_path: Path) -> None:
+    """Its claims about files outside the folder, or hidden in it, are not believed."""
+    rows = {"a.parquet": pa.table({"a": [1]})}
+    table = make(tmp_path / "t", rows)
+    for place in ("secret.parquet", "t/_zorder/x.parquet", "t/.x.parquet"):
+        (tmp_path / place).write_bytes((table / "a.parquet").read_bytes())
+    names = [
+        "../secret.parquet",
+        f"file:{tmp_path}/secret.parquet",
+        "_zorder/x.parquet",
+        ".x.parquet",
+    ]
+    entries = [FileEntry(name, 1, 1, 1, (), SETTINGS) for name in names]
+    publish(LocalStore(), TableFolder(str(table)), lambda _: [], entries=entries)
+    (table / "_zorder" / "_index" / "_v00000000000000000001.json").unlink()
+    cover(table, age=60)
+    assert listed(table, max_staleness="1h") == "a"
+    assert listed(table) == "a"
+
+
+@pytest.mark.parametrize(
+    "path", ["../x/a.parquet", "/etc/passwd", "file:/etc/passwd", "a/../../b", "_zorder/x", "a//b",
+             "s3://b/a.parquet", ".hidden", "a\0b"]
+)  # fmt: skip
+def test_forged_names(path: str) -> None:
+    """No file outside the folder is listed, whatever the index says."""
+    assert is_forged(path)

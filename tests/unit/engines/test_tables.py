@@ -1,0 +1,97 @@
+"""Which files belong to a table, in which folders, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.fs
+import pytest
+
+import pyzorder
+from pyzorder import ZOrderError
+from pyzorder.engines.tables import open_table
+from tests.support.engine_tables import make, write
+from tests.support.journal_vectors import Vector, vectors
+
+ROWS = pa.table({"a": [1, 2]})
+
+
+def names(table: Path, **options) -> list[str]:
+    return [file.path for file in open_table(table, None, 0, **options).files]
+
+
+def test_files_as_spark_sees_them(tmp_path: Path) -> None:
+    write(tmp_path, dict.fromkeys(
+        ["b.parquet", "a.parquet", "_a.parquet", ".a.parquet", "sub/c.parquet", "_x/d.parquet",
+         "a.parquet._COPYING_", "_metadata", "_c=1"], ROWS))  # fmt: skip
+    (tmp_path / "empty.parquet").touch()
+    assert names(tmp_path) == ["_c=1", "a.parquet", "b.parquet"]
+
+
+def test_partitions(tmp_path: Path) -> None:
+    write(tmp_path, dict.fromkeys(["p=1/a.parquet", "p=2/x/b.parquet", "c.parquet"], ROWS))
+    assert names(tmp_path) == ["p=1/a.parquet", "p=2/x/b.parquet"]
+
+
+def test_a_partition_alone(tmp_path: Path) -> None:
+    """The index and the journal are those of the table above."""
+    make(tmp_path, {"p=1/a.parquet": ROWS, "p=1/q=2/b.parquet": ROWS, "p=2/q=1/c.parquet": ROWS})
+    found = open_table(tmp_path / "p=1" / "q=2", None, 0)
+    assert found.folder.root == str(tmp_path) and found.snapshot is not None
+    assert [file.path for file in found.files] == ["p=1/q=2/b.parquet"]
+    assert found.partitions == [] and found.folders == [""]
+    (column,) = open_table(tmp_path / "p=2", None, 0).partitions
+    assert column.values == {"q=1": 1}
+
+
+@pytest.mark.parametrize("vector", vectors(), ids=lambda v: v.name)
+def test_the_journal(tmp_path: Path, vector: Vector) -> None:
+    vector.make(tmp_path / "t")
+    visible = [name for name in vector.visible if not any("=" in n for n in vector.visible)]
+    if visible == vector.visible:
+        assert names(tmp_path / "t") == sorted(n for n in visible if "/" not in n)
+
+
+def test_relative_paths_and_uris(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "t", {"a.parquet": ROWS})
+    monkeypatch.chdir(tmp_path)
+    expected = [str(tmp_path / "t" / "a.parquet")]
+    for path in ("t", "./t/", f"file:{tmp_path}/t", f"file://{tmp_path}/t/", tmp_path / "t"):
+        assert pyzorder.files(path) == expected, path
+
+
+def test_file_systems(tmp_path: Path) -> None:
+    make(tmp_path / "t", {"a.parquet": ROWS, "b.parquet": pa.table({"a": [8, 9]})})
+    below = pyarrow.fs.SubTreeFileSystem(str(tmp_path), pyarrow.fs.LocalFileSystem())
+    assert pyzorder.files("t", "a = 8", filesystem=below) == ["t/b.parquet"]
+    assert pyzorder.dataset("t", filesystem=below).to_table().num_rows == 4
+
+
+@pytest.mark.parametrize(
+    ("made", "condition"),
+    [
+        ("_delta_log/0.json", "ZORDER_ENGINE_TABLE"),
+        (".hoodie/x", "ZORDER_ENGINE_TABLE"),
+        ("_spark_metadata/0", "ZORDER_STREAMING_SINK"),
+    ],
+)
+def test_other_formats(tmp_path: Path, made: str, condition: str) -> None:
+    write(tmp_path, {"a.parquet": ROWS})
+    (tmp_path / made).parent.mkdir()
+    (tmp_path / made).touch()
+    with pytest.raises(ZOrderError) as raised:
+        pyzorder.files(tmp_path)
+    assert raised.value.condition == condition
+
+
+def test_paths_that_are_no_folders(tmp_path: Path) -> None:
+    write(tmp_path, {"a.parquet": ROWS})
+    for path, condition in (
+        (tmp_path / "none", "ZORDER_PATH_NOT_FOUND"),
+        (tmp_path / "a.parquet", "ZORDER_ENGINE_TABLE"),
+        ("nosuchstore://bucket/t", "ZORDER_ENGINE_TABLE"),
+    ):
+        with pytest.raises(ZOrderError) as raised:
+            pyzorder.files(path)
+        assert raised.value.condition == condition
