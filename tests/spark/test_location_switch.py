@@ -154,7 +154,7 @@ REFUSED = {
     ),
     "two tables": (
         "CREATE TABLE switched_too (id BIGINT) USING parquet LOCATION '{}/t'",
-        "too is stored",
+        "switched_too` also stores files",
     ),
     "partition": (
         "ALTER TABLE switched SET LOCATION '{}/t/day=1'",

@@ -224,6 +224,10 @@ object ZOrderErrors {
       "seconds" -> (lease / 1000).toString,
       "key" -> ZOrderConf.journalTakeOver.key, "run" -> run.toString)
 
+  /** A partition cannot get another folder, because an unfinished run may have moved its files. */
+  def partitionsInUse(table: String): ZOrderException =
+    error("ZORDER_PARTITIONS_IN_USE", "table" -> table)
+
   def conflict(what: String): ZOrderException = error("ZORDER_CONFLICT.CHANGED", "what" -> what)
 
   /** `reason` is the store's message. */

@@ -14,11 +14,22 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.pyzorder.shim
 import org.slf4j.LoggerFactory
 
+import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.store.IndexStore
+import io.pyzorder.publish.journal.Journal
 import io.pyzorder.storage.TableFolder
 
-/** Runs a Spark command that changes files of a table without adding entries to its index. */
-final case class UnindexedChangeCommand(change: LeafRunnableCommand, table: TableIdentifier)
+/**
+ * Runs a Spark command that changes files of a table without adding entries to its index.
+ *
+ * @param movesPartition whether the command gives a partition another folder. It is refused while
+ *                       the files of an unfinished run may be elsewhere, because the run's record
+ *                       names the partition's files by their present folder
+ */
+final case class UnindexedChangeCommand(
+    change: LeafRunnableCommand,
+    table: TableIdentifier,
+    movesPartition: Boolean = false)
     extends LeafRunnableCommand {
 
   override def output: Seq[Attribute] = change.output
@@ -30,6 +41,7 @@ final case class UnindexedChangeCommand(change: LeafRunnableCommand, table: Tabl
     val catalog = session.sessionState.catalog
     val changed =
       if (catalog.tableExists(table)) Some(catalog.getTableMetadata(table)) else None
+    if (movesPartition) changed.foreach(UnindexedChangeCommand.checkFinished(session, _))
     UnindexedChangeCommand.uncovering(session, changed)(change.run(session))
   }
 }
@@ -57,6 +69,21 @@ object UnindexedChangeCommand {
 
   private val log = LoggerFactory.getLogger(classOf[UnindexedChangeCommand])
 
+  private def checkFinished(session: shim.SparkSession, table: CatalogTable): Unit =
+    folderOf(session, table).foreach { folder =>
+      val conf = session.sessionState.newHadoopConf()
+      if (Journal.read(conf, folder).overlay.isDefined) {
+        throw ZOrderErrors.partitionsInUse(table.identifier.copy(catalog = None).quotedString)
+      }
+    }
+
+  private def folderOf(session: shim.SparkSession, table: CatalogTable): Option[TableFolder] =
+    table.storage.locationUri.map { location =>
+      val path = new Path(location)
+      val fs = path.getFileSystem(session.sessionState.newHadoopConf())
+      new TableFolder(fs.makeQualified(path))
+    }
+
   /**
    * Runs a command that changes a table's files, then records that the index no longer covers the
    * table. Queries therefore list the files again even if index.maxStaleness would let them use an
@@ -70,9 +97,7 @@ object UnindexedChangeCommand {
       // A command that fails may still have changed some files.
       for (changed <- table; location <- changed.storage.locationUri) {
         try {
-          val path = new Path(location)
-          val fs = path.getFileSystem(session.sessionState.newHadoopConf())
-          IndexStore.uncover(session, new TableFolder(fs.makeQualified(path)), changed.properties)
+          folderOf(session, changed).foreach(IndexStore.uncover(session, _, changed.properties))
         } catch {
           case NonFatal(failure) =>
             log.warn(
