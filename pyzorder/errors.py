@@ -129,7 +129,7 @@ def jar_for_other_spark(built: str, running: str) -> ZOrderError:
 
 
 def java_missing(program: str | None, spark: str, needed: int) -> ZOrderError:
-    """Java is missing, or the program that Spark would start fails."""
+    """There is no Java, or the `java` program that Spark would use does not run."""
     if program is None:
         return error("ZORDER_JAVA_MISSING.NONE", spark=spark, needed=needed)
     return error("ZORDER_JAVA_MISSING.FAILED", spark=spark, needed=needed, program=program)

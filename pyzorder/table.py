@@ -144,7 +144,7 @@ class OptimizeBuilder:
         return self
 
     def dryRun(self) -> OptimizeBuilder:
-        """Makes the OPTIMIZE change no files. Its metrics then describe what it would do."""
+        """Makes this a dry run: no files change, and the metrics describe what would happen."""
         self._dry_run = True
         return self
 

@@ -542,7 +542,7 @@ def test_pipe_as_checksum_of_a_retired_file(
     assert rows(spark, table) == ROWS
 
 
-#: The folders that are replaced with links. Each link leads to a folder that contains the same
+#: The folders that are replaced with links. Each link points to a folder with entries of the usual
 #: names.
 LINKED = ["_zorder", *(place for place in PLACES if place != "_zorder")]
 

@@ -191,9 +191,9 @@ object TableFolder {
 
   /**
    * Whether a name is one that `relativize` never returns for a data file and that might lead out
-   * of the table's folder. Such names are relative names that are empty or absolute, relative names
-   * with empty, `.` or `..` parts, fully qualified paths that are not in Hadoop's canonical form,
-   * and all names with a NUL character.
+   * of the table's folder. Such names are names without a scheme that are empty, begin with a
+   * slash, or have an empty, `.` or `..` part; fully qualified paths that are not in Hadoop's
+   * canonical form; and all names with a NUL character.
    */
   def leaves(relative: String): Boolean =
     !isOrdinary(relative) && (relative.indexOf(0) >= 0 || (

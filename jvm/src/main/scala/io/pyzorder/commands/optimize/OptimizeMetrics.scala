@@ -130,11 +130,13 @@ object OptimizeMetrics {
 
   private val sharesType: StructType = ResultColumns.none
     .add("column", StringType, "The clustering column")
-    .add("lookupBefore", DoubleType, "A lookup of one value, with the current files")
-    .add("lookupAfter", DoubleType, "A lookup of one value, with the files that would be written")
-    .add("rangeBefore", DoubleType, "A range with 1% of the rows, with the current files")
+    .add("lookupBefore", DoubleType, "Share of the current files that a lookup of one value opens")
+    .add("lookupAfter", DoubleType,
+      "Share of the files that would be written that such a lookup opens")
+    .add("rangeBefore", DoubleType,
+      "Share of the current files that a range with 1% of the rows opens")
     .add("rangeAfter", DoubleType,
-      "A range with 1% of the rows, with the files that would be written").schema
+      "Share of the files that would be written that such a range opens").schema
 
   private val metricsType: StructType = ResultColumns.none
     .add("numFilesAdded", LongType, "New files")
@@ -162,9 +164,9 @@ object OptimizeMetrics {
     .add("openedShares", ArrayType(sharesType),
       "For a DRY RUN with columns, the shares of files (0 to 1) that queries open")
     .add("remark", StringType,
-      "For a DRY RUN, says whether the OPTIMIZE would pay off. Also warns if lookups in the " +
-        "clustered files that are not rewritten open 1.5 times as many bytes as they would after " +
-        "OPTIMIZE … FULL")
+      "For a DRY RUN, says whether the OPTIMIZE would pay off. Also warns if, in clustered files " +
+        "that are not rewritten, lookups open more than 1.5 times as many bytes as they would " +
+        "after OPTIMIZE … FULL")
     .schema
 
   /** The columns `path` and `metrics`. */

@@ -237,7 +237,10 @@ private[index] object SnapshotReader {
    */
   private val MaxListLength = 10000
 
-  /** Valid bounds have at most TruncatedBounds.MaxBytes bytes plus one character. */
+  /**
+   * Valid bounds are shorter. Those of strings have at most TruncatedBounds.MaxBytes bytes plus one
+   * character, and z-values have 8 bytes for each of at most ClusteringColumns.MaxColumns columns.
+   */
   private val MaxBoundBytes = 1024
 
   /** A decimal has at most 38 digits. Arithmetic with millions of digits would take minutes. */
