@@ -247,3 +247,30 @@ def test_a_switch_of_a_partition_that_another_table_uses(
     with scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false"):
         spark.sql("VACUUM first RETAIN 0 HOURS").collect()
     assert ids(spark.table("first")) == ids(spark.table("second")) == ALL
+
+
+def test_recovery_by_a_table_without_the_partition(
+    spark: SparkSession, database: str, tmp_path: Path
+) -> None:
+    """Two tables have the same location, but only one of them has the partition whose files a
+    killed run has moved. The other table cannot end this run."""
+    table, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
+    made = [
+        f"CREATE TABLE {{}} (id BIGINT, day INT) USING parquet PARTITIONED BY (day) LOCATION '{table}'",
+        f"ALTER TABLE {{}} ADD PARTITION (day = 1) LOCATION '{elsewhere}'",
+    ]
+    spark.sql(made[0].format("whole"))
+    spark.sql(made[1].format("whole"))
+    spark.sql(f"INSERT INTO whole SELECT id, int(id % 2) FROM range(0, {ROWS}, 1, 3)")
+    spark.sql(made[0].format("part"))
+    spark.sql("MSCK REPAIR TABLE part")
+    statements = [statement.format("whole") for statement in made]
+    statements += ["MSCK REPAIR TABLE whole", "OPTIMIZE whole ZORDER BY (id)"]
+    killed(table, "after-commit", "; ".join(statements))
+    with scans.settings(spark, spark__sql__zorder__journal__lease="1s"):
+        with refused("ZORDER_UNFINISHED_ELSEWHERE"):
+            spark.sql("VACUUM part").collect()
+        assert ids(spark.table("whole")) == ALL
+        spark.sql("VACUUM whole").collect()
+    assert ids(spark.table("whole")) == ALL
+    assert ids(spark.table("part")) == ALL[::2]

@@ -273,7 +273,11 @@ object ZOrderErrors {
    * table.
    */
   def unfinishedElsewhere(root: String, place: String): ZOrderException =
-    error("ZORDER_UNFINISHED_ELSEWHERE", "root" -> root, "place" -> place)
+    error("ZORDER_UNFINISHED_ELSEWHERE.BY_PATH", "root" -> root, "place" -> place)
+
+  /** `place` is no partition of the table, but an unfinished run in `root` has moved its files. */
+  def unfinishedWithoutPartition(root: String, place: String): ZOrderException =
+    error("ZORDER_UNFINISHED_ELSEWHERE.NO_PARTITION", "root" -> root, "place" -> place)
 
   def usedUpNumbers(journal: String): ZOrderException =
     error("ZORDER_NO_RUN_NUMBER", "journal" -> journal)

@@ -2,6 +2,7 @@ package io.pyzorder.publish
 
 import scala.util.control.NonFatal
 
+import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.pyzorder.shim
 import org.slf4j.LoggerFactory
 
@@ -44,7 +45,7 @@ private[publish] object Recovery {
         s"${Printable(strange)}, which the catalog does not show as a past or present partition " +
         "location; that partition is left alone")
     }
-    val record = records.retired.map(ofTable(state, _, switch)).getOrElse(RetireRecord(
+    val record = records.retired.map(ofTable(conf, state, _, switch)).getOrElse(RetireRecord(
         incarnation, Nil, Nil, Marker.left(conf, state.folder, state.run, incarnation)))
     val newNames = state.prepare.exists(_.operation != Records.Restore)
     val files = new RunFiles(
@@ -70,12 +71,16 @@ private[publish] object Recovery {
    * to the table.
    */
   private def ofTable(
+      conf: Configuration,
       state: JournalState,
       said: RetireRecord,
       switch: Option[CatalogSwitch]): RetireRecord = {
     val folder = switch.fold(state.folder)(run => state.folder.trusting(run.marked))
     said.named.find(!folder.holds(_)).foreach { strange =>
       checkKnown(state, strange)
+      if (isMarked(conf, state, said, strange)) {
+        throw ZOrderErrors.unfinishedWithoutPartition(state.folder.root.toString, strange)
+      }
       log.warn(s"Run ${state.run} of ${state.folder} names files in ${Printable(strange)}, which " +
         "the catalog does not show as a past or present partition location; these files are " +
         "left alone")
@@ -91,6 +96,20 @@ private[publish] object Recovery {
     if (!state.folder.isInCatalog && TableFolder.isWhole(strange)) {
       throw ZOrderErrors.unfinishedElsewhere(state.folder.root.toString, strange)
     }
+
+  /**
+   * Whether a folder outside the table's carries the run's marker. The run has then really moved
+   * files of this folder, and their rows would be lost if it ended without them. The folder may be
+   * a partition of another table in the same location, or of this table before the partition was
+   * dropped.
+   */
+  private def isMarked(
+      conf: Configuration,
+      state: JournalState,
+      said: RetireRecord,
+      folder: String): Boolean =
+    TableFolder.isWhole(folder) && !TableFolder.leaves(folder) &&
+      Marker.present(conf, state.folder, state.run, said.incarnation, folder)
 
   /**
    * Completes a committed run: moves the new files in, retires the old files that are still in
