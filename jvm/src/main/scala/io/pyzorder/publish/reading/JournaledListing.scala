@@ -49,7 +49,7 @@ object JournaledListing {
     val location = tableLocation.map(qualified(hadoopConf, _))
     val roots = rootPaths.map(qualified(hadoopConf, _))
     val outside = roots.filterNot(root => location.exists(l => TableFolder.isAtOrBelow(root, l)))
-    val candidates = location.toSeq ++ outside.flatMap(TableFolder.upwards) ++
+    val candidates = (location.toSeq ++ outside).flatMap(TableFolder.upwards) ++
       outside.filter(isFileOfTable(hadoopConf, _)).flatMap(file =>
         TableFolder.upwards(file.getParent))
     candidates.distinct.map { path =>
