@@ -82,8 +82,8 @@ def optimize(
 ) -> Optimized:
     """Writes a copy of a table, clustered by the given columns, and the copy's index.
 
-    The table's files are not changed. Spark writes the data files, to any store that it supports and
-    with the session's settings for codec and timestamps. The index is written with Hadoop's
+    The table's files are not changed. Spark writes the data files, to any store that it supports
+    and with the session's settings for codec and timestamps. The index is written with Hadoop's
     FileSystem. A Spark Connect client has no FileSystem, so it must be able to access the store
     itself, through a mount or with PyArrow.
 
