@@ -40,10 +40,16 @@ private[skipping] final class FileSource(
   def folders: Seq[TableFolder] = found
 
   /**
-   * Searches for the folders again if none were found before. A plan may be older than the first
+   * Searches for the folders once more if none were found before. A plan may be older than the first
    * OPTIMIZE of a table, and that OPTIMIZE may be moving files when the plan is executed.
    */
-  private[files] def findFoldersAgain(): Unit = if (found.isEmpty) found = findFolders()
+  private[files] def findFoldersAgain(): Unit =
+    if (found.isEmpty && !hasSearchedAgain) {
+      hasSearchedAgain = true
+      found = findFolders()
+    }
+
+  private var hasSearchedAgain = false
 
   /** The state that the plan reads, once PlanState has fixed it. */
   @volatile private[skipping] var fixed: Option[TableState] = None
