@@ -33,24 +33,14 @@ def check(spark: SparkSession, folder: Path, world: World, tally: Tally) -> None
             return
         reader = fallback.read(spark, str(table), format=world.format, schema=world.ddl())
         total = len(data_files(table))
-        truth = scans.truth(spark, differential.VIEW, asked)
-        for predicate, files in zip(asked, truth, strict=True):
-            for text, needed in (
-                (predicate, files["true"]),
-                (f"NOT ({predicate})", files["false"]),
-                (f"({predicate}) IS NULL", files["null"]),
-            ):
-                query = f"SELECT * FROM {differential.VIEW} WHERE {text}"
-                jar = scans.opened_or_none(spark, query)
-                if jar is None:
-                    continue
-                found = kept(table, reader.select_files(text))
-                assert needed <= found, f"{world!r}\n{text}: skips {sorted(needed - found)}"
-                tally.cases += 1
-                tally.files += total
-                tally.jar += total - len(jar)
-                tally.fallback += total - len(found)
-                tally.same += jar == found
+        for text, needed, jar in differential.against_jar(spark, asked):
+            found = kept(table, reader.select_files(text))
+            assert needed <= found, f"{world!r}\n{text}: skips {sorted(needed - found)}"
+            tally.cases += 1
+            tally.files += total
+            tally.jar += total - len(jar)
+            tally.fallback += total - len(found)
+            tally.same += jar == found
         with scans.plain(spark):
             expected = spark.table(differential.VIEW).where(asked[0]).count()
             assert reader.where(asked[0]).count() == expected, f"{world!r}\n{asked[0]}"

@@ -161,6 +161,23 @@ def answerable(spark: SparkSession, view: str, predicates: Sequence[str]) -> lis
     return among(list(dict.fromkeys(predicates))) if works(["true"]) else None
 
 
+def against_jar(
+    spark: SparkSession, predicates: Sequence[str]
+) -> Iterator[tuple[str, set[str], set[str]]]:
+    """Yields each predicate, its negation and its IS NULL form, with the files that have a matching
+    row and the files that the jar opens. Leaves out queries that plain Spark cannot plan."""
+    truth = scans.truth(spark, VIEW, predicates)
+    for predicate, files in zip(predicates, truth, strict=True):
+        for text, needed in (
+            (predicate, files["true"]),
+            (f"NOT ({predicate})", files["false"]),
+            (f"({predicate}) IS NULL", files["null"]),
+        ):
+            opened = scans.opened_or_none(spark, f"SELECT * FROM {VIEW} WHERE {text}")
+            if opened is not None:
+                yield text, needed, opened
+
+
 def check_rows(spark: SparkSession, view: str, predicates: Sequence[str]) -> None:
     """Compares the rows that each predicate selects with and without skipping. A single query
     evaluates all predicates."""

@@ -9,7 +9,6 @@ from pyspark.sql import SparkSession
 import pyzorder
 from tests.fuzz import differential
 from tests.fuzz.worlds import World, on_drawn
-from tests.support import scans
 from tests.support.tables import data_files
 
 
@@ -29,24 +28,14 @@ def check(spark: SparkSession, folder: Path, world: World, tally: Tally) -> None
         if not asked:
             return
         total = len(data_files(table))
-        truth = scans.truth(spark, differential.VIEW, asked)
-        for predicate, files in zip(asked, truth, strict=True):
-            for text, needed in (
-                (predicate, files["true"]),
-                (f"NOT ({predicate})", files["false"]),
-                (f"({predicate}) IS NULL", files["null"]),
-            ):
-                query = f"SELECT * FROM {differential.VIEW} WHERE {text}"
-                jar = scans.opened_or_none(spark, query)
-                if jar is None:
-                    continue
-                paths = pyzorder.files(table, text, time_zone=world.zone)
-                found = {path.rsplit("/", 1)[-1] for path in paths}
-                assert needed <= found, f"{world!r}\n{text}: leaves out {sorted(needed - found)}"
-                tally.cases += 1
-                tally.files += total
-                tally.jar += total - len(jar)
-                tally.left_out += total - len(found)
+        for text, needed, jar in differential.against_jar(spark, asked):
+            paths = pyzorder.files(table, text, time_zone=world.zone)
+            found = {path.rsplit("/", 1)[-1] for path in paths}
+            assert needed <= found, f"{world!r}\n{text}: leaves out {sorted(needed - found)}"
+            tally.cases += 1
+            tally.files += total
+            tally.jar += total - len(jar)
+            tally.left_out += total - len(found)
 
 
 def test_leaves_out_no_matching_row(spark: SparkSession, tmp_path: Path) -> None:

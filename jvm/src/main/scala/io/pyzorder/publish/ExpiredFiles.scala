@@ -52,7 +52,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     if (journal.unfinished && journal.prepare.forall(_.operation == Records.Restore)) Nil
     else {
       val at = Lease.storeTime(hadoopConf, table)
-      val ended = Journal.ended(hadoopConf, table).filter(at - _._2 >= kept)
+      val ended = Journal.ended(hadoopConf, table)
       runFolders.collect {
         case (run, true, folder)
             if ended.get(run).exists(end => at - since(folder, Some(end)) >= kept) =>

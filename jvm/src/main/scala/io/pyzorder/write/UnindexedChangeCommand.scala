@@ -14,6 +14,7 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.pyzorder.shim
 import org.slf4j.LoggerFactory
 
+import io.pyzorder.catalog.TargetLookup
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.store.IndexStore
 import io.pyzorder.publish.journal.Journal
@@ -41,7 +42,10 @@ final case class UnindexedChangeCommand(
     val catalog = session.sessionState.catalog
     val changed =
       if (catalog.tableExists(table)) Some(catalog.getTableMetadata(table)) else None
-    if (movesPartition) changed.foreach(UnindexedChangeCommand.checkFinished(session, _))
+    if (movesPartition) {
+      changed.filter(TargetLookup.plainProvider(_).isDefined)
+        .foreach(UnindexedChangeCommand.checkFinished(session, _))
+    }
     UnindexedChangeCommand.uncovering(session, changed)(change.run(session))
   }
 }

@@ -40,8 +40,8 @@ private[skipping] final class FileSource(
   def folders: Seq[TableFolder] = found
 
   /**
-   * Searches for the folders once more if none were found before. A plan may be older than the first
-   * OPTIMIZE of a table, and that OPTIMIZE may be moving files when the plan is executed.
+   * Searches for the folders once more if none were found before. A plan may be older than the
+   * first OPTIMIZE of a table, and that OPTIMIZE may be moving files when the plan is executed.
    */
   private[files] def findFoldersAgain(): Unit =
     if (found.isEmpty && !hasSearchedAgain) {
