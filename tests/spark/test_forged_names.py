@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.support.scans import settings
+from tests.support.tables import delete_folder
 
 STATEMENTS = [
     "OPTIMIZE forger ZORDER BY (id)",
@@ -160,7 +160,7 @@ def test_data_in_a_folder_named_like_a_scheme(
     victim = tmp_path / "victim" / "x.parquet"
     write(victim, range(1000, 1020))
     spark.sql("DROP TABLE forger")
-    shutil.rmtree(table)
+    delete_folder(table)
     write(table / "own.parquet", range(20))
     inside = table / "file:" / str(victim)[1:]
     write(inside, range(2000, 2020))

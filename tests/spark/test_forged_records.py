@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from tests.support import forged_records as forged
 from tests.support import scans
-from tests.support.tables import data_files, ids
+from tests.support.tables import data_files, delete_folder, ids
 
 #: The number of random attacks in a test run. A different FORGED_SEED selects different attacks.
 DRAWN = int(os.environ.get("FORGED_CASES", "30"))
@@ -64,7 +64,7 @@ class World:
             if place.name in ("t", "p", "elsewhere") or (
                 "-zorder-" in place.name and "0badcafe" not in place.name
             ):
-                shutil.rmtree(place)
+                delete_folder(place)
         for name in ("t", "p"):
             shutil.copytree(self._template / name, self.base / name)
         (self.parted / "day=1").rename(self.base / "elsewhere")

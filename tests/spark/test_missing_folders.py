@@ -3,7 +3,6 @@ one of pyzorder's errors."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from pyspark.sql import SparkSession
 import pyzorder
 from pyzorder import history, layout, plot, report
 from pyzorder.advisor import advise
-from tests.support.tables import ids
+from tests.support.tables import delete_folder, ids
 
 NO_INDEX = "ZORDER_INDEX_NOT_FOUND"
 NOTHING_TO_UNDO = "ZORDER_CANNOT_RESTORE"
@@ -98,7 +97,7 @@ def test_no_folder(
         spark.sql("OPTIMIZE t ZORDER BY (a)")
         insert(spark, 6, parted)
         assert spark.table("t").count() == 12
-    shutil.rmtree(folder, ignore_errors=True)
+    delete_folder(folder)
 
     expected = {**STATEMENTS, **(OF_PARTITIONS if parted else {})}
     found = {}
@@ -110,7 +109,7 @@ def test_no_folder(
     assert {condition_of(spark, statement) for statement in by_path} == {"ZORDER_PATH_NOT_FOUND"}
 
     for statement in CREATE:
-        shutil.rmtree(folder, ignore_errors=True)
+        delete_folder(folder)
         assert condition_of(spark, statement.format("t")) is None, statement
         assert spark.sql("SELECT * FROM skipping_index('t')").count() == 0
         assert [row["files"] for row in spark.sql("DESC SKIPPING INDEX ON t").collect()][0] == 0
@@ -130,7 +129,7 @@ def test_python_without_a_folder(
     if used:
         insert(spark, 0, False)
         spark.sql("CREATE SKIPPING INDEX ON t")
-        shutil.rmtree(folder)
+        delete_folder(folder)
         spark.catalog.refreshTable("t")
     assert "0 of 0 files" in str(pyzorder.explain(spark.table("t").where("a = 1")))
     assert list(history.read(spark, "t")) == []
@@ -172,7 +171,7 @@ def test_no_partition_folders(
         spark.sql("OPTIMIZE t ZORDER BY (id)")
         insert(spark, 6, True)
     for place in folder.glob(gone):
-        shutil.rmtree(place)
+        delete_folder(place)
     spark.catalog.refreshTable("t")
     rows = [id for id in range(12 if used else 6) if gone == "p=1" and id % 3 != 1]
     found = {}

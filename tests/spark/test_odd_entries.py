@@ -31,7 +31,7 @@ from pyzorder.index.stores import LocalStore
 from pyzorder.index.table_folder import TableFolder
 from pyzorder.index.visible_files import visible_files
 from tests.support import scans
-from tests.support.tables import ids
+from tests.support.tables import delete_folder, ids
 
 ROWS = list(range(60))
 
@@ -164,7 +164,7 @@ def test_any_names(
     """With random entries in `_zorder`, statements may fail with one of pyzorder's errors, but no
     row is lost, and the targets of links remain unchanged."""
     for old in tmp_path.iterdir():
-        shutil.rmtree(old)
+        delete_folder(old)
     table, elsewhere = shutil.copytree(source, tmp_path / "t"), tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "file").write_text("theirs")

@@ -8,7 +8,6 @@ sessions with pyzorder make are always visible immediately.
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -22,7 +21,7 @@ from pyspark.sql import SparkSession
 from tests.support.processes.journal_driver import paused
 from tests.support.scans import explain, settings
 from tests.support.staleness import KINDS, append, bound, count, fresh, insert
-from tests.support.tables import data_files
+from tests.support.tables import data_files, delete_folder
 
 
 @pytest.fixture(params=KINDS)
@@ -264,7 +263,7 @@ def test_a_table_dropped_and_made_anew(
     reader = bound(fresh(spark), "1h")
     assert count(reader) == 40
     spark.sql("DROP TABLE stale")
-    shutil.rmtree(table)
+    delete_folder(table)
     spark.sql(KINDS[request.node.callspec.params["table"]].format(table))
     spark.sql("INSERT INTO stale VALUES (1, 1)")
     assert count(reader) == 1

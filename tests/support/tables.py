@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,15 @@ def sales(spark: SparkSession, rows: int = 6000) -> DataFrame:
         *[F.when(F.rand(3) > 0.05, F.col(n)).alias(n) for n in ("a", "b", "c", "d", "s", "list")],
         "day",
     )
+
+
+def delete_folder(folder: Path) -> None:
+    """Deletes a folder, like `rm -r`. For some seconds after a run, pyzorder checks whether the
+    table's folder is being deleted, and then deletes the run's files itself. If it is faster, the
+    deletion starts again."""
+    while folder.exists():
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder)
 
 
 def size_of(folder: Path) -> int:
