@@ -76,7 +76,8 @@ test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fi
 		tests/spark/test_location_switch.py tests/spark/test_partition_switch.py \
 		tests/spark/test_partition_switch_killed.py tests/spark/test_staleness.py \
 		tests/spark/test_copied_records.py tests/spark/test_scheme_case.py \
-		tests/spark/test_older_plans.py tests/spark/test_moved_partitions.py
+		tests/spark/test_older_plans.py tests/spark/test_moved_partitions.py \
+		tests/spark/test_reads_after_a_kill.py
 
 test-fallback: jar ## Run all tests of the fallback for sessions without the jar, including Connect and random queries
 	$(RUN) -m pytest -m "" tests/fallback tests/unit/test_index.py tests/unit/index \

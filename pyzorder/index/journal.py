@@ -57,12 +57,15 @@ class Overlay(NamedTuple):
         hidden: files that do not belong to the table.
         committed: whether `shown` contains the run's new files instead of the old ones.
         incarnation: the incarnation id in the names of the run's markers.
+        marker: one of the run's markers. If its modification time is no longer the recorded one,
+            the folder is a copy, in which no file has the recorded time.
     """
 
     shown: tuple[FileRef, ...]
     hidden: tuple[FileRef, ...]
     committed: bool
     incarnation: str
+    marker: FileRef | None
 
 
 class JournalState:
@@ -107,7 +110,8 @@ class JournalState:
         outcome = self.record("outcome")
         committed = outcome is not None and outcome["outcome"] == "COMMIT"
         shown, hidden = (new, old) if committed else (old, new)
-        return Overlay(shown, hidden, committed, record["incarnation"])
+        marker = next(iter(_files(_markers(record))), None)
+        return Overlay(shown, hidden, committed, record["incarnation"], marker)
 
 
 def has_too_many_tokens(text: bytes) -> bool:
@@ -139,8 +143,12 @@ def parsed(text: bytes, kind: str) -> dict[str, Any] | None:
 
 def _named(record: dict[str, Any]) -> list[str]:
     lists = (record.get(name, []) for name in ("retire", "add", "read"))
-    files = [ref.path for listed in lists for ref in _all(listed)]
+    files = [ref.path for listed in (*lists, _markers(record)) for ref in _all(listed)]
     return files + [folder for folder in record.get("folders", []) if folder]
+
+
+def _markers(record: dict[str, Any]) -> list[dict[str, Any]]:
+    return [record["marker"]] if "marker" in record else []
 
 
 def _all(listed: list[dict[str, Any]]) -> list[FileRef]:

@@ -102,8 +102,10 @@ def _apply(
         seen = found.get(ref.path)
         # On some stores a move is a copy, which changes the modification times of the run's new
         # files.
-        if seen and seen.size == ref.size and (ref in new or seen.modified == ref.modified):
-            del found[ref.path]
+        if seen and seen.size == ref.size:
+            is_same = ref in new or seen.modified == ref.modified
+            if is_same or _is_copied(store, state, overlay):
+                del found[ref.path]
     for ref in overlay.shown:
         # A forged record may name hidden files, which a listing never shows.
         is_new = ref.path not in found and not is_hidden(ref.path)
@@ -111,6 +113,15 @@ def _apply(
             place = _place(store, state, overlay, ref)
             if place is not None:
                 found[ref.path] = place
+
+
+def _is_copied(store: Store, state: JournalState, overlay: Overlay) -> bool:
+    """Whether the folder is a copy whose files have other modification times than the record."""
+    if overlay.marker is None:
+        return False
+    path = state.folder.resolve(overlay.marker.path)
+    there: Stat | None = store.stats([path]).get(path)
+    return there is not None and there.modified != overlay.marker.modified
 
 
 def _place(store: Store, state: JournalState, overlay: Overlay, ref: FileRef) -> VisibleFile | None:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 FOLDER = Path(__file__).parents[2] / "sql" / "journal"
 
-#: The modification time, in seconds since 1970, of all files except for files with "other".
+#: The modification time, in seconds since 1970, of all files but those with "other" or "copied".
 TIME = 1_700_000_000
 
 
@@ -55,16 +55,19 @@ def _text(name: str, record: Any, size: int) -> str:
         filled[key] = [
             {"path": path, "size": size, "modificationTime": TIME * 1000} for path in filled[key]
         ]
+    if "marker" in filled:
+        filled["marker"] = {"path": filled["marker"], "size": 0, "modificationTime": TIME * 1000}
     return json.dumps(filled)
 
 
 def _write_file(table: Path, named: Any) -> Path:
-    other = isinstance(named, dict)
-    path = table / (named["path"] if other else named)
+    is_changed = isinstance(named, dict)
+    other = is_changed and "other" in named
+    path = table / (named["path"] if is_changed else named)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix in (".parquet", ".staged", ".retired"):
         pq.write_table(pa.table({"id": [1] * (5 if other else 1)}), path)
     else:
         path.touch()
-    os.utime(path, (TIME + 60 * other, TIME + 60 * other))
+    os.utime(path, (TIME + 60 * is_changed, TIME + 60 * is_changed))
     return path

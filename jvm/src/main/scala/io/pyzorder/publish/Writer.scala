@@ -309,6 +309,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     }
     reach("after-verify")
     files.mark()
+    files = new RunFiles(hadoopConf, folder, run, files.withMarker)
     reach("after-markers")
     files.checkAlone()
     files.checkInputs()

@@ -55,6 +55,18 @@ object Marker {
     case _ => None
   }
 
+  /**
+   * Whether the table's folder is a copy in which the files have other modification times than
+   * those in the record. A marker is written once and never moved, so its time changes in no other
+   * way.
+   */
+  def isCopied(hadoopConf: Configuration, table: TableFolder, record: RetireRecord): Boolean =
+    record.marker.exists { marker =>
+      val path = table.resolve(marker.path)
+      FileSystems.status(path.getFileSystem(hadoopConf), path)
+        .exists(_.getModificationTime != marker.modificationTime)
+    }
+
   def present(
       hadoopConf: Configuration,
       table: TableFolder,

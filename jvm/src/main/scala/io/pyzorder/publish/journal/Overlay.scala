@@ -50,6 +50,9 @@ final class Overlay private[publish] (
   def otherPlace(file: FileRef): Path =
     if (commit) table.stagedPath(run, file.path) else table.retiredPath(run, file.path)
 
+  /** See Marker.isCopied. */
+  def isCopied(hadoopConf: Configuration): Boolean = Marker.isCopied(hadoopConf, table, record)
+
   /** The given folders that have lost their marker. */
   def lost(hadoopConf: Configuration, folders: Seq[String]): Set[String] =
     folders.filterNot(Marker.present(hadoopConf, table, run, record.incarnation, _)).toSet

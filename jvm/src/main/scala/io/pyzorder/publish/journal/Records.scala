@@ -28,16 +28,19 @@ final case class PrepareRecord(
  * marker.
  *
  * @param layout the parameters of the table's layout once the run is committed; None if unknown
+ * @param marker one of the run's markers. If its modification time is no longer the recorded one,
+ *               the folder is a copy, in which no file has the recorded time
  */
 final case class RetireRecord(
     incarnation: String,
     retire: Seq[FileRef],
     add: Seq[FileRef],
     folders: Seq[String],
-    layout: Option[LayoutRecord] = None) {
+    layout: Option[LayoutRecord] = None,
+    marker: Option[FileRef] = None) {
 
   /** All folders that the record names. */
-  def named: Seq[String] = ((retire ++ add).map(_.folder) ++ folders).distinct
+  def named: Seq[String] = ((retire ++ add ++ marker).map(_.folder) ++ folders).distinct
 
   /** The record without the files and folders that do not belong to the table. */
   def within(table: TableFolder): RetireRecord = {
@@ -46,7 +49,8 @@ final case class RetireRecord(
     else copy(
       retire = retire.filterNot(file => strange(file.folder)),
       add = add.filterNot(file => strange(file.folder)),
-      folders = folders.filterNot(strange))
+      folders = folders.filterNot(strange),
+      marker = marker.filterNot(file => strange(file.folder)))
   }
 }
 
@@ -115,6 +119,7 @@ object Records {
     putFiles(node, "add", record.add)
     record.folders.foreach(node.withArray("folders").add)
     record.layout.foreach(LayoutRecord.put(node, _))
+    record.marker.foreach(put(node.putObject("marker"), _))
   }
 
   def write(record: SwitchRecord): Array[Byte] = bytes("switch", record.incarnation) { node =>
@@ -162,7 +167,8 @@ object Records {
       files(node, "add"),
       required(node, "folders").elements().asScala.map(_.asText)
         .map(folder => if (folder.isEmpty) folder else inside(folder)).toVector,
-      LayoutRecord.of(node))
+      LayoutRecord.of(node),
+      Option(node.get("marker")).map(file))
   }
 
   def switch(text: Array[Byte]): Option[SwitchRecord] = parse(text, "switch") { node =>
@@ -250,24 +256,28 @@ object Records {
 
   private def putFiles(node: ObjectNode, name: String, files: Seq[FileRef]): Unit = {
     val array = node.putArray(name)
-    files.foreach(f =>
-      array.addObject().put("path", f.path).put("size", f.size)
-        .put("modificationTime", f.modificationTime))
+    files.foreach(put(array.addObject(), _))
   }
 
+  private def put(node: ObjectNode, file: FileRef): Unit =
+    node.put("path", file.path).put("size", file.size)
+      .put("modificationTime", file.modificationTime)
+
   private def files(node: JsonNode, name: String): Seq[FileRef] =
-    required(node, name).elements().asScala.map(f =>
-      fileOf(FileRef(inside(string(f, "path")), long(f, "size"), long(f, "modificationTime"))))
-      .toVector
+    required(node, name).elements().asScala.map(file).toVector
 
   /**
    * Rejects a file directly below the root of its store, such as `file:/x`. Its FileRef.folder is
    * `file:`, which would be mistaken for a folder inside the table's folder.
    */
-  private def fileOf(file: FileRef): FileRef =
+  private def file(node: JsonNode): FileRef = {
+    val file = FileRef(
+      inside(string(node, "path")), long(node, "size"), long(node, "modificationTime"))
     if (TableFolder.isWhole(file.path) && !TableFolder.isWhole(file.folder)) {
       throw new IllegalArgumentException(s"${file.path} is directly below the root of its store")
-    } else file
+    }
+    file
+  }
 
   /**
    * Rejects a path that leads out of the table's folder, for example by `..`, or that contains an

@@ -57,6 +57,14 @@ private[publish] final class RunFiles(
     CreateIfAbsent.of(hadoopConf, marker).create(marker, Array.emptyByteArray)
   }
 
+  /** The record, with the modification time of one of the markers. Call it after `mark`. */
+  def withMarker: RetireRecord =
+    record.copy(marker = record.folders.headOption.map { folder =>
+      val path = Marker.path(table, run, record.incarnation, folder)
+      val status = path.getFileSystem(hadoopConf).getFileStatus(path)
+      FileRef(table.relativize(path), status.getLen, status.getModificationTime)
+    })
+
   /**
    * Deletes the markers of a run that has ended. While a run is unfinished, a missing marker counts
    * as a conflict.
@@ -133,18 +141,15 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * The one old file that stays in place until the new files are in place. Spark cannot infer a
-   * schema for a folder without any visible file, so a query that reads the folder by its path
-   * would fail before it reads the journal.
+   * The inputs that `retire` leaves to `retireLast`: links, because readers do not follow a link
+   * that has been retired, and the last input of each folder. From a folder without any visible
+   * file, Spark infers neither a schema nor partition columns, and it does so before a query reads
+   * the journal.
    */
-  private def last: Option[FileRef] = record.retire.lastOption
-
-  /**
-   * The inputs that `retire` leaves to `retireLast`. These include links, because readers do not
-   * follow a link that has been retired.
-   */
-  private def late: Seq[FileRef] =
-    record.retire.filter(input => last.contains(input) || Links.isOne(table.resolve(input.path)))
+  private lazy val late: Seq[FileRef] = {
+    val last = record.retire.map(input => input.folder -> input).toMap.values.toSet
+    record.retire.filter(input => last(input) || Links.isOne(table.resolve(input.path)))
+  }
 
   /**
    * Moves the inputs, except those in `late`, to their retired paths. Throws if an input is not the
@@ -184,11 +189,13 @@ private[publish] final class RunFiles(
     val (from, to) = (table.resolve(input.path), table.retiredPath(run, input.path))
     val fs = from.getFileSystem(hadoopConf)
     if (sameIncarnation && (!recovered || isIntact(input.folder)) &&
-      FileSystems.status(fs, from).exists(isStill(input, _, timed = true))) {
+      FileSystems.status(fs, from).exists(isStill(input, _, timed = !isCopied))) {
       MetadataFiles.makeFolder(hadoopConf, to.getParent)
       MoveFile.move(hadoopConf, from, to)
     }
   }
+
+  private lazy val isCopied = recovered && Marker.isCopied(hadoopConf, table, record)
 
   /**
    * Undoes `retire`. If another writer has overwritten a folder, nothing is moved back into it: its
