@@ -100,8 +100,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   }
 
   /**
-   * Samples rows in order to predict the files that an OPTIMIZE would write. Only these columns are
-   * read.
+   * Samples rows in order to predict the files that an OPTIMIZE would write. Reads only `columns`.
    *
    * @param limit the approximate maximum number of rows. If it is too low to simulate every new
    *              file, fewer files are simulated

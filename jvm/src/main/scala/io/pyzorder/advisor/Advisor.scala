@@ -39,7 +39,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
       isBroadcast: Boolean): WorkloadFilter =
     filters.ofJoin(sql, column, other, isBroadcast)
 
-  /** Adds a scan of the table. Its filters are combined with AND. */
+  /** Adds a scan of the table, given its filters. A row must pass all of them. */
   def read(asked: Seq[IndexFilter]): Unit = readings += asked.filter(_ != IndexFilter.Always)
 
   /** Whether OPTIMIZE can cluster the table by the column. */
@@ -64,8 +64,8 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
   private var drawn: SampledRows = _
 
   /**
-   * For each scan, the total size of the files that it would open in a layout clustered by these
-   * columns.
+   * For each scan, the total size of the files that it would open if the table were clustered by
+   * the columns in `by`.
    *
    * @param by     the clustering columns, which must be among `columns`
    * @param linear whether the curve is `linear`
