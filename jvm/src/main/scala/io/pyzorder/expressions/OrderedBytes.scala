@@ -19,13 +19,14 @@ object OrderedBytes {
   private val SignBit = Long.MinValue
 
   /**
-   * The number of leading bits of its magnitude that a wide decimal keeps, including the first bit.
+   * The number of leading bits that a wide decimal keeps of its magnitude, including the highest
+   * bit.
    */
   private val MantissaBits = 57
 
   /**
-   * The width in bytes of a decimal of each precision: the smallest that can hold the sign and all
-   * digits.
+   * For each precision, the smallest number of bytes that can represent a decimal's sign and all
+   * its digits.
    */
   private val decimalWidths: Array[Int] = Array.tabulate(DecimalType.MAX_PRECISION + 1) { p =>
     BigInteger.TEN.pow(p).subtract(BigInteger.ONE).bitLength / 8 + 1
@@ -128,8 +129,8 @@ object OrderedBytes {
   /**
    * The 64 ordered bits of a decimal of more than 18 digits: one bit for the sign, seven for the
    * bit length of the magnitude, and the 56 bits that follow the magnitude's highest bit. If the
-   * value is negative, all bits are complemented. Small values of a wide type therefore keep all
-   * their digits.
+   * value is negative, all bits are complemented. In this encoding, small values of a wide type
+   * keep all their digits.
    */
   def ofWideDecimal(value: Decimal, scale: Int): Long = {
     val unscaled = unscaledOf(value, scale)
@@ -142,8 +143,7 @@ object OrderedBytes {
   }
 
   /**
-   * The number of bits by which to shift a `longOf` of this type left, so that it is aligned to 64
-   * bits.
+   * The number of bits by which a `longOf` of this type is shifted left to fill 64 bits.
    */
   def shift(dataType: DataType): Int = 64 - bits(dataType)
 
