@@ -56,7 +56,8 @@ object IndexStore {
   private val SettledMillis = 10000L
 
   /**
-   * The maximum length of a failure's message in the log, because the message may quote the index.
+   * The maximum length of a failure's message in the log. A message may quote large parts of the
+   * index.
    */
   private val MessageLength = 300
 
@@ -169,8 +170,8 @@ object IndexStore {
   }
 
   /**
-   * Records that a writer has changed files without adding entries. If there is an index, it then
-   * covers nothing until the table has been listed again.
+   * Records that a writer has changed files without adding entries. An existing index then covers
+   * nothing until the table has been listed again.
    *
    * @param properties the table's properties, as in `publish`
    */

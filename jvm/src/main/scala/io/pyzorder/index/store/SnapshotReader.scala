@@ -238,8 +238,9 @@ private[index] object SnapshotReader {
   private val MaxListLength = 10000
 
   /**
-   * Valid bounds are shorter. Those of strings have at most TruncatedBounds.MaxBytes bytes plus one
-   * character, and z-values have 8 bytes for each of at most ClusteringColumns.MaxColumns columns.
+   * The maximum length of a bound. Valid bounds of strings have at most TruncatedBounds.MaxBytes
+   * bytes plus one character, and z-values have 8 bytes for each of at most
+   * ClusteringColumns.MaxColumns columns.
    */
   private val MaxBoundBytes = 1024
 
