@@ -51,8 +51,8 @@ case class IndexAnswersExec(child: SparkPlan, @transient index: AnsweringFileInd
   private def read(answers: AnsweringFileIndex.Answers): Int = answers.files.count(_._2)
 
   /**
-   * The numbers of files, or an error message if the files cannot be listed, because a plan must
-   * always be printable.
+   * The numbers of files, or an error message if the files cannot be listed. It does not throw,
+   * because a plan must always be printable.
    */
   private def summary: String =
     try {
