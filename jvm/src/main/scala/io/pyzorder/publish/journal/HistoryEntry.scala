@@ -56,7 +56,10 @@ object HistoryEntry {
     }
   }
 
-  /** Whether a time is from 1970 to 9999. Other times may overflow or be invalid in Python. */
+  /**
+   * Whether a time is in one of the years from 1970 to 9999. Other times may overflow or be invalid
+   * in Python.
+   */
   private def isTime(millis: Long): Boolean = millis >= 0 && millis < 253402300800000L
 
   /** The sizes of the files that are still in their retired locations. Lists each folder once. */
