@@ -108,7 +108,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
    * @param staged  the files that replace them and contain the same rows
    * @param entries the index entries of the staged files; this method sets their modification times
    * @param columns maps the previously indexed columns to the columns to index from now on
-   * @param rowsOf  further files whose rows the staged files contain, but which are not retired
+   * @param rowsOf  further files, which are not retired but whose rows the staged files also
+   *                contain
    */
   def publish(
       retire: Seq[FileRef],
