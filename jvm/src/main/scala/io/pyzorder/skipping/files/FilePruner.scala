@@ -16,7 +16,7 @@ import io.pyzorder.skipping.predicate.{JoinKeyFilter, PredicateRules, ZValueRang
  * Removes from a listing each file that, according to its index entry, cannot contain a matching
  * row. A file without a valid entry is always kept.
  *
- * @param table      the table's name, for messages
+ * @param table      the table's name, used in messages
  * @param dataSchema the columns stored in the files, as the scan reads them
  * @param options    the relation's options
  * @param properties the table's properties

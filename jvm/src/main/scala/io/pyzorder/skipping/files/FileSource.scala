@@ -101,7 +101,7 @@ private[skipping] final class FileSource(
   /** The fixed state or, if no state is fixed, the current one. */
   def state: TableState = fixed.getOrElse(current())
 
-  /** The current state of the files, or one that is at most as old as the settings allow. */
+  /** The current state of the files, or an earlier state that the settings allow. */
   def current(): TableState =
     listedOnce(state(Staleness.of(session.sessionState.conf, properties)))
 

@@ -25,7 +25,7 @@ import io.pyzorder.storage.TableFolder
  * @param source     finds the files
  * @param plan       the state that all scans of the plan share
  * @param dataSchema the columns stored in the files
- * @param table      the table's name, for messages
+ * @param table      the table's name, used in messages
  * @param properties the table's properties; empty for a path
  * @param joins      the filters derived from the keys of joins above the scan, once they are known
  * @param estimate   the number of bytes that will be read, for the cost model only; None if all
