@@ -13,7 +13,7 @@ import io.pyzorder.skipping.predicate.IndexFilter.{sorted, Never, NotPrefix, One
  */
 private[skipping] object ColumnFilters {
 
-  /** `c < NaN` is TRUE for every number, and `c <= NaN` for every value. */
+  /** `c < NaN` is TRUE for every value except NaN, and `c <= NaN` is TRUE for every value. */
   def below(c: FilterColumn, v: Any, orEqual: Boolean): IndexFilter =
     if (isNaN(v)) HasValue(c) else Below(c, v, orEqual)
 

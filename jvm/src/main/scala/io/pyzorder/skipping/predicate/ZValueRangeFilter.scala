@@ -79,8 +79,8 @@ object ZValueRangeFilter {
 
     /**
      * A greater value never has lesser bits, -0.0 and 0.0 have the same bits, and NaN has the
-     * greatest. A predicate that is never TRUE for a null is TRUE only for values with bits of 1 or
-     * more.
+     * greatest bits. A predicate that is never TRUE for a null is TRUE only for values with bits of
+     * 1 or more.
      */
     def of(filter: IndexFilter, column: IndexedColumn): Bits = filter match {
       case IndexFilter.And(left, right) => of(left, column).and(of(right, column))
