@@ -31,7 +31,7 @@ object RowSample {
   /** Minimum number of rows that each task draws, if it has that many. */
   private val LeastPerTask = 50
 
-  /** Rows drawn from a task's `total` rows, all with the same probability. */
+  /** Rows drawn from a task's `total` rows. Each row had the same probability of being drawn. */
   private final case class Drawn(
       total: Long,
       partitions: Array[UnsafeRow],
