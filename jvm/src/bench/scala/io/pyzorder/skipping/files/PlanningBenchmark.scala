@@ -66,7 +66,7 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
         "at" -> range(1700000000000000L + i, 1760000000000000L + i * 1000L)))
   }
 
-  /** Milliseconds to load the index from its file, with all four columns. */
+  /** Milliseconds to load the index, including all four columns, from its file. */
   def coldLoad(): Double = best(3) { () =>
     val snapshot = IndexStore.read(session, ref)
     columns.foreach(column => snapshot.column(column.path))

@@ -46,7 +46,7 @@ object shim {
   }
 
   /**
-   * The collation's sort key. Keys sort, when compared as unsigned bytes, like the strings of
+   * The collation's sort key. The unsigned order of the keys' bytes is the order of the strings of
    * `dataType`.
    */
   def collationKey(value: UTF8String, dataType: DataType): Array[Byte] =
