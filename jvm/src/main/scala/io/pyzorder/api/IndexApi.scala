@@ -17,7 +17,7 @@ import io.pyzorder.index.model.{DataFiles, IndexSchema, IndexedColumns}
 import io.pyzorder.index.store.{IndexStore, SnapshotRef, SnapshotWriter}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
-/** Manages the index of a folder of files, for callers outside the JVM. */
+/** Lets callers outside the JVM manage the index of a folder of files. */
 object IndexApi {
 
   /**
