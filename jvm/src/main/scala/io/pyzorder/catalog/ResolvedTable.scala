@@ -35,7 +35,9 @@ final case class ResolvedTable(
     properties: Map[String, String],
     catalogTable: Option[CatalogTable]) {
 
-  /** The table's folder, with the current and former partition locations from the catalog. */
+  /**
+   * The table's folder, which knows the current and former partition locations from the catalog.
+   */
   def folder(session: shim.SparkSession): TableFolder =
     new TableFolder(root,
       identifier.map(name => () => PartitionLocationSwitch.places(session, name)))
