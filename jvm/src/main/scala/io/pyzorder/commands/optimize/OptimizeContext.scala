@@ -98,7 +98,7 @@ private[optimize] final class OptimizeContext(
    * None if some read settings would make Spark read values of a clustering column that differ from
    * the written values.
    *
-   * @param timestamps the stored type of timestamps in the new files, as in InputFooters
+   * @param timestamps the stored type of timestamps in the new files (see InputFooters)
    */
   def curveColumn(timestamps: Option[String]): Option[IndexedColumn] = {
     val curve = ZValueColumn(zOrderBy)
