@@ -244,8 +244,8 @@ object ZOrderErrors {
     error("ZORDER_NOT_WRITABLE.TABLE", "target" -> root, "reason" -> reason)
 
   /**
-   * For a table without a folder: it was dropped in the meantime, or all of its partitions have
-   * their own locations.
+   * For a table without a folder. Either it was dropped in the meantime, or all of its partitions
+   * have their own locations.
    */
   def noFolder(root: String): ZOrderException =
     error("ZORDER_CONFLICT.NO_FOLDER", "folder" -> root)
