@@ -11,8 +11,8 @@ import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
  * ("z-values") specifies the format, and pyzorder/ordered_bytes.py is a readable reference
  * implementation.
  *
- * Values are in Catalyst's internal form: Int days, Long microseconds, UTF8String, Decimal and so
- * on.
+ * Values are in Catalyst's internal form. For example, dates are Int days and timestamps are Long
+ * microseconds.
  */
 object OrderedBytes {
 
@@ -56,9 +56,9 @@ object OrderedBytes {
   }
 
   /**
-   * The complete encoding of `value`, which must not be null, as bytes whose unsigned lexicographic
-   * order is the order of the values. Strings and binaries are represented by their own bytes (a
-   * collated string by its collation's sort key). Every other type has a fixed width.
+   * The complete encoding of `value`, which must not be null. The unsigned lexicographic order of
+   * these bytes is the order of the values. Strings and binaries are represented by their own bytes
+   * (a collated string by its collation's sort key). Every other type has a fixed width.
    */
   def wholeOf(value: Any, dataType: DataType): Array[Byte] = {
     if (isLong(dataType)) {
@@ -85,9 +85,9 @@ object OrderedBytes {
   }
 
   /**
-   * A long whose signed order is the order of the values. Equal longs mean equal values. -0.0
-   * equals 0.0, and all NaNs are one value above +infinity, as in Spark. Only for types that
-   * satisfy `isLong`, and not for null.
+   * A long whose signed order is the order of the values. Equal longs mean equal values. As in
+   * Spark, -0.0 equals 0.0, and all NaNs are one value above +infinity. Only for types that satisfy
+   * `isLong`, and not for null.
    */
   def longOf(value: Any, dataType: DataType): Long = dataType match {
     case BooleanType => if (value.asInstanceOf[Boolean]) 1L else 0L
@@ -100,13 +100,19 @@ object OrderedBytes {
     case _ => value.asInstanceOf[Long]
   }
 
-  /** `longOf` for a float: its bits, with the order of negative values reversed. */
+  /**
+   * `longOf` for a float. These are the float's bits, except that the order of negative values is
+   * reversed.
+   */
   def longOfFloat(value: Float): Long = {
     val bits = java.lang.Float.floatToIntBits(value + 0.0f)
     (if (bits < 0) bits ^ Int.MaxValue else bits).toLong
   }
 
-  /** `longOf` for a double: its bits, with the order of negative values reversed. */
+  /**
+   * `longOf` for a double. These are the double's bits, except that the order of negative values is
+   * reversed.
+   */
   def longOfDouble(value: Double): Long = {
     val bits = java.lang.Double.doubleToLongBits(value + 0.0d)
     if (bits < 0) bits ^ Long.MaxValue else bits
