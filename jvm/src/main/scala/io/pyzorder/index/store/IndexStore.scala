@@ -285,7 +285,7 @@ object IndexStore {
     }
   }
 
-  /** The entries, with only those statistics that remain usable. */
+  /** The entries without the statistics that are no longer usable. */
   private def withColumns(snapshot: IndexSnapshot, kept: Seq[IndexedColumn]): Seq[FileEntry] = {
     val names = kept.filter(snapshot.columns.contains).map(_.name).toSet
     snapshot.entries.map(entry =>
@@ -330,7 +330,9 @@ object IndexStore {
     groups
   }
 
-  /** The `numFiles` entries of one row group of a snapshot's file, for use in tasks. */
+  /**
+   * The `numFiles` entries of one row group of a snapshot's file. This method is for use in tasks.
+   */
   def readPart(
       hadoopConf: Configuration,
       dataFile: Path,
