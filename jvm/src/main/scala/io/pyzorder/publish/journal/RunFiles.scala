@@ -32,7 +32,7 @@ private[publish] final class RunFiles(
   private val movedIn = mutable.Set[String]()
 
   /**
-   * The files that `moveIn` or `moveBack` has moved, with their new modification times. Empty on
+   * The files that `moveIn` or `moveBack` has moved, and their new modification times. Empty on
    * stores where a move keeps the modification time. Excludes files that another writer may have
    * put at the same paths.
    */
