@@ -44,7 +44,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     }
 
   /**
-   * Finds the expired files that can be deleted without the lock, which are the files that finished
+   * Finds the expired files that can be deleted without the lock. These are the files that finished
    * runs replaced. Only RESTORE still reads these files, so none are returned while a RESTORE runs.
    */
   def replaced(kept: Long): Seq[FileStatus] = {
@@ -128,9 +128,9 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     } yield (run, isRetired, folder)
 
   /**
-   * The folders in `outside`, except two kinds: folders that are themselves tables, because these
-   * number their runs separately, and folders that contain the marker of another table's unfinished
-   * run.
+   * The folders in `outside`, except two kinds. Folders that are themselves tables are left out,
+   * because they number their runs separately. Folders that contain the marker of another table's
+   * unfinished run are also left out.
    */
   private lazy val alone: Seq[Path] = outside.filterNot { folder =>
     FileSystems.exists(folder.getFileSystem(hadoopConf), new TableFolder(folder).journal) ||
