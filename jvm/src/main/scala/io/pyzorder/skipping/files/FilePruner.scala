@@ -17,7 +17,7 @@ import io.pyzorder.skipping.predicate.{JoinKeyFilter, PredicateRules, ZValueRang
  * row. A file without a valid entry is always kept.
  *
  * @param table      the table's name, used in messages
- * @param dataSchema the columns stored in the files, as the scan reads them
+ * @param dataSchema the columns stored in the files, with the types that the scan reads
  * @param options    the relation's options
  * @param properties the table's properties
  */
@@ -110,8 +110,8 @@ final class FilePruner(
 
   /**
    * Marks files as unindexed if they have changed since they were listed. Checks only files whose
-   * result `matters`. Checks no files at all if they were verified recently enough, either by a
-   * listing or by an index whose snapshot covers all of them.
+   * result `matters`. Checks no files if a listing, or an index whose snapshot covers all of them,
+   * verified them recently enough.
    */
   private def forgetChanged(
       listed: ListedPartitions,

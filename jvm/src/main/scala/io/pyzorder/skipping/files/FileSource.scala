@@ -135,8 +135,9 @@ private[skipping] final class FileSource(
   }
 
   /**
-   * The same state, with the selected partitions of a CatalogFileIndex listed. That index would
-   * list them for each scan, and scans of one query could then see different files.
+   * The same state, in which the selected partitions of a CatalogFileIndex have been listed.
+   * Otherwise, that index would list them for each scan, and scans of one query could see different
+   * files.
    */
   private def listedOnce(state: TableState): TableState = state.listing.files match {
     case catalog: CatalogFileIndex =>
