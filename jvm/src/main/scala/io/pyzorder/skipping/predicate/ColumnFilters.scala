@@ -28,7 +28,7 @@ private[skipping] object ColumnFilters {
   def eitherNull(a: FilterColumn, b: FilterColumn): IndexFilter =
     IndexFilter.or(HasNull(a), HasNull(b))
 
-  /** `c` equals one of the values. Nulls among the values equal nothing. */
+  /** `c` equals one of the values. A null in the list equals nothing. */
   def oneOf(c: FilterColumn, list: Iterable[Any]): IndexFilter = {
     val (nans, values) = list.filter(_ != null).partition(isNaN)
     val finite = if (values.isEmpty) Never else OneOf(c, sorted(c, values))
