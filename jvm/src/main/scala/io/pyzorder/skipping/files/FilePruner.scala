@@ -110,8 +110,8 @@ final class FilePruner(
 
   /**
    * Marks files as unindexed if they have changed since they were listed. Checks only files whose
-   * result `matters`. Checks no files if a listing, or an index whose snapshot covers all of them,
-   * verified them recently enough.
+   * result `matters`. Checks no files if the listing is recent enough, or if an index whose
+   * snapshot covers all of the files is.
    */
   private def forgetChanged(
       listed: ListedPartitions,
