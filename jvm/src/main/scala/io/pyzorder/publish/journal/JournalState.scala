@@ -50,7 +50,7 @@ final class JournalState private[publish] (
   /**
    * Whether the run has finished. The existence of the DONE record is enough, because its writer
    * has nothing left to do. The record counts even if its bytes are damaged: if a committed run
-   * wrongly counted as unfinished, readers would hide its files, because its markers are gone.
+   * were treated as unfinished, readers would hide its files, because its markers are gone.
    */
   val done: Boolean = records.contains("done")
 
