@@ -67,7 +67,7 @@ object MonotonicFunctions {
   }
 
   private def widens(from: DataType, to: DataType): Boolean = (from, to) match {
-    // The number is unchanged.
+    // The cast leaves the number unchanged.
     case (_, _) if IntegralOrder.contains(from) && IntegralOrder.contains(to) =>
       IntegralOrder.indexOf(from) <= IntegralOrder.indexOf(to)
     // Rounding to nearest never swaps two numbers, though it may make them equal.
