@@ -56,7 +56,7 @@ class Boundaries:
 
 
 def from_values(data_type: str, values: Column) -> Boundaries:
-    """Returns boundaries at each distinct non-null value of `values`, which may be in any order.
+    """Makes a boundary of each distinct non-null value in `values`, which may be in any order.
 
     Raises:
         TypeError: values of `data_type` have no order.

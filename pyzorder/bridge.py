@@ -121,7 +121,10 @@ def launch_jvm(options: dict[str, Any], output: IO[bytes]) -> None:
 
 
 def is_jvm_gone(failure: Exception) -> bool:
-    """Whether a call failed because the JVM no longer responds, not because of an exception."""
+    """Whether a call failed because the JVM no longer responds.
+
+    Exceptions in the JVM do not count.
+    """
     from py4j.protocol import Py4JError, Py4JJavaError
 
     return isinstance(failure, Py4JError) and not isinstance(failure, Py4JJavaError)
@@ -213,10 +216,10 @@ def layout(spark: SparkSession, target: str, columns: list[str]) -> dict[str, An
 
 
 def verdict(spark: SparkSession, target: str, columns: list[str]) -> dict[str, str]:
-    """Returns the JVM's verdict on whether OPTIMIZE would pay off, as `kind` and `sentence`.
+    """Returns the `kind` and `sentence` of the JVM's verdict on whether OPTIMIZE would pay off.
 
     Args:
-        columns: the columns in ZORDER BY; empty without ZORDER BY.
+        columns: the columns in ZORDER BY; empty for an OPTIMIZE without ZORDER BY.
     """
     found: dict[str, str] = json.loads(
         _layout_api(spark).verdict(spark._jsparkSession, target, _java_list(spark, columns))
@@ -245,7 +248,7 @@ def box(df: DataFrame, columns: list[str]) -> list[list[Any]]:
 
 
 def event_log(spark: SparkSession, path: str) -> Any:
-    """Returns an org.apache.spark.sql.pyzorder.EventLogs of the event logs at or below a path."""
+    """Returns an org.apache.spark.sql.pyzorder.EventLogs for the event logs at or below a path."""
     jvm: Any = spark.sparkContext._jvm
     return jvm.org.apache.spark.sql.pyzorder.EventLogs(jsession(spark), path)
 

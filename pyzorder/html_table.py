@@ -1,4 +1,4 @@
-"""Renders results as HTML for notebooks. Text is escaped. The notebook determines the colours."""
+"""Renders results as HTML for notebooks. Text is escaped. The notebook determines the colors."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Value = bool | int | float | Decimal | str
 microseconds, year-month intervals in months, times in nanoseconds. BINARY is hexadecimal text."""
 
 Range = tuple[Value | None, Value | None]
-"""Lower and upper limit, each None if there is none."""
+"""Lower and upper limit. A limit that does not exist is None."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class DataFile:
     bounds: tuple[tuple[Value, Value] | None, ...]
     """Minimum and maximum of each column; None if they are unknown or `empty` is True."""
     empty: tuple[bool, ...]
-    """Whether all values are null or NaN, for each column."""
+    """For each column, whether all values are null or NaN."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Layout:
     files: tuple[DataFile, ...]
     where: str | None = None
     opened: frozenset[str] | None = None
-    """Paths of the files that the query opens; None without a query."""
+    """Paths of the files that the query opens; None if there is no query."""
     box: tuple[Range, ...] = ()
     explanation: Explanation | None = None
 
@@ -138,8 +138,8 @@ def read(
 
     Args:
         table: the table's name in SQL syntax, or the path of its folder.
-        columns: the columns to read bounds of, named as in ZORDER BY. By default, those that the
-            files are clustered by.
+        columns: the columns to read bounds of, named as in ZORDER BY. By default, these are the
+            columns that the files are clustered by.
         where: the condition of a query. The layout then includes the files that the query opens, as
             reported by `pyzorder.explain`.
 

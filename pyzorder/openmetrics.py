@@ -46,7 +46,7 @@ class Gauge:
 
 
 def text(gauges: Iterable[Gauge]) -> str:
-    """Returns the text of all families, with the end marker."""
+    """Returns the text of all families, followed by the end marker."""
     return "\n".join([*(line for gauge in gauges for line in gauge.lines()), "# EOF", ""])
 
 
@@ -64,7 +64,7 @@ def escaped(value: str) -> str:
 
 
 def number(value: float) -> str:
-    """Formats a number, without a fraction if it is whole."""
+    """Formats a number. Whole numbers are formatted without a fraction."""
     return str(int(value)) if value == int(value) else repr(value)
 
 

@@ -81,7 +81,9 @@ def of(values: Column, data_type: str) -> Bits:
 
 
 def whole_of(values: Column, data_type: str) -> list[bytes | None]:
-    """Encodes each value in full, as bytes whose unsigned lexicographic order matches the values.
+    """Encodes each value in full.
+
+    The unsigned lexicographic order of the bytes matches the values' order.
 
     The width is fixed, except for strings and binaries, which are unchanged. Null is None.
     """
@@ -110,7 +112,9 @@ def is_long(data_type: str) -> bool:
 
 
 def long_of(values: Column, data_type: str) -> Longs:
-    """Returns longs whose signed order matches the values. Equal longs mean equal values.
+    """Returns longs whose signed order matches the order of the values.
+
+    Equal longs mean equal values.
 
     -0.0 equals 0.0, and all NaNs equal each other and exceed +infinity. The long for null is
     arbitrary.
@@ -131,14 +135,14 @@ def long_of(values: Column, data_type: str) -> Longs:
 
 
 def long_of_float(values: npt.NDArray[np.float32]) -> Longs:
-    """`long_of` for floats: their bits, with the order of negative floats reversed."""
+    """`long_of` for floats. Returns their bits, but reverses the order of negative floats."""
     canonical = np.where(np.isnan(values), np.float32(np.nan), values + np.float32(0))
     bits = canonical.astype(np.float32).view(np.int32)
     return np.where(bits < 0, bits ^ np.int32(0x7FFFFFFF), bits).astype(np.int64)
 
 
 def long_of_double(values: npt.NDArray[np.float64]) -> Longs:
-    """`long_of` for doubles: their bits, with the order of negative doubles reversed."""
+    """`long_of` for doubles. Returns their bits, but reverses the order of negative doubles."""
     canonical = np.where(np.isnan(values), np.float64(np.nan), values + 0.0)
     bits = canonical.view(np.int64)
     return np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)

@@ -57,8 +57,8 @@ def rectangles(
 
     Args:
         table: the table's name in SQL syntax, or the path of its folder.
-        columns: one or two columns, named as in ZORDER BY. By default, the first two that the
-            files are clustered by.
+        columns: one or two columns, named as in ZORDER BY. By default, these are the first two
+            columns that the files are clustered by.
         where: the condition of a query. The picture shows the query's box and highlights the
             files that the query opens.
         ranks: whether to space all bounds evenly along the axes. This separates files where values
@@ -82,7 +82,7 @@ def compare(layouts: Mapping[str, Layout], *, ranks: bool = False) -> Picture:
     Layouts come from `read`: `compare({"before": before, "after": after})`.
 
     Args:
-        layouts: the layouts by title.
+        layouts: the layouts, keyed by title.
         ranks: see `rectangles`.
 
     Raises:
@@ -105,8 +105,9 @@ def depth(
     *,
     ranks: bool = False,
 ) -> Picture:
-    """Draws how many files cover each value of a column. A lookup of a value opens the files that
-    cover it.
+    """Draws how many files cover each value of a column.
+
+    A lookup of a value opens the files that cover it.
 
     The arguments are those of `rectangles`, except that any number of columns is allowed.
     """

@@ -88,8 +88,8 @@ def write(
     Args:
         table: the table's name in SQL syntax, or the path of its folder.
         path: the file to write. Its folder is created if needed.
-        columns: the columns to draw, named as in ZORDER BY. By default, those that the files
-            are clustered by.
+        columns: the columns to draw, named as in ZORDER BY. By default, these are the columns that
+            the files are clustered by.
         where: the condition of a query. The pictures highlight the files that it opens, and the
             report explains why.
 
@@ -294,7 +294,7 @@ def as_sql(name: str) -> str:
 
 
 def pictures(found: Layout) -> list[dict[str, Any]]:
-    """Draws the pictures, each a mapping with `title` and `svg`."""
+    """Draws the pictures. Each is a mapping with `title` and `svg`."""
     if not any(found.only(i).covering() for i in range(len(found.columns))):
         return []
     places = range(len(found.columns))
@@ -318,7 +318,7 @@ def pictures(found: Layout) -> list[dict[str, Any]]:
 
 
 def inline(picture: Picture, name: str, title: str) -> Markup:
-    """Returns a picture as an SVG element in the page's colours, with ids prefixed by `name`."""
+    """Returns a picture as an SVG element in the page's colors. The ids in it begin with `name`."""
     svg = picture.bytes_of("svg").decode()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<(metadata|style)\b.*?</\1>", "", svg, flags=re.DOTALL)

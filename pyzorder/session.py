@@ -146,7 +146,7 @@ def items(value: str) -> list[str]:
 
 
 def with_item(value: str | None, addition: str, later: Sequence[str]) -> str:
-    """Adds an item to a comma-separated setting if it is missing, before any items in `later`."""
+    """Adds a missing item to a comma-separated setting. It comes before any items in `later`."""
     kept = items(value or "")
     if addition not in kept:
         places = (place for place, item in enumerate(kept) if item in later)

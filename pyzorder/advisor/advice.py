@@ -83,7 +83,7 @@ class Advice:
     """The current files with the current index."""
 
     present_indexed: Layout
-    """The current files, if all of them were indexed."""
+    """The current files with an index that covers all of them."""
 
     columns: tuple[ColumnUse, ...]
     left_out: tuple[LeftOut, ...]
@@ -159,14 +159,14 @@ class Advice:
 
 
 def use_row(use: ColumnUse) -> list[str]:
-    """Returns the row for a column in the table of columns."""
+    """Returns a column's row in the table of column uses."""
     counts = (use.readings, use.equality, use.range, use.in_list, use.prefix, use.join, use.other)
     cells = (str(count) if count else "" for count in counts)
     return [use.column, *cells, percent(use.rows_left)]
 
 
 def text_rows(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yields the lines of a text table, with numbers right-aligned."""
+    """Yields the lines of a text table. Numbers are right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     right = [all(is_number(cell) for cell in column[1:]) for column in zip(*rows, strict=True)]
     for row in rows:

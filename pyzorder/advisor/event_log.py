@@ -32,7 +32,7 @@ def read(
     statements: StatementReader,
     workload: Workload,
 ) -> None:
-    """Adds the SQL executions of the event logs at or below a path to a workload.
+    """Adds the SQL executions in the event logs at or below a path to a workload.
 
     The job's description contains the SQL text if spark-sql or the Thrift server ran the query. In
     that case, the analysis uses the text. Otherwise, it uses the physical plan.

@@ -16,7 +16,7 @@ from pyzorder.advisor.advice import Layout
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Number of columns to combine: those that save the most on their own.
+#: Number of columns to combine. These are the columns that save the most on their own.
 MOST_COLUMNS = 6
 
 #: Number of layouts that each step extends by one more column.
@@ -54,8 +54,8 @@ class LayoutSearch:
             columns: the columns that the table can be clustered by.
             most: maximum number of clustering columns.
             margin: see `chosen`.
-            weigh: whether to write some files for the best layout with each number of columns, to
-                measure how their size changes.
+            weigh: whether to measure how the size of files changes. This writes some files of the
+                best layout with each number of columns.
         """
         alone = sorted((self._z_order((c,)) for c in columns), key=lambda o: o.bytes_opened)
         names = [layout.columns[0] for layout in alone[:MOST_COLUMNS]]

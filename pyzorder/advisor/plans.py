@@ -60,7 +60,7 @@ class Scan:
     filters: str
     partition_filters: str
     data_filters: tuple[str, ...]
-    """The attributes in the data filters, with one element per occurrence."""
+    """The attributes in the data filters, one element per occurrence."""
 
     attributes: frozenset[str]
     """The attributes that the scan reads, to the extent that the plan's text shows them."""
@@ -230,7 +230,7 @@ def fields_of(schema: str) -> Iterator[tuple[str, str]]:
 
 
 def predicates_of(scan: Scan, workload: Workload | None) -> Iterator[Predicate]:
-    """Yields the filters of a scan, and counts those that its text does not show.
+    """Yields the filters of a scan, and counts the filters that its text does not show.
 
     Raises:
         NotUnderstood: `workload` is None, and some filters are not shown.

@@ -1,4 +1,4 @@
-"""Determines how a query reads a table, through aliases, subqueries and joins.
+"""Determines how a query reads a table. Follows aliases, subqueries and joins.
 
 Filters are pushed down to the table as Spark's optimizer would push them. Join keys are pushed down
 as pyzorder would push them when the query runs. Filters and keys that do not reach the table are

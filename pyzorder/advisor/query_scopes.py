@@ -179,7 +179,7 @@ class Source:
 
 
 class Scope:
-    """The scope of a SELECT, with its sources by name, and the scopes of its subqueries."""
+    """The scope of a SELECT: its sources, keyed by name, and the scopes of its subqueries."""
 
     def __init__(self, select: exp.Select, catalog: Catalog) -> None:
         self.select = select

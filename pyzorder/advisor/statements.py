@@ -72,7 +72,7 @@ class StatementReader:
         self._database = database
 
     def read(self, text: str, times: int = 1) -> None:
-        """Adds a statement's readings of the table, or counts the reason why it is left out.
+        """Adds a statement's readings of the table, or counts the reason for leaving it out.
 
         Args:
             times: how often the statement ran.

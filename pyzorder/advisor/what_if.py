@@ -64,7 +64,7 @@ def advise(
             tasks' local folders. If False, the table's size is assumed to stay the same.
 
     Returns:
-        The recommendation, with the evidence for it.
+        The recommendation and the evidence for it.
 
     Raises:
         ZOrderError: there is no workload or it cannot be read, the session is a Connect session

@@ -20,10 +20,10 @@ class Predicate:
     """A condition that is true for every row that a query uses."""
 
     sql: str
-    """The condition in Spark's dialect, with only the table's columns."""
+    """The condition in Spark's dialect. It refers only to the table's columns."""
 
     uses: tuple[tuple[str, str], ...]
-    """The columns as SQL, each with `equality`, `range`, `in`, `prefix` or `other`."""
+    """Pairs of a column as SQL and `equality`, `range`, `in`, `prefix` or `other`."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class KeyJoin:
     """The key, as an SQL expression over the table's columns."""
 
     other: str
-    """A query for the other side, with the key in column KEY; empty if that side has no filter."""
+    """A query for the other side, in which the key is column KEY; empty if that side has no
+    filter."""
 
     broadcast: bool
     """Whether the other side is known to be broadcast. Otherwise, Spark decides."""
@@ -110,7 +111,7 @@ class TableNames:
     """Database and table; empty for a table at a path."""
 
     path: str
-    """The table's folder, as a path qualified by Spark."""
+    """The path of the table's folder, qualified by Spark."""
 
     columns: tuple[str, ...]
 
@@ -125,7 +126,7 @@ class TableNames:
 
 
 def same_path(one: str, other: str) -> bool:
-    """Whether two paths are equal, apart from the scheme `file:` and trailing slashes."""
+    """Whether two paths are equal, ignoring the scheme `file:` and trailing slashes."""
     return bare_path(one) == bare_path(other)
 
 

@@ -100,7 +100,7 @@ def command(settings: Settings, target: Target, metrics: bool, where: Sequence[s
 def gauges(
     spark: SparkSession, target: Target, rows: list[dict[str, Any]], where: Sequence[str]
 ) -> str:
-    """Returns the metrics of the table for Prometheus, as text."""
+    """Returns the table's metrics as text for Prometheus."""
     runs = history.read(spark, target.text())
     skipped = {condition: skipped_share(spark, target, condition) for condition in where}
     return openmetrics.text(openmetrics.health(str(target), rows, runs, skipped))

@@ -123,7 +123,7 @@ def master(spark: SparkSession) -> str:
 
 
 def matching(spark: SparkSession) -> str:
-    """Checks that the extension is loaded, and built from this release for this Spark version."""
+    """Checks that the extension is loaded and was built from this release for this Spark."""
     check_session(spark)
     if bridge.is_connect(spark):
         return "the server has pyzorder's extension"

@@ -1,20 +1,20 @@
-"""Skips files of a table in engines other than Spark, without Spark and without Java.
+"""Skips a table's files in engines other than Spark. Needs neither Spark nor Java.
 
 The package reads the index and the journal through `pyzorder.index`. Its modules:
 
-    api               files, dataset and scan_polars
-    tables            the data files of a table, as Spark would list them
-    staleness         the files that the index knows, without a listing
-    partitions        partition columns from the names of folders
+    api               the functions files, dataset and scan_polars
+    tables            finds the data files that Spark would list for a table
+    staleness         finds the files in the index instead of listing them
+    partitions        finds partition columns in the names of folders
     file_statistics   the statistics of each file that hold for every engine
-    selection         from a condition in SQL to the files that may match
+    selection         finds the files that may match a condition in SQL
     evaluation        evaluates the filters of `index.predicates` on statistics
-    values            SQL values in Arrow, and their conversions
-    matching_files    `pyzorder.files`
-    guarantees        statistics as expressions of PyArrow
-    arrow_dataset     `pyzorder.dataset`
-    polars_filters    from a filter of Polars to a condition
-    polars_source     `pyzorder.scan_polars`
+    values            represents SQL values in Arrow and converts them
+    matching_files    implements `pyzorder.files`
+    guarantees        expresses statistics as PyArrow expressions
+    arrow_dataset     implements `pyzorder.dataset`
+    polars_filters    translates Polars filters to conditions
+    polars_source     implements `pyzorder.scan_polars`
     demo_lookups      the last step of `make demo`
 """
 

@@ -28,21 +28,22 @@ def files(
 ) -> list[str]:
     """Returns the data files of a table that may have rows for which a condition is TRUE.
 
-    The table may be in the middle of an OPTIMIZE, or one that was killed: each of its rows is in
-    exactly one of the files. Needs neither Spark nor Java.
+    Even while an OPTIMIZE runs, or after one was killed, the files contain each row of the table
+    exactly once. Needs neither Spark nor Java.
 
     Args:
         path: the folder of a table, or of one of its partitions; a local path or a URI.
-        where: a condition in Spark's SQL. Parts of it that are not understood only make the result
-            longer. Without it, all files are returned.
-        time_zone: the time zone of timestamps in `where` that are written without one. If it is not
-            given, such timestamps rule out no files.
-        max_staleness: how old the knowledge of the table's files may be, such as `30min`. If the
+        where: a condition in Spark's SQL. Parts that pyzorder does not understand exclude no files.
+            By default, all files are returned.
+        time_zone: the time zone for timestamps in `where` that do not specify one. By default, such
+            timestamps exclude no files.
+        max_staleness: the maximum age of the information about the files, such as `30min`. If the
             index is recent enough, the folder is not listed. By default, it is always listed.
-        filesystem: the file system of the path, from PyArrow or fsspec.
+        filesystem: the PyArrow or fsspec file system that contains the path.
 
     Returns:
-        Paths that PyArrow, pandas, DuckDB and Polars can read. With `filesystem`, paths in it.
+        Paths that PyArrow, pandas, DuckDB and Polars can read. If `filesystem` is given, these are
+        paths in that file system.
 
     Raises:
         ZOrderError: the folder is not that of a plain table, or `where` is not a condition.
@@ -64,22 +65,23 @@ def dataset(
     max_staleness: str | float | timedelta | None = None,
     filesystem: Any = None,
 ) -> pyarrow.dataset.Dataset:
-    """Returns a table as a dataset of PyArrow, which skips files by the table's index.
+    """Returns a PyArrow dataset that uses a table's index to skip files.
 
-    Each file carries its minima and maxima. Engines that push filters down to a dataset, such as
-    PyArrow, DuckDB and Polars, do not open files whose bounds exclude all matching rows. The files
-    are listed when this function is called.
+    Each of the dataset's files has its minima and maxima attached. Engines that push filters down
+    to a dataset, such as PyArrow, DuckDB and Polars, do not open files whose bounds exclude all
+    matching rows. The files are listed when this function is called.
 
     Args:
         path: the folder of a table, or of one of its partitions; a local path or a URI.
-        schema: the columns to read. By default, those of the first file and, after them, the
-            partition columns, as in Spark.
-        columns: the columns whose bounds the files carry. By default, the columns by which most
-            files are clustered, then others as long as opening stays fast.
+        schema: the columns to read. By default, these are the columns of the first file, followed
+            by the partition columns, as in Spark.
+        columns: the columns whose bounds are attached to the files. By default, these are the
+            columns by which most files are clustered, followed by other columns. A limit on their
+            number keeps opening fast.
         format: parquet or orc. By default, it is taken from the files' names.
-        max_staleness: how old the knowledge of the table's files may be, such as `30min`. If the
+        max_staleness: the maximum age of the information about the files, such as `30min`. If the
             index is recent enough, the folder is not listed. By default, it is always listed.
-        filesystem: the file system of the path, from PyArrow or fsspec.
+        filesystem: the PyArrow or fsspec file system that contains the path.
 
     Raises:
         ZOrderError: the folder is not that of a plain table, or has no data files.
@@ -94,7 +96,7 @@ def scan_polars(
     *,
     max_staleness: str | float | timedelta | None = None,
 ) -> polars.LazyFrame:
-    """Returns a table as a LazyFrame of Polars, which skips files by the table's index.
+    """Returns a Polars LazyFrame that uses a table's index to skip files.
 
     The files are listed when this function is called. When the frame is collected, Polars passes
     its filters down, and only files that may have matching rows are opened.
@@ -102,7 +104,7 @@ def scan_polars(
     Args:
         path: the folder of a table of Parquet files, or of one of its partitions; a local path or
             a URI.
-        max_staleness: how old the knowledge of the table's files may be, such as `30min`. If the
+        max_staleness: the maximum age of the information about the files, such as `30min`. If the
             index is recent enough, the folder is not listed. By default, it is always listed.
 
     Raises:

@@ -1,4 +1,7 @@
-"""Opens a table as a dataset of PyArrow whose fragments carry what the index proves."""
+"""Opens a table as a PyArrow dataset.
+
+What the index proves is attached to the dataset's fragments.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,7 @@ def _check_format(format: str | None) -> None:
 
 
 def format_of(table: Table, format: str | None) -> ds.FileFormat:
-    """Returns the format of a table's files: the given one, or that in the first file's name."""
+    """Returns `format` or, if it is None, the format in the first file's name."""
     if format is None and table.files and table.files[0].path.endswith(".orc"):
         format = "orc"
     return ds.OrcFileFormat() if (format or "").lower() == "orc" else ds.ParquetFileFormat()
@@ -63,7 +66,7 @@ def format_of(table: Table, format: str | None) -> ds.FileFormat:
 def schema_of(table: Table, file_format: ds.FileFormat) -> pa.Schema:
     """Returns the columns of the first file, and the partition columns.
 
-    As in Spark, a partition column takes the place of a column of the same name in the files.
+    As in Spark, a partition column replaces a column with the same name in the files.
 
     Raises:
         ZOrderError: the file cannot be read.

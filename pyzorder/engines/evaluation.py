@@ -1,9 +1,9 @@
 """Evaluates filters over the index's bounds on Arrow arrays, without Spark.
 
-The filters are those of `index.predicates`, in SQL. The evaluator knows only the operators and
-functions that occur in them, on values whose comparison does not depend on a session. For
-everything else it raises NotUnderstood, and the operand of AND or OR that contains it keeps every
-file.
+The filters are the SQL filters that `index.predicates` builds. The evaluator supports only the
+operators and functions that occur in them, and only values whose comparison does not depend on a
+session. For everything else, it raises NotUnderstood. The operand of AND or OR that contains the
+unsupported part then keeps every file.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _COMPARED: dict[type[exp.Expression], Callable[[Any, Any], Any]] = {
     exp.GT: pc.greater, exp.GTE: pc.greater_equal,
 }  # fmt: skip
 
-#: Whether a value that is not NaN compares so with NaN, which is greater than all other values.
+#: The results of comparing values other than NaN with NaN, which is greater than all of them.
 _WITH_NAN = {exp.EQ: False, exp.NEQ: True, exp.LT: True, exp.LTE: True, exp.GT: False,
              exp.GTE: False}  # fmt: skip
 
-#: Functions that convert their argument to the type of the same name.
+#: Functions that convert their argument to the type with the same name.
 _CASTS = {*INTEGRAL, *FLOATS, "date", "timestamp"}
 
-#: Finds the values of a column by the parts of its name, or raises NotUnderstood.
+#: Returns the values of the column whose name has these parts, or raises NotUnderstood.
 Columns = Callable[[tuple[str, ...]], Value]
 
 
@@ -49,11 +49,11 @@ class Evaluator:
     """Evaluates SQL over columns."""
 
     def __init__(self, columns: Columns, time_zone: str | None) -> None:
-        """`time_zone` is that of the query; None if it is unknown."""
+        """`time_zone` is the query's time zone; None if it is unknown."""
         self._columns = columns
         self._zone = time_zone
         self._variables: dict[str, Value] = {}
-        #: Why operands of filters were replaced, since the list was last cleared.
+        #: The reasons why operands of filters have been replaced since the list was last cleared.
         self.problems: list[str] = []
 
     def type_of(self, text: str) -> str:
@@ -75,8 +75,8 @@ class Evaluator:
     def _kept(self, node: exp.Expression, positive: bool) -> Any:
         """Evaluates a filter whose unsupported operands count as `positive`.
 
-        Replacing an operand of AND or OR by TRUE never makes the result false, and below a NOT, so
-        does replacing it by FALSE.
+        Replacing an operand of AND or OR with TRUE never makes the result false. Below a NOT,
+        replacing an operand with FALSE never makes the filter's result false.
         """
         node = unwrapped(node)
         if isinstance(node, exp.Not):

@@ -88,12 +88,12 @@ def unreachable(path: str, reason: str) -> ZOrderError:
 
 
 def partition_folders(path: str) -> ZOrderError:
-    """Folders of partitions lie below different folders."""
+    """The partitions' folders are below different folders."""
     return error("ZORDER_PARTITION_FOLDERS.PLACES", path=path)
 
 
 def partition_columns(path: str, found: Sequence[Sequence[str]]) -> ZOrderError:
-    """Folders of partitions name different columns.
+    """The names of the partitions' folders contain different columns.
 
     Args:
         found: the columns of two of the folders.

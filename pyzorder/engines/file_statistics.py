@@ -1,8 +1,8 @@
 """The statistics of a table's files that hold for every engine.
 
-Each listed file is matched with the index's entry of the same path, size and modification time. A
-file without one has no known statistics. Partition columns have the same value in all rows of a
-file, so their statistics are exact.
+Each listed file is matched with the index entry that has the same path, size and modification time.
+A file without such an entry has no known statistics. Partition columns have the same value in all
+rows of a file, so their statistics are exact.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pyzorder.index.read_settings import SEPARATOR
 from pyzorder.index.snapshot_statistics import Flags, SnapshotStatistics
 from pyzorder.index.snapshots import IndexedColumn, Snapshot
 
-#: The first day of the Gregorian calendar, 1582-10-15. From then on, all writers store the same
-#: number for a day.
+#: The first day of the Gregorian calendar, 1582-10-15. For this day and all later days, all writers
+#: store the same numbers.
 _GREGORIAN = -141_427
 
 #: Read settings under which Spark does not find columns by name.
@@ -95,7 +95,7 @@ class FileStatistics:
         return self.taken(self._table.snapshot.rows["num_records"])
 
     def taken(self, entries: Any) -> Any:
-        """Returns the values of listed files, from the values of all entries."""
+        """Returns the values of the listed files, given the values of all entries."""
         if not len(entries):
             return pa.nulls(len(self.entries), entries.type)
         found = pa.array(self.entries, mask=~self.is_indexed)
@@ -126,7 +126,7 @@ class FileStatistics:
         return _named(number, low, high, arrays)
 
     def _spread(self, flag: Flags, otherwise: bool) -> Flags:
-        """Returns the flags of listed files, from the flags of all entries."""
+        """Returns the flags of the listed files, given the flags of all entries."""
         if not len(flag):
             return np.full(len(self.entries), otherwise)
         return np.where(self.is_indexed, flag[self.entries], otherwise)
@@ -165,7 +165,7 @@ def _named(number: int, low: Value, high: Value, flags: list[Any]) -> dict[tuple
 
 
 def _texts(names: list[str]) -> pa.Array:
-    """Converts names to an array, in which those that are not UTF-8 are null."""
+    """Converts names to an array. Names that are not UTF-8 become null."""
     try:
         return pa.array(names, pa.string())
     except UnicodeEncodeError:

@@ -1,13 +1,14 @@
-"""What the index proves about each file, as expressions of PyArrow.
+"""Expresses what the index proves about each file as PyArrow expressions.
 
 A guarantee is an expression that is TRUE for every row of a file. PyArrow uses it to find that no
-row can match a filter. For a column with the bounds `low` and `high`, it is
+row can match a filter. For a column with the bounds `low` and `high`, the guarantee is
 
     (c >= low OR c IS NULL) AND (c <= high OR c IS NULL)
 
-which also holds for the nulls of a file that lacks the column. It constrains nothing that is not
-proved: a file may be unindexed or have changed, its bounds may be unknown or depend on settings, a
-value may be NaN, and an engine may read the column with another type than Spark.
+It also holds if a file lacks the column, because the column's values are then null. The guarantee
+for a file omits the column if its bounds are not proved. This is the case if the file is unindexed
+or has changed, if the bounds are unknown or depend on settings, if a value may be NaN, or if the
+engine reads the column with a different type than Spark.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pyzorder.engines.file_statistics import FileStatistics
 from pyzorder.engines.tables import Table
 from pyzorder.index.snapshots import IndexedColumn
 
-#: The most bounds of columns in all guarantees together. Building one takes some microseconds.
+#: The maximum number of bounds in all guarantees together. Building one takes a few microseconds.
 MOST_BOUNDS = 20_000
 
 _SIGNED = {"byte", "short", "integer", "long"}
@@ -35,11 +36,12 @@ _SIGNED = {"byte", "short", "integer", "long"}
 def guarantees(
     table: Table, schema: pa.Schema, columns: Sequence[str] | None = None
 ) -> list[pc.Expression]:
-    """Returns an expression for each file that is TRUE for all its rows.
+    """Returns, for each file, an expression that is TRUE for all rows of the file.
 
     Args:
-        schema: the columns as the engine reads them.
-        columns: the names of the columns whose bounds to include; None for those that help most.
+        schema: the columns, with the types that the engine reads.
+        columns: the names of the columns whose bounds to include; None to choose the columns that
+            help most.
     """
     statistics = FileStatistics(table)
     parts: list[list[pc.Expression]] = [[] for _ in table.files]
@@ -76,7 +78,7 @@ def _clustering(table: Table) -> tuple[str, ...]:
 
 
 def field_of(schema: pa.Schema, path: Sequence[str]) -> pa.Field | None:
-    """Returns a field of a schema, or None unless there is exactly one of exactly this name."""
+    """Returns the field at a path, or None unless exactly one field has exactly this path."""
     fields = [field for field in schema if field.name == path[0]]
     for name in path[1:]:
         if len(fields) != 1 or not pa.types.is_struct(fields[0].type):
@@ -146,11 +148,11 @@ def bounds(
 
 
 def is_read_alike(data_type: Any, read: pa.DataType) -> bool:
-    """Whether an engine that reads a column with an Arrow type finds the values of Spark's type.
+    """Whether an engine that reads a column with an Arrow type gets the same values as Spark.
 
     Spark reads INT96 and nanoseconds with less precision, unsigned integers and collated strings
-    with other types, and narrow floats as wider ones, all of which could move a value out of its
-    bounds.
+    with other types, and narrow floats as wider ones. Each of these differences could move a value
+    outside its bounds.
     """
     if data_type in _SIGNED:
         return pa.types.is_signed_integer(read)
@@ -170,7 +172,7 @@ def is_read_alike(data_type: Any, read: pa.DataType) -> bool:
 
 
 def _texts(values: Any) -> Any:
-    """Replaces strings that are not UTF-8 by null, because expressions must hold valid strings."""
+    """Replaces strings that are not UTF-8 with null. Expressions must contain valid strings."""
     if values.type != pa.string():
         return values
     try:

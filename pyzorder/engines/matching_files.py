@@ -20,9 +20,10 @@ class MatchingFiles:
     """The files that may have matching rows.
 
     Attributes:
-        paths: their paths, for readers. While a run is unfinished, these may be hidden files.
-        total: the number of files of the table.
-        unindexed: how many of its files have no entry in the index.
+        paths: the paths from which to read the files. While a run is unfinished, the files may be
+            hidden.
+        total: the number of files in the table.
+        unindexed: the number of files in the table that have no entry in the index.
         reasons: the parts of the condition that rule out no file, and why.
     """
 

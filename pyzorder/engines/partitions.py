@@ -1,4 +1,4 @@
-"""Partition columns from folders named `name=value`, with the types that Spark infers for them.
+"""Finds partition columns in folders named `name=value`, and infers the same types as Spark.
 
 The rules are those of Spark's PartitioningUtils for a folder that is read by its path. Timestamps
 are the exception: Spark reads them in the session's time zone, which is unknown here, so they stay
@@ -30,7 +30,7 @@ _TIMESTAMP = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}
 
 _MOST_DIGITS = 38
 
-#: The integers in the order of widening, with the digits that a decimal needs for them.
+#: The integer types, starting with the narrowest, and the digits that a decimal needs for each.
 _DIGITS = {"int": 10, "bigint": 20}
 
 
@@ -67,7 +67,8 @@ def partition_columns(root: str, folders: Sequence[str]) -> list[PartitionColumn
 
     Args:
         root: the table's folder, for errors.
-        folders: the folders with data files, relative to the table's; empty for the table's own.
+        folders: the folders with data files, relative to the table's folder. An empty string stands
+            for the table's folder.
 
     Raises:
         ZOrderError: the folders do not agree on the partition columns.
@@ -86,7 +87,7 @@ def partition_columns(root: str, folders: Sequence[str]) -> list[PartitionColumn
     for place, (name, _) in enumerate(first):
         texts = {folder: levels[place][1] for folder, (_, levels) in found.items()}
         data_type = reduce(_wider, map(_inferred, dict.fromkeys(texts.values())))
-        data_type = "string" if data_type == "void" else data_type  # any type holds nulls
+        data_type = "string" if data_type == "void" else data_type  # every type has nulls
         values = {folder: _value(text, data_type) for folder, text in texts.items()}
         columns.append(PartitionColumn(name, data_type, values))
     return columns
@@ -110,12 +111,12 @@ def _levels(root: str, folder: str) -> tuple[str, list[tuple[str, str]]] | None:
 
 
 def unescaped(text: str) -> str:
-    """Replaces `%xx` in the name of a folder by the character with that number."""
+    """Replaces each `%xx` in a folder's name with the character that has this number."""
     return re.sub("%([0-9A-Fa-f]{2})", lambda found: chr(int(found[1], 16)), text)
 
 
 def _inferred(text: str) -> str:
-    """Returns the type of a value, as written in a folder's name."""
+    """Returns the type of a value that is written in a folder's name."""
     if text == NULL:
         return "void"
     if _INTEGER.fullmatch(text):
@@ -154,7 +155,7 @@ def _wider(a: str, b: str) -> str:
 
 
 def _digits(data_type: str) -> int:
-    """Returns the digits of an integer or decimal; 0 for other types."""
+    """Returns the number of digits of an integer or decimal; 0 for other types."""
     if data_type.startswith("decimal"):
         return int(re.findall(r"\d+", data_type)[0])
     return _DIGITS.get(data_type, 0)

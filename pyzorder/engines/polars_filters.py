@@ -1,9 +1,9 @@
-"""Translates the filters of Polars to conditions that the index understands.
+"""Translates Polars filters to conditions that the index understands.
 
-Polars hands a filter to a source as an expression, which can be written as JSON. That form is not
-stable, so only exactly the shapes listed here are understood, with the types that Polars has chosen
-for constants. All other filters leave out no file. NaN equals itself and is greater than every
-other number, in Polars as in Spark.
+Polars passes a filter to a source as an expression, which can be serialized as JSON. The JSON
+format is not stable. Only the shapes listed here are therefore understood, and only with the types
+that Polars chooses for constants. All other filters exclude no files. NaN equals itself and is
+greater than every other number, in Polars as in Spark.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _OPERATORS: dict[str, type[exp.Expression]] = {
     "EqValidity": exp.NullSafeEQ, "And": exp.And, "Or": exp.Or,
 }  # fmt: skip
 
-#: The comparisons with the ends of `is_between`.
+#: For each `closed` argument of `is_between`, the comparisons with the lower and the upper end.
 _CLOSED = {
     "Both": (exp.GTE, exp.LTE), "Left": (exp.GTE, exp.LT), "Right": (exp.GT, exp.LTE),
     "None": (exp.GT, exp.LT),
 }  # fmt: skip
 
-#: Conversions that keep all values, with their types in SQL.
+#: Casts that preserve all values, and the SQL names of their types.
 _CASTS = {"Int64": "BIGINT", "Float64": "DOUBLE"}
 
 _INTEGERS = {"Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"}
 
-#: The most values of a list. Each is compared with all bounds.
+#: The maximum number of values in a list. Each value is compared with all bounds.
 _MOST_VALUES = 1_000
 
 _PER_MICROSECOND = {"Nanoseconds": 1000, "Microseconds": 1}
@@ -56,7 +56,7 @@ def conditions_of(predicate: pl.Expr) -> list[exp.Expression]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = json.loads(predicate.meta.serialize(format="json"))
-    except Exception:  # the form may change with any version of Polars
+    except Exception:  # any version of Polars may change the format
         return []
     found = []
     for side in _conjuncts(tree):
@@ -146,7 +146,7 @@ def _names(node: Any) -> list[str]:
 
 
 def _column(names: Sequence[str]) -> exp.Expression:
-    if len(names) > 4:  # sqlglot has no more parts
+    if len(names) > 4:  # sqlglot supports no more parts
         raise NotUnderstood("a field is nested too deeply")
     parts = [exp.to_identifier(name, quoted=True) for name in names]
     keys = ("this", "table", "db", "catalog")
@@ -237,7 +237,7 @@ def _moment(moment: datetime, is_instant: bool) -> exp.Expression:
     return exp.cast(exp.Literal.string(text), "TIMESTAMPNTZ")
 
 
-#: Translations of Python's values, by class.
+#: The translation of Python values of each class.
 _OF_PYTHON: dict[type, Callable[[Any], exp.Expression]] = {
     type(None): lambda _: exp.Null(), bool: lambda value: exp.Boolean(this=value),
     int: _integer, float: _double, str: exp.Literal.string, Decimal: _decimal,
@@ -247,7 +247,7 @@ _OF_PYTHON: dict[type, Callable[[Any], exp.Expression]] = {
 
 
 def _listed(octets: Sequence[Any]) -> list[exp.Expression]:
-    """Translates the values of a list, which Polars writes as a stream of Arrow."""
+    """Translates the values of a list, which Polars serializes as an Arrow stream."""
     try:
         with pa.ipc.open_stream(bytes(octets)) as stream:
             values = stream.read_all().column(0).to_pylist()

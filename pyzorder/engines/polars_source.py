@@ -1,4 +1,4 @@
-"""Opens a table as a LazyFrame of Polars, by Polars' plugins for sources."""
+"""Opens a table as a Polars LazyFrame, using Polars' interface for IO plugins."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pyzorder.engines.staleness import seconds_of
 from pyzorder.engines.tables import Table, open_table, without_garbage_collection
 from pyzorder.index import VisibleFile
 
-#: Files are read together up to this many bytes, so that a reader may stop early.
+#: The maximum size of the files that are read together. The limit allows a reader to stop early.
 _TOGETHER = 256 << 20
 
-#: Files may have narrower types than the first, and lack columns or have others.
+#: Files may have narrower types than the first file, lack fields, or have additional fields.
 _CASTS = pl.ScanCastOptions(
     integer_cast="upcast",
     float_cast="upcast",
@@ -60,7 +60,7 @@ class _Source:
             for column in table.partitions
         }
         taken = {name.lower(): name for name in partitions}
-        #: The columns of the first file, in whose place partition columns of the same name stand.
+        #: The columns of the first file. Partition columns replace columns with the same name.
         self.schema: dict[str, Any] = {}
         for name, data_type in self._own.items():
             named = taken.get(name.lower())
@@ -82,9 +82,12 @@ class _Source:
         n_rows: int | None,
         batch_size: int | None,
     ) -> Iterator[pl.DataFrame]:
-        """Yields the rows that Polars asks for. The parameters are those of its sources."""
+        """Yields the rows that Polars requests.
+
+        The parameters are those that Polars passes to a source.
+        """
         kept = [True] * len(self._table.files)
-        if predicate is not None and n_rows is None:  # otherwise, the first rows are filtered
+        if predicate is not None and n_rows is None:  # with `n_rows`, only the first rows count
             conditions = [c for c in conditions_of(predicate) if self._is_ordered_alike(c)]
             kept = list(select_files(self._table, conditions).kept)
         shown = with_columns or list(self.schema)
@@ -92,7 +95,7 @@ class _Source:
         left = n_rows
         for folder, files in self._groups(kept):
             rows = self._scan(folder, files, trust_footers=not self._has_floats(predicate))
-            if left is not None:  # a filter applies to the first rows only
+            if left is not None:  # the filter applies to the first `n_rows` rows
                 first = rows.select(list(dict.fromkeys(used))).head(left).collect()
                 left -= first.height
                 rows = first.lazy()
@@ -115,7 +118,9 @@ class _Source:
         )
 
     def _groups(self, kept: list[bool]) -> Iterator[tuple[str, list[VisibleFile]]]:
-        """Yields files that are read together: of one partition, and of a limited size.
+        """Yields groups of files that are read together.
+
+        Each belongs to one partition and is limited in size.
 
         The last group is empty. Its columns show Polars the types if there are no other rows.
         """
@@ -133,7 +138,7 @@ class _Source:
         yield current, group
 
     def _has_floats(self, predicate: pl.Expr | None) -> bool:
-        """Whether a filter refers to columns whose minima and maxima in footers leave out NaN."""
+        """Whether a filter refers to columns whose minima and maxima in footers ignore NaN."""
         names = [] if predicate is None else predicate.meta.root_names()
         found = (self.schema.get(name, pl.Null()) for name in names)
         return any(t.is_float() or t.is_nested() for t in found)

@@ -23,10 +23,10 @@ from pyzorder.index.predicates.monotonic_functions import Found, Types
 from pyzorder.index.snapshot_statistics import Flags
 from pyzorder.index.snapshots import IndexedColumn
 
-#: A time zone that no rule takes for one with a fixed offset.
+#: A time zone that no rule mistakes for one with a fixed offset.
 _UNKNOWN_ZONE = "unknown"
 
-#: Longer conditions are shortened where they are shown.
+#: Conditions with more characters are truncated in messages.
 _LONGEST_SHOWN = 200
 
 
@@ -69,7 +69,7 @@ def select_files(
     """Selects the files that may have rows for which all conditions are TRUE.
 
     Args:
-        time_zone: the time zone of timestamps that are written without one.
+        time_zone: the time zone for timestamps that do not specify one.
     """
     statistics = FileStatistics(table)
     kept = np.ones(len(table.files), dtype=bool)
@@ -99,7 +99,7 @@ def select_files(
 
 
 def _shown(condition: exp.Expression) -> str:
-    """Returns a condition as text, shortened if it is long."""
+    """Returns a condition as text, which is truncated if it is long."""
     try:
         text = str(condition.sql("spark"))
     except RecursionError:
@@ -108,14 +108,20 @@ def _shown(condition: exp.Expression) -> str:
 
 
 def _mask(found: Any, count: int) -> Flags:
-    """Converts the result of a filter to flags. A file for which it is undecided is kept."""
+    """Converts the result of a filter to flags.
+
+    If the filter is undecided for a file, the file is kept.
+    """
     if isinstance(found, pa.Scalar):
         return np.full(count, found.as_py() is not False)
     return np.asarray(found.fill_null(True), dtype=bool)
 
 
 class _Names:
-    """The columns that a condition may refer to: those of the index, then partition columns."""
+    """The columns that a condition may refer to.
+
+    Partition columns come after the index's columns.
+    """
 
     def __init__(
         self, columns: Sequence[IndexedColumn], partitions: Sequence[PartitionColumn]
@@ -123,7 +129,7 @@ class _Names:
         self._paths = [column.path for column in columns]
         self._first_partition = len(self._paths)
         self._paths += [(column.name,) for column in partitions]
-        #: Why the last name that was not found has no statistics.
+        #: The reason why the most recent name that was not found has no statistics.
         self.problem = ""
         data_types = [values.sql_name(column.data_type) for column in columns]
         data_types += [column.data_type for column in partitions]
@@ -133,7 +139,7 @@ class _Names:
         }
 
     def find(self, parts: tuple[str, ...]) -> Found:
-        """Resolves a name, in which case matters only if there are several candidates.
+        """Resolves a name. Case matters only if there are several candidates.
 
         Raises:
             NotUnderstood: the index has no such column.

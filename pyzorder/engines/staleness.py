@@ -1,4 +1,4 @@
-"""Finds a table's files in its index, without a listing, if that knowledge is recent enough."""
+"""Finds a table's files in its index instead of listing them, if the index is recent enough."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def seconds_of(staleness: str | float | timedelta | None) -> float:
     """Converts a duration such as `30min` to seconds. Numbers are seconds, as in Spark's settings.
 
     Raises:
-        ZOrderError: it is not a duration.
+        ZOrderError: `staleness` is not a duration.
     """
     if staleness is None:
         return 0.0
@@ -43,10 +43,10 @@ def seconds_of(staleness: str | float | timedelta | None) -> float:
 def covered_files(
     store: Store, folder: TableFolder, staleness: float
 ) -> tuple[list[VisibleFile], Snapshot | None] | None:
-    """Returns the files that the index knows, with the index itself.
+    """Returns the files that the index knows, and the index itself.
 
-    Returns None if the index is older than `staleness` seconds, does not cover the whole table, or
-    if a run is moving files.
+    Returns None if the index is older than `staleness` seconds, if it does not cover the whole
+    table, or if a run is moving files.
     """
     state = JournalState(store, folder)
     if state.unfinished:
@@ -75,7 +75,7 @@ def _are_plain(rows: pa.Table) -> list[bool]:
 
 
 def is_forged(path: str) -> bool:
-    """Whether no listing of a table's folder could find a file of this name."""
+    """Whether no listing of a table's folder could find a file with this name."""
     return is_whole(path) or leaves(path) or is_hidden(path)
 
 

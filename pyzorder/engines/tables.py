@@ -1,7 +1,8 @@
-"""The data files of a table, found through the journal, for engines other than Spark.
+"""Finds the data files of a table through the journal, for engines other than Spark.
 
-Files count as they do for Spark, which ignores empty and hidden files, files directly in the folder
-of a table with partition columns, and subfolders of a table without them.
+The table has the same files as in Spark, which ignores empty and hidden files. If the table has
+partition columns, Spark also ignores files directly in the table's folder. If it has none, Spark
+also ignores the files in subfolders.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pyzorder.index.fsspec_store import FsspecStore
 from pyzorder.index.stores import ArrowStore, LocalStore, is_whole, plain, store_of
 from pyzorder.index.table_folder import folders_above
 
-#: Names in folders of other table formats.
+#: Names that mark the folders of other table formats.
 _FOREIGN = {"_delta_log": "Delta", ".hoodie": "Hudi"}
 
 #: Files that Hadoop is still copying.
@@ -42,7 +43,7 @@ class Table:
         store: the store of the files.
         files: the data files, sorted by path.
         partitions: the partition columns.
-        snapshot: the index, or None if there is no usable one.
+        snapshot: the index, or None if there is no usable index.
     """
 
     location: str
@@ -63,7 +64,7 @@ class Table:
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Pauses the collector, which would visit all files again and again while they are listed."""
+    """Pauses garbage collection, which would otherwise visit all listed files again and again."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -78,9 +79,10 @@ def open_table(path: str | os.PathLike[str], filesystem: Any, staleness: float) 
 
     Args:
         path: the table's folder, or the folder of one of its partitions.
-        filesystem: a file system of PyArrow or fsspec to which the path belongs; None for a local
-            path or a URI.
-        staleness: how many seconds old the index's knowledge of the files may be; 0 to list them.
+        filesystem: the PyArrow or fsspec file system that contains the path; None for a local path
+            or a URI.
+        staleness: the maximum age in seconds of the index's information about the files; 0 to list
+            the files.
 
     Raises:
         ZOrderError: the folder is missing, belongs to another format, or cannot be reached.
@@ -121,12 +123,12 @@ def _store(location: str, filesystem: Any) -> Store:
         if isinstance(filesystem, pyarrow.fs.FileSystem):
             return ArrowStore(location, filesystem)
         return FsspecStore(filesystem)
-    except Exception as failure:  # each file system raises errors of its own
+    except Exception as failure:  # each file system raises different errors
         raise failures.unreachable(location, str(failure).rstrip(".")) from failure
 
 
 def _folder(store: Store, location: str) -> TableFolder:
-    """Returns the folder with the journal and index, which may be above that of a partition."""
+    """Returns the folder with the journal and index. It may be above a partition's folder."""
     for path in folders_above(location):
         if {"_index", "_journal"} & set(store.names(f"{path}/_zorder")):
             return TableFolder(path)
@@ -146,7 +148,7 @@ def _check(store: Store, root: str, location: str) -> None:
 
 
 def arrow_system(table: Table) -> tuple[pyarrow.fs.FileSystem, int]:
-    """Returns PyArrow's file system of a table, and the length of the scheme to cut from paths."""
+    """Returns PyArrow's file system for a table, and the length of the scheme in the paths."""
     if isinstance(table.store, ArrowStore):
         return table.store.system, len(table.store.scheme)
     if isinstance(table.store, FsspecStore):

@@ -1,8 +1,8 @@
 """SQL values as Arrow data, and the conversions that Spark applies to them.
 
-Each type has one representation: integers, days of dates and microseconds of timestamps are int64,
-floats and doubles are float64, strings are their bytes. Only conversions that give the same value
-in every session are supported.
+Each type has one representation. Integers, dates (in days) and timestamps (in microseconds) are
+int64, floats and doubles are float64, and strings are their bytes. Only conversions that give the
+same value in every session are supported.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pyzorder.index.predicates.monotonic_functions import FLOATS, INTEGRAL, deci
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 
-#: Spark's names of types in JSON, where they differ from those in SQL.
+#: Types whose names in Spark's JSON differ from their names in SQL.
 _IN_SQL = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 
-#: Most digits of a decimal in Spark.
+#: Maximum number of digits of a decimal in Spark.
 _MOST_DIGITS = 38
 
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
@@ -51,7 +51,7 @@ class Value(NamedTuple):
 
 
 def sql_name(data_type: Any) -> str:
-    """Returns the name in SQL of a type of the index."""
+    """Returns the SQL name of a type in the index."""
     return _IN_SQL.get(str(data_type), str(data_type))
 
 
@@ -100,7 +100,7 @@ def is_null_constant(value: Value) -> bool:
 
 
 def number(text: str) -> Value:
-    """Returns a number, with the type that Spark gives the literal."""
+    """Returns a numeric constant of the type that Spark gives the literal."""
     if re.fullmatch(r"\d+", text):
         whole = int(text)
         if whole < 2**63:
@@ -111,7 +111,7 @@ def number(text: str) -> Value:
 
 
 def decimal(exact: Decimal) -> Value:
-    """Returns a decimal constant, with as many digits as it needs."""
+    """Returns a decimal constant whose type has as many digits as the value needs."""
     _, digits, exponent = exact.as_tuple()
     assert isinstance(exponent, int)
     scale = max(0, -exponent)
@@ -122,7 +122,7 @@ def decimal(exact: Decimal) -> Value:
 
 
 def text(characters: str) -> Value:
-    """Returns a string."""
+    """Returns a string constant."""
     return Value(pa.scalar(characters.encode(), pa.binary()), "string")
 
 
@@ -164,7 +164,7 @@ def cast(value: Value, target: str, time_zone: str | None) -> Value:
     raise NotUnderstood(f"the conversion from {source} to {target} is not supported")
 
 
-#: Names of the zone in which days begin at multiples of 24 hours since the epoch.
+#: Names of UTC, in which days begin at multiples of 24 hours since the epoch.
 _UTC = ("UTC", "GMT", "Z", "Etc/UTC")
 
 
@@ -173,7 +173,7 @@ def _is_decimal(data_type: str) -> bool:
 
 
 def _doubles(value: Value) -> Any:
-    """Converts numbers to doubles, and rounds each to the nearest."""
+    """Converts each number to the nearest double."""
     if not _is_decimal(value.data_type):
         return value.data.cast(pa.float64(), safe=False)
     if isinstance(value.data, pa.Scalar):
@@ -185,7 +185,7 @@ def _doubles(value: Value) -> Any:
 
 
 def _narrowed(value: Value, target: str) -> Value:
-    """Converts between integer types, unless a value does not fit."""
+    """Converts between integer types. Raises NotUnderstood if a value does not fit."""
     limit = 1 << (_BITS[target] - 1)
     if _BITS[target] < _BITS[value.data_type]:
         fits = pc.and_(pc.greater_equal(value.data, -limit), pc.less(value.data, limit))
@@ -202,7 +202,7 @@ def _to_decimal(value: Value, target: str) -> Value:
 
 
 def _days(micros: Any) -> Any:
-    """Returns the days that contain instants, which may lie before the epoch."""
+    """Returns the day of each instant. Instants may be before the epoch."""
     halves = pc.divide(micros, _MICROS_PER_DAY)  # rounds towards zero
     before = pc.less(micros, pc.multiply(halves, _MICROS_PER_DAY))
     return pc.if_else(before, pc.subtract(halves, 1), halves)
@@ -290,8 +290,9 @@ def aligned(a: Value, b: Value, time_zone: str | None) -> tuple[Value, Value]:
 
 
 def common_type(a: Value, b: Value) -> str | None:
-    """Returns the type in which Spark compares two values; None for an exact comparison of decimals
-    and integers.
+    """Returns the type in which Spark compares two values.
+
+    Returns None if it compares decimals and integers exactly.
 
     Raises:
         NotUnderstood: there is no such type, or it depends on the session.
@@ -340,7 +341,7 @@ def _scale(data_type: str) -> int:
 
 
 def _scaled(first: str, second: str) -> int:
-    """Returns the digits of a decimal that represents all values of two types."""
+    """Returns the number of digits of a decimal that represents all values of two types."""
     whole = max(
         _DIGITS[t] if t in INTEGRAL else decimal_of(t)[0] - decimal_of(t)[1]
         for t in (first, second)

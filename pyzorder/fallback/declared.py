@@ -27,7 +27,7 @@ def undeclared(
 
 
 def _schemas(spark: SparkSession, paths: Sequence[str], format: str) -> Iterator[StructType]:
-    """Yields the merged schema of all files, or several if column types cannot be merged."""
+    """Yields the merged schema of all files, or several schemas if types cannot be merged."""
     reader = spark.read.options(mergeSchema="true", recursiveFileLookup="true").format(format)
     try:
         yield reader.load([_no_glob(path) for path in paths]).schema

@@ -26,8 +26,7 @@ ABOUT_AS_WIDE = 0.9
 REST = 0
 
 #: Factor by which lookups may open more files than with the best tree. Within this factor, a grid
-#: is preferred to repeated halving, and grids that favour the first columns are preferred to
-#: others.
+#: is preferred to repeated halving, and grids that favor the first columns are preferred to others.
 TOLERATED_SHARE = 1.05
 
 #: Relative accuracy of spreads that are estimated from a sample.
@@ -256,7 +255,7 @@ class _Builder:
         return _Split(c, int(ids[at]), slabs // 2, left, fullest - 1)
 
     def _spread(self, c: int, rows: npt.NDArray[np.int64]) -> float:
-        """Returns the distance between a cell's lowest and highest ids, as a share of all rows."""
+        """Returns the distance between the positions of a cell's lowest and highest ids."""
         if not len(rows):
             return 0.0
         ids = self._ids[c][rows]
@@ -267,7 +266,7 @@ class _Builder:
 
 
 def _slabs_of(c: int, leaves: int, slabs: list[int]) -> int:
-    """Returns the number of slabs that a column must still be cut into; 1 without a grid."""
+    """Returns the number of slabs that a column must still be cut into; 1 if there is no grid."""
     if not slabs:
         return 1
     if slabs[c] != REST:

@@ -34,7 +34,7 @@ from pyzorder.index.table_folder import TableFolder
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Size of row groups in bytes. It is small, to divide a file into several row groups with narrow
+#: Size of row groups in bytes. It is small so that a file has several row groups with narrow
 #: bounds.
 ROW_GROUP = 32 << 20
 
@@ -82,10 +82,10 @@ def optimize(
 ) -> Optimized:
     """Writes a copy of a table, clustered by the given columns, and the copy's index.
 
-    The table's files are not changed. Spark writes the data files, to any store that it supports
-    and with the session's settings for codec and timestamps. The index is written with Hadoop's
-    FileSystem. A Spark Connect client has no FileSystem, so it must be able to access the store
-    itself, through a mount or with PyArrow.
+    The table's files are not changed. Spark writes the data files to any store that it supports,
+    using the session's codec and timestamp settings. The index is written with Hadoop's FileSystem.
+    A Spark Connect client has no FileSystem, so it must be able to access the store itself, through
+    a mount or with PyArrow.
 
     Args:
         table: the table's name in SQL syntax, or the path of its folder.

@@ -70,7 +70,7 @@ class Placement:
             leaves: the number of files of each table partition.
             bits: the number of bits per column in a z-value.
             spread: the numbers 0 to 65535 with their bits spread out. If there are n columns,
-                neighbouring bits are n places apart.
+                neighboring bits are n places apart.
         """
         self._boundaries = [Boundaries(values, nulls) for values, nulls in columns]
         ids = self._ids(columns)
@@ -97,7 +97,7 @@ class Placement:
         return found
 
     def places(self, ids: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int64]:
-        """Returns the z-value of each row. It consists of the stretched range ids, interleaved."""
+        """Returns the z-value of each row. It interleaves the row's stretched range ids."""
         z = np.zeros(len(ids[0]), dtype=np.int64)
         for column, boundaries in zip(ids, self._boundaries, strict=True):
             wide = (column.astype(np.int64) << self._bits) // boundaries.id_count
@@ -113,7 +113,7 @@ class Placement:
         Args:
             groups: for each row, the position of its table partition.
             turns: see `leaves`.
-            columns: the values of the first clustering column, its null flags, and so on.
+            columns: for each clustering column in turn, its values and its null flags.
         """
         values = [column.to_numpy() for column in columns]
         ids = self._ids(list(zip(values[::2], values[1::2], strict=True)))

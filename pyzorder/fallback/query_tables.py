@@ -57,7 +57,7 @@ class TableUse:
 def named_tables(query: str) -> set[str]:
     """Returns the names of all tables in a query, as written in its text.
 
-    Returns nothing for statements other than queries, and for text that is not understood.
+    The result is empty for statements other than queries, and for text that is not understood.
     """
     try:
         statement = parse(query, only_names=True)

@@ -187,7 +187,7 @@ def _skipped(
     tests: list[str],
     columns: list[int],
 ) -> tuple[list[SkippedFile], tuple[str, ...]]:
-    """Returns the unchanged files for which a test is false, and why no others are skipped."""
+    """Returns the unchanged files for which a test is false, and the reasons why no others are."""
     # Only catalog tables have partitions outside their folder. For other tables, absolute paths are
     # not trusted.
     outside = table.is_catalog and bool(table.partitions)

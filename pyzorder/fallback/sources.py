@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A data file as listed, with the key of the partition that contains its rows."""
+    """A listed data file, and the key of the partition that contains its rows."""
 
     partition: str
     path: str

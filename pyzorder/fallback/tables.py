@@ -35,7 +35,7 @@ class Table:
         location: the table's folder, in the form that `stores.plain` returns.
         is_catalog: whether the table is in the catalog.
         partitions: names of its partition columns; empty for a path.
-        types: the type of each column in DESCRIBE, by name.
+        types: the type of each column in DESCRIBE, keyed by name.
         defaults: columns with a default. In files that lack such a column, its values are not null.
         properties: the table's properties.
         obstacle: the reason why no file may be skipped; empty if files may be skipped.

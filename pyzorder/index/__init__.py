@@ -3,12 +3,12 @@
 The package needs PyArrow but neither Spark nor pandas, so any engine can build on it. Its modules:
 
     stores               access to folders and files
-    fsspec_store         the same, through fsspec
+    fsspec_store         access to folders and files through fsspec
     table_folder         the layout of pyzorder's files in a table's folder
     journal              the records of the runs that rewrite a table
-    visible_files        the data files of a table, from a listing and the journal
+    visible_files        finds a table's data files by a listing and the journal
     snapshots            snapshots of the index, and the pointers to them
-    coverage             which data files a snapshot knows
+    coverage             describes which data files a snapshot knows
     entries              rows of the index, one per data file
     snapshot_pages       checks the pages of a snapshot before it is decoded
     snapshot_statistics  the statistics of a snapshot that are valid for a scan's settings

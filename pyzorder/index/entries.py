@@ -15,7 +15,7 @@ from pyzorder.index.stored_types import FLAGS, schema_of
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """Statistics of one column in one file. FORMAT.md describes the fields.
+    """Statistics of one column in one file. sql/FORMAT.md describes the fields.
 
     Attributes:
         bounds: minimum and maximum; None if they are unknown, or if all values are null or NaN.
@@ -35,8 +35,8 @@ class FileEntry:
     """The index's row for one data file.
 
     Attributes:
-        statistics: the statistics of each column, by IndexedColumn.name. Columns that are missing
-            here have unknown statistics.
+        statistics: the statistics of each column, keyed by IndexedColumn.name. Columns that are
+            missing here have unknown statistics.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""A store that a file system of fsspec provides."""
+"""A read-only store in an fsspec file system."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MODIFIED = ("mtime", "LastModified", "last_modified", "updated")
 
 
 class FsspecStore:
-    """A store for reading. Paths are those of the file system, without a scheme.
+    """A read-only store. Paths are paths in the file system, without a scheme.
 
     Attributes:
         system: the file system.
@@ -71,7 +71,7 @@ def _below(folder: str, path: str) -> str:
 
 
 def _stat(info: Mapping[str, Any]) -> Stat:
-    """Returns a file's status. Not all file systems know when it was modified."""
+    """Returns a file's status. Not all file systems know when a file was modified."""
     found = next((info[name] for name in _MODIFIED if info.get(name) is not None), None)
     if isinstance(found, str):
         found = datetime.fromisoformat(found.replace("Z", "+00:00"))

@@ -17,7 +17,10 @@ class SnapshotStatistics:
     """The statistics of a snapshot, limited to those that a scan may use."""
 
     def __init__(self, snapshot: Snapshot, settings: ReadSettings) -> None:
-        """`settings` are the scan's. Bounds that they may invalidate are treated as unknown."""
+        """`settings` are the settings of the scan.
+
+        Bounds that they may invalidate are treated as unknown.
+        """
         self.snapshot = snapshot
         texts = snapshot.rows["read_settings"].to_pylist()
         split = {text: text.partition(SEPARATOR) for text in set(texts)}

@@ -130,7 +130,10 @@ def _try(
 def _delete_old(
     store: Store, folder: TableFolder, is_denied: Callable[[IndexedColumn], bool]
 ) -> None:
-    """Deletes old snapshots and those with denied columns, each data file before its pointer."""
+    """Deletes old snapshots and snapshots with denied columns.
+
+    Deletes data files before pointers.
+    """
     before = versions(store, folder)[:-1]
     old = before[: len(before) - KEPT_SNAPSHOTS + 1] if len(before) >= KEPT_SNAPSHOTS else []
     for version in before:

@@ -64,7 +64,7 @@ _LONGEST_POINTER = 8 << 20
 #: few KiB. Snappy's compression ratio is at most 22.
 _CODECS = ("SNAPPY", "UNCOMPRESSED")
 
-#: Cached rows of immutable snapshots, by table folder and snapshot file, least recently used first.
+#: Maximum number of snapshots whose rows are cached. The least recently used is dropped first.
 _KEPT = 8
 _loaded: OrderedDict[tuple[str, str], pa.Table] = OrderedDict()
 _warned: set[str] = set()

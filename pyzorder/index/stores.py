@@ -24,7 +24,7 @@ _WHOLE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
 LONGEST = 256 << 20
 
 
-#: The modification time of a file whose store does not tell it. No entry of an index has it.
+#: The modification time of a file if the store does not report it. No index entry has this value.
 UNKNOWN_TIME = -1
 
 
@@ -48,7 +48,7 @@ class Store(Protocol):
         """Lists the names in a folder. Returns an empty list if the folder does not exist."""
 
     def files(self, folder: str) -> dict[str, Stat]:
-        """Lists all files below a folder, by path."""
+        """Lists all files below a folder, keyed by path."""
 
     def read(self, path: str) -> bytes:
         """Reads a file.
@@ -59,7 +59,7 @@ class Store(Protocol):
         """
 
     def stats(self, paths: Iterable[str]) -> dict[str, Stat]:
-        """Returns the status of each file that exists, by path."""
+        """Returns the status of each file that exists, keyed by path."""
 
     def create(self, path: str, data: bytes) -> bool:
         """Creates a file with these bytes, unless the name is taken.
@@ -133,7 +133,7 @@ class ArrowStore:
 
     Attributes:
         system: PyArrow's file system.
-        scheme: the part of paths that the file system does not expect.
+        scheme: the scheme, which the file system does not expect in paths.
     """
 
     def __init__(self, root: str, system: pyarrow.fs.FileSystem | None = None) -> None:

@@ -48,10 +48,10 @@ class Boxes:
 
 
 def draw_rectangles(layouts: Mapping[str, Layout], ranks: bool, bare: bool = False) -> Picture:
-    """Draws one panel per layout, over the same axes.
+    """Draws one panel per layout. All panels have the same axes.
 
     Args:
-        layouts: the layouts by title.
+        layouts: the layouts, keyed by title.
         ranks: whether to space all bounds evenly along the axes.
         bare: whether to omit the query and the notes.
     """
@@ -183,7 +183,7 @@ def limits_of(sides: Iterable[Floats]) -> Limits:
 
 
 def draw_boxes(panel: Any, boxes: Boxes, limits: Sequence[Limits]) -> None:
-    """Draws the rectangles, with the highlighted ones on top, and widens very thin ones."""
+    """Draws the rectangles. Highlighted rectangles are on top, and very thin ones are widened."""
     sides = boxes.sides.copy()
     for first, (low, high) in zip((0, 2), limits, strict=True):
         pair = np.clip(sides[:, first : first + 2], low, high)
@@ -252,7 +252,7 @@ def dress(panel: Any, scales: Sequence[Scale], limits: Sequence[Limits]) -> None
 
 
 def titled(name: str, layout: Layout) -> str:
-    """Returns the panel's title, with the number of files and how many the query opens."""
+    """Returns the panel's title, which includes the numbers of all files and of opened files."""
     if layout.opened is None:
         return f"{name}: {counted(len(layout.files), 'file')}"
     return f"{name}: opens {len(layout.opened):,} of {counted(len(layout.files), 'file')}"
@@ -339,7 +339,7 @@ def depths(sides: Floats, step: float) -> tuple[Floats, Floats]:
 
     Args:
         sides: rows with the low and the high end of a range, both inclusive.
-        step: the distance between neighbouring values, each of which covers a whole step; 0 for
+        step: the distance between neighboring values, each of which covers a whole step; 0 for
             continuous values. In that case, each end of a range is returned three times, with the
             depths to its left, at it, and to its right.
     """
@@ -353,7 +353,7 @@ def depths(sides: Floats, step: float) -> tuple[Floats, Floats]:
 
 
 def draw_curves(names: Sequence[str], bits: int) -> Picture:
-    """Draws one panel per curve, with colours from dark to light along the curve."""
+    """Draws one panel per curve. Colors go from dark to light along the curve."""
     ways = [curves.cells(name, bits) for name in names]
     with rc_context(SETTINGS):
         picture = canvas(3.4 * len(names) + 0.2, 4.1)

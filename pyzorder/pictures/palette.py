@@ -1,4 +1,4 @@
-"""The colours of pictures, and CSS variables that replace them in dark mode."""
+"""The colors of pictures, and CSS variables that replace them in dark mode."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ INK = "#1b2430"
 GRID = "#c3ccd6"
 PAPER = "#ffffff"
 FILE, FILE_EDGE = "#c9d5e2", "#6b7f95"
-# From the palette by Okabe and Ito, which was designed for colour-blind readers.
+# From the palette by Okabe and Ito, which was designed for color-blind readers.
 OPENED, OPENED_EDGE = "#e69f00", "#8a5a00"
 BOX = "#0072b2"
 
@@ -21,7 +21,7 @@ VARIABLES = {
     BOX: "--box",
 }
 
-#: Replacements for these colours in dark mode.
+#: Replacements for these colors in dark mode.
 DARK = {
     INK: "#e4eaf1",
     GRID: "#3b4754",

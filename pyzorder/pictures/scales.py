@@ -42,7 +42,7 @@ class Scale:
     place: Callable[[Any], float]
     dress: Callable[[Any], None]
     step: float = 0.0
-    """Distance between the positions of neighbouring values; 0 for continuous values."""
+    """Distance between the positions of neighboring values; 0 for continuous values."""
 
 
 def scale(

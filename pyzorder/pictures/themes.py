@@ -7,15 +7,15 @@ from pyzorder.pictures.picture import Picture
 
 
 def themed_svg(picture: Picture) -> str:
-    """Returns a picture as an SVG that also contains the colours for dark mode."""
+    """Returns a picture as an SVG that also contains the colors for dark mode."""
     return themed(picture.bytes_of("svg").decode())
 
 
 def themed(svg: str) -> str:
-    """Adds the palette's dark-mode colours to an SVG.
+    """Adds the palette's dark-mode colors to an SVG.
 
     In dark mode, the background is transparent. Programs that do not support CSS variables draw the
-    light colours.
+    light colors.
     """
     dark = "; ".join(f"{VARIABLES[colour]}: {other}" for colour, other in DARK.items())
     for colour, variable in VARIABLES.items():

@@ -29,7 +29,7 @@ class NotUnderstood(Exception):
 
 
 class Verbatim(Spark):
-    """Spark's dialect, with function calls kept verbatim."""
+    """Spark's dialect, in which function calls are kept verbatim."""
 
     class Parser(Spark.Parser):
         STRICT_CAST = True
@@ -99,8 +99,8 @@ def parse(text: str, only_names: bool = False) -> exp.Expression:
     """Parses a condition or statement.
 
     Args:
-        only_names: whether the caller uses only the names in the result, for which ambiguous text
-            is acceptable.
+        only_names: whether the caller uses only the names in the result. If so, ambiguous text is
+            accepted.
 
     Raises:
         NotUnderstood: the text cannot be parsed, or sqlglot may read it differently from Spark.

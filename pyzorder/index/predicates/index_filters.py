@@ -138,7 +138,7 @@ class IndexFilters:
         return self._called(node, negated)
 
     def _is(self, value: exp.Expression, asked: exp.Expression, negated: bool) -> Filter:
-        """Returns the filter for IS or IS NOT, with NULL, TRUE or FALSE.
+        """Returns the filter for IS or IS NOT followed by NULL, TRUE or FALSE.
 
         A predicate that is not NULL is either TRUE or FALSE.
         """
@@ -237,7 +237,7 @@ class IndexFilters:
         return starting(side, prefix, negated)
 
     def _not_null(self, node: exp.Expression) -> Filter:
-        """Returns a filter that relies only on comparisons with null never being TRUE."""
+        """Returns a filter based only on the fact that comparisons with null are never TRUE."""
         if isinstance(node, _COMPARISONS) and is_plain(node):
             with contextlib.suppress(NotUnderstood):
                 return self._have_values(*operands(node))

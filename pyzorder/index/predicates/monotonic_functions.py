@@ -32,7 +32,7 @@ class Found(NamedTuple):
     source: str
 
 
-#: Finds a column by the parts of its name, or raises NotUnderstood.
+#: Returns the column whose name has these parts, or raises NotUnderstood.
 Find = Callable[[tuple[str, ...]], Found]
 
 INTEGRAL = ("tinyint", "smallint", "int", "bigint")

@@ -7,14 +7,14 @@ import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * The loops that benchmarks/encoders.py measures. Each method runs its loop over `rows` rows seven
- * times, so that the JVM compiles and optimizes the loop during the first runs, and returns the
- * nanoseconds per row of the fastest run.
+ * times and returns the nanoseconds per row of the fastest run. During the first runs, the JVM
+ * compiles and optimizes the loop.
  */
 final class EncoderBenchmark(rows: Int) {
   private val distinct = 1 << 12
   private val random = new Random(7)
 
-  /** Receives the results, so that the compiler does not eliminate a loop as dead code. */
+  /** Stores the results. Without this store, the compiler could eliminate a loop as dead code. */
   @volatile var sink: Long = 0L
 
   /** Computes long z-values with the spread tables. */

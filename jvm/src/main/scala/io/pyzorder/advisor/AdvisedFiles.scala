@@ -18,7 +18,7 @@ import io.pyzorder.publish.reading.{JournaledListing, SelectedPartitions}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * One partition of a table, with its files.
+ * One partition of a table and its files.
  *
  * @param values  the values of the partition columns
  * @param numRows the total number of rows in the files
@@ -43,7 +43,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
       .map(p => p.values -> p.files.map(_.fileStatus).sortBy(_.getPath).toSeq).toSeq
   }
 
-  /** The files' footers, by path. */
+  /** The footer of each file, keyed by the file's path. */
   private val facts: Map[String, InputFooters] = {
     val found = InputFooters.read(
       session, table.provider, table.dataSchema, listed.flatMap(_._2).map(_.getPath.toString))
@@ -84,7 +84,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   }
 
   /**
-   * The current files, with their statistics for the given columns.
+   * The current files and their statistics for the given columns.
    *
    * @param complete whether to collect statistics for files that are not in the index; if false,
    *                 these files have no statistics
@@ -100,8 +100,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   }
 
   /**
-   * Samples rows in order to predict the files that an OPTIMIZE would write. Only these columns are
-   * read.
+   * Samples rows in order to predict the files that an OPTIMIZE would write. Reads only `columns`.
    *
    * @param limit the approximate maximum number of rows. If it is too low to simulate every new
    *              file, fewer files are simulated
@@ -126,7 +125,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   /**
    * See SizeProbe.growth.
    *
-   * @param layouts the clustering columns of each layout, as positions in `rows`
+   * @param layouts the clustering columns of each layout, given as positions in `rows`
    * @param rows    a sample of these files
    */
   def growth(layouts: Seq[Seq[Int]], rows: SampledRows): Seq[Double] =

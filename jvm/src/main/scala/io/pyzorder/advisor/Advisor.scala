@@ -39,7 +39,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
       isBroadcast: Boolean): WorkloadFilter =
     filters.ofJoin(sql, column, other, isBroadcast)
 
-  /** Adds a scan of the table. Its filters are combined with AND. */
+  /** Adds a scan of the table, given its filters. A row must pass all of them. */
   def read(asked: Seq[IndexFilter]): Unit = readings += asked.filter(_ != IndexFilter.Always)
 
   /** Whether OPTIMIZE can cluster the table by the column. */
@@ -64,8 +64,8 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
   private var drawn: SampledRows = _
 
   /**
-   * For each scan, the total size of the files that it would open in a layout clustered by these
-   * columns.
+   * For each scan, the total size of the files that it would open if the table were clustered by
+   * the columns in `by`.
    *
    * @param by     the clustering columns, which must be among `columns`
    * @param linear whether the curve is `linear`
@@ -86,9 +86,9 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
   def openedNow(complete: Boolean): Seq[Long] = opened(present.present(columns, complete))
 
   /**
-   * For each scan and each column that it filters on, the share of rows (0 to 1) that pass the
-   * scan's filters on this column alone. Filters on several columns are ignored. The shares are
-   * estimated from about `atMost` sampled rows.
+   * For each scan and each column that it filters on, the share of rows (0 to 1) that pass those of
+   * the scan's filters that refer only to this column. Filters on several columns are ignored. The
+   * shares are estimated from about `atMost` sampled rows.
    */
   def selectivity(atMost: Int): Seq[Seq[(IndexedColumn, Double)]] = {
     val rows = drawn.rows(atMost)

@@ -53,7 +53,7 @@ final class SizeProbe(
    * the same rows. Runs one job, which reads all rows of the table partitions to which the chosen
    * files belong.
    *
-   * @param layouts the clustering columns of each layout, as positions in the sample
+   * @param layouts the clustering columns of each layout, given as positions in the sample
    */
   def growth(layouts: Seq[Seq[Int]]): Seq[Double] = {
     val read = chosen.values.map(folders(_)).toSet

@@ -61,7 +61,7 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
    * The filter that a query would derive from a join's keys after broadcasting the other side.
    *
    * @param column      a SQL expression over the table's columns
-   * @param other       the rows of the other side, whose column `_zorder_key` is joined to `column`
+   * @param other       the rows of the other side. Their column `_zorder_key` is joined to `column`
    * @param isBroadcast whether the workload is known to broadcast the other side; if false, Spark's
    *                    broadcast threshold decides
    */
@@ -115,7 +115,7 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
       shim.dataFrame(session, Limit(Literal(limit), Distinct(keys)))
         .queryExecution.executedPlan.executeCollect())
 
-  /** The condition, with column names spelled as in the table. */
+  /** The condition after its column names have been replaced by the table's spelling. */
   private def spelled(condition: Expression): Expression = condition.transform {
     case a: AttributeReference => relation.attributeMap.get(a).fold(a)(r => a.withName(r.name))
   }

@@ -23,12 +23,12 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
 
   /**
    * Reports how many files each scan of a query skips. Returns a JSON array with one object per
-   * scan, in plan order, with the scans of subqueries at the end. Each object has `table`, the file
-   * counts `total`, `selected`, `skipped`, `skippedByJoins`, `unindexed` and `answered`, then
-   * `selectedBytes`, `totalBytes`, `milliseconds`, `indexFilter`, `joinKeys` (for each join whose
-   * keys were used, a description such as `3 values`; empty until the query has run), `reasons`
-   * (why the index or part of the predicate was not used) and `opened` (the paths of the files that
-   * are opened).
+   * scan. The scans are in plan order, and the scans of subqueries come last. Each object has
+   * `table`, the file counts `total`, `selected`, `skipped`, `skippedByJoins`, `unindexed` and
+   * `answered`, then `selectedBytes`, `totalBytes`, `milliseconds`, `indexFilter`, `joinKeys` (for
+   * each join whose keys were used, a description such as `3 values`; empty until the query has
+   * run), `reasons` (why the index or part of the predicate was not used) and `opened` (the paths
+   * of the files that are opened).
    */
   def explain(execution: QueryExecution): String = {
     val list = mapper.createArrayNode()

@@ -17,7 +17,7 @@ import io.pyzorder.index.model.{DataFiles, IndexSchema, IndexedColumns}
 import io.pyzorder.index.store.{IndexStore, SnapshotRef, SnapshotWriter}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
-/** Manages the index of a folder of files, for callers outside the JVM. */
+/** Lets callers outside the JVM manage the index of a folder of files. */
 object IndexApi {
 
   /**
@@ -75,8 +75,8 @@ object IndexApi {
     shim.dataFrame(session, IndexStore.relation(session, existing(session, root)))
 
   /**
-   * The index as loaded into memory for query planning, converted to a table. Empty if the index is
-   * unusable.
+   * A table with the contents of the index after it has been loaded into memory for query planning.
+   * Empty if the index is unusable.
    */
   def loaded(session: shim.SparkSession, root: String): shim.DataFrame = {
     val ref = existing(session, root)

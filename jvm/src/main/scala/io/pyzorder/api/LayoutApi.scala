@@ -100,8 +100,8 @@ object LayoutApi {
 
   /**
    * The box to which a query's filters restrict its table or, for a join, the leftmost table.
-   * Returns a JSON array with one pair per column, which consists of the lower and the upper limit.
-   * A limit that does not exist is null.
+   * Returns a JSON array with one pair per column. The pair consists of the lower and the upper
+   * limit. A limit that does not exist is null.
    *
    * @param names column names, spelled as `layout` returns them
    */

@@ -30,7 +30,7 @@ object ClusteringColumns {
    * many names, or if a column is unknown, ambiguous, named twice, a partition column, or of a type
    * without an order.
    *
-   * @param table      the table's name, for messages
+   * @param table      the table's name, used in messages
    * @param files      the columns in the table's files
    * @param partitions the table's partition columns
    */

@@ -16,7 +16,7 @@ import io.pyzorder.publish.relocate.PartitionLocationSwitch
 import io.pyzorder.storage.TableFolder
 
 /**
- * A plain Parquet or ORC table that has been looked up and validated for the commands.
+ * A plain Parquet or ORC table that has been looked up and validated.
  *
  * @param identifier   the name, including catalog and database; None if the table was named by its
  *                     path
@@ -35,7 +35,9 @@ final case class ResolvedTable(
     properties: Map[String, String],
     catalogTable: Option[CatalogTable]) {
 
-  /** The table's folder, with the current and former partition locations from the catalog. */
+  /**
+   * The table's folder, which knows the current and former partition locations from the catalog.
+   */
   def folder(session: shim.SparkSession): TableFolder =
     new TableFolder(root,
       identifier.map(name => () => PartitionLocationSwitch.places(session, name)))
@@ -55,7 +57,7 @@ final case class ResolvedTable(
   /** The data columns that are not partition columns. */
   def fileSchema: StructType = StructType(dataSchema.filterNot(c => isPartitionColumn(c.name)))
 
-  /** Whether the name, spelled as in the schema, is the name of a partition column. */
+  /** Whether `name`, spelled as in the schema, is the name of a partition column. */
   def isPartitionColumn(name: String): Boolean = partitionSchema.fieldNames.contains(name)
 
   /**

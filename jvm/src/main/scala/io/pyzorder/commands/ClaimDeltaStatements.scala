@@ -63,8 +63,8 @@ case class ClaimDeltaStatements(session: shim.SparkSession) extends Rule[Logical
   }
 
   /**
-   * The target of a Delta command, in the form that pyzorder's statements use. None if the command
-   * is left to Delta.
+   * Converts the target of a Delta command to the form that pyzorder's statements use. Returns None
+   * if the command is left to Delta.
    */
   private def target(named: LogicalPlan): Option[LogicalPlan] = named match {
     case table: ResolvedCatalogTable =>

@@ -22,8 +22,8 @@ import io.pyzorder.storage.FileRef
 /**
  * RESTORE … TO BEFORE OPTIMIZE: replaces the files that the last OPTIMIZE wrote with the files that
  * it had replaced. Files that were added after that OPTIMIZE are kept. Like an OPTIMIZE, a RESTORE
- * is recorded in the journal as a run. It publishes copies of the retired files. If it is killed at
- * any point, the retired files and the files that OPTIMIZE wrote are therefore still intact.
+ * is recorded in the journal as a run. Because it publishes copies of the retired files, killing it
+ * at any point leaves the retired files and the files that OPTIMIZE wrote intact.
  */
 case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
 

@@ -24,7 +24,7 @@ object TableFunctions {
 
   type Description = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => LogicalPlan)
 
-  /** The descriptions for SparkSessionExtensions.injectTableFunction. */
+  /** The functions in the form that SparkSessionExtensions.injectTableFunction expects. */
   def all: Seq[Description] = Seq(
     describe("skipping_index", "the table", "db.t")((s, target) => index(s, tableOf(s, target))),
     describe("optimize_history", "the table", "db.t")((s, target) =>

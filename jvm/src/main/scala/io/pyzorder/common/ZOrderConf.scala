@@ -6,7 +6,10 @@ import java.util.concurrent.TimeUnit
 import org.apache.spark.network.util.{ByteUnit, JavaUtils}
 import org.apache.spark.sql.pyzorder.{Setting, TableSetting}
 
-/** All settings, with the descriptions that `SET -v` shows. Loading this object registers them. */
+/**
+ * All settings and the descriptions that `SET -v` shows. Loading this object registers the
+ * settings.
+ */
 object ZOrderConf {
 
   val skippingEnabled: TableSetting[Boolean] = new TableSetting(

@@ -244,8 +244,8 @@ object ZOrderErrors {
     error("ZORDER_NOT_WRITABLE.TABLE", "target" -> root, "reason" -> reason)
 
   /**
-   * For a table without a folder: it was dropped in the meantime, or all of its partitions have
-   * locations of their own.
+   * For a table without a folder. Either it was dropped in the meantime, or all of its partitions
+   * have their own locations.
    */
   def noFolder(root: String): ZOrderException =
     error("ZORDER_CONFLICT.NO_FOLDER", "folder" -> root)
@@ -269,13 +269,14 @@ object ZOrderErrors {
     error("ZORDER_TABLE_MOVED", "from" -> from, "to" -> to)
 
   /**
-   * `place` is a folder outside `root`. Only the catalog could tell whether it belongs to the
-   * table.
+   * `place` is a folder outside `root`. Only the catalog can show whether it belongs to the table.
    */
   def unfinishedElsewhere(root: String, place: String): ZOrderException =
     error("ZORDER_UNFINISHED_ELSEWHERE.BY_PATH", "root" -> root, "place" -> place)
 
-  /** `place` is no partition of the table, but an unfinished run in `root` has moved its files. */
+  /**
+   * `place` is not a partition of the table, but an unfinished run in `root` has moved its files.
+   */
   def unfinishedWithoutPartition(root: String, place: String): ZOrderException =
     error("ZORDER_UNFINISHED_ELSEWHERE.NO_PARTITION", "root" -> root, "place" -> place)
 
@@ -299,7 +300,7 @@ object ZOrderErrors {
     error("ZORDER_OVERWRITTEN_BEHIND", "from" -> from, "to" -> to)
 
   /**
-   * For a folder that is shared with another table. `journal` is the other table's journal in it.
+   * For a folder that also belongs to another table. `journal` is that table's journal.
    */
   def sharedFolder(folder: String, journal: String): ZOrderException =
     error("ZORDER_SHARED_FOLDER.TABLE", "folder" -> folder, "journal" -> journal)

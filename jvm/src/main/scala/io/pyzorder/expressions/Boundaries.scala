@@ -153,8 +153,7 @@ object Boundaries {
   }
 
   /**
-   * The boundaries at the distinct values in `values`, which may be in any order. Nulls are
-   * ignored.
+   * Makes a boundary of each distinct value in `values`, which may be in any order. Ignores nulls.
    */
   def fromValues(dataType: DataType, values: Iterator[Any]): Boundaries = {
     require(OrderedBytes.supports(dataType), s"values of type ${dataType.sql} have no order")

@@ -6,8 +6,8 @@ import org.apache.spark.unsafe.types.ByteArray
  * A box in the space of the columns' ordered bits. The z-order curve may enter and leave the box
  * several times.
  *
- * @param low  the smallest ordered bits of each column in the box, as unsigned numbers
- * @param high the largest ordered bits of each column in the box, as unsigned numbers
+ * @param low  the smallest ordered bits of each column in the box, which are unsigned numbers
+ * @param high the largest ordered bits of each column in the box, which are unsigned numbers
  */
 final class CurveBox(low: Array[Long], high: Array[Long]) {
 

@@ -158,7 +158,10 @@ object InterleaveBits {
     }
   }
 
-  /** Writes the lowest n bytes of `group`, highest first, as far as they fit. */
+  /**
+   * Writes the lowest n bytes of `group`, starting with the highest of them. Stops at the end of
+   * `out`.
+   */
   private def writeGroup(group: Long, n: Int, out: Array[Byte], at: Int): Int = {
     var shift = 8 * (n - 1)
     var i = at

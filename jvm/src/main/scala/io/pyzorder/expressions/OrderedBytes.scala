@@ -11,21 +11,22 @@ import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
  * ("z-values") specifies the format, and pyzorder/ordered_bytes.py is a readable reference
  * implementation.
  *
- * Values are in Catalyst's internal form: Int days, Long microseconds, UTF8String, Decimal and so
- * on.
+ * Values are in Catalyst's internal form. For example, dates are Int days and timestamps are Long
+ * microseconds.
  */
 object OrderedBytes {
 
   private val SignBit = Long.MinValue
 
   /**
-   * The number of leading bits of its magnitude that a wide decimal keeps, including the first bit.
+   * The number of leading bits that a wide decimal keeps of its magnitude, including the highest
+   * bit.
    */
   private val MantissaBits = 57
 
   /**
-   * The width in bytes of a decimal of each precision: the smallest that can hold the sign and all
-   * digits.
+   * For each precision, the smallest number of bytes that can represent a decimal's sign and all
+   * its digits.
    */
   private val decimalWidths: Array[Int] = Array.tabulate(DecimalType.MAX_PRECISION + 1) { p =>
     BigInteger.TEN.pow(p).subtract(BigInteger.ONE).bitLength / 8 + 1
@@ -55,9 +56,9 @@ object OrderedBytes {
   }
 
   /**
-   * The complete encoding of `value`, which must not be null, as bytes whose unsigned lexicographic
-   * order is the order of the values. Strings and binaries are represented by their own bytes (a
-   * collated string by its collation's sort key). Every other type has a fixed width.
+   * The complete encoding of `value`, which must not be null. The unsigned lexicographic order of
+   * these bytes is the order of the values. Strings and binaries are represented by their own bytes
+   * (a collated string by its collation's sort key). Every other type has a fixed width.
    */
   def wholeOf(value: Any, dataType: DataType): Array[Byte] = {
     if (isLong(dataType)) {
@@ -84,9 +85,9 @@ object OrderedBytes {
   }
 
   /**
-   * A long whose signed order is the order of the values. Equal longs mean equal values. -0.0
-   * equals 0.0, and all NaNs are one value above +infinity, as in Spark. Only for types that
-   * satisfy `isLong`, and not for null.
+   * A long whose signed order is the order of the values. Equal longs mean equal values. As in
+   * Spark, -0.0 equals 0.0, and all NaNs are one value above +infinity. Only for types that satisfy
+   * `isLong`, and not for null.
    */
   def longOf(value: Any, dataType: DataType): Long = dataType match {
     case BooleanType => if (value.asInstanceOf[Boolean]) 1L else 0L
@@ -99,13 +100,19 @@ object OrderedBytes {
     case _ => value.asInstanceOf[Long]
   }
 
-  /** `longOf` for a float: its bits, with the order of negative values reversed. */
+  /**
+   * `longOf` for a float. These are the float's bits, except that the order of negative values is
+   * reversed.
+   */
   def longOfFloat(value: Float): Long = {
     val bits = java.lang.Float.floatToIntBits(value + 0.0f)
     (if (bits < 0) bits ^ Int.MaxValue else bits).toLong
   }
 
-  /** `longOf` for a double: its bits, with the order of negative values reversed. */
+  /**
+   * `longOf` for a double. These are the double's bits, except that the order of negative values is
+   * reversed.
+   */
   def longOfDouble(value: Double): Long = {
     val bits = java.lang.Double.doubleToLongBits(value + 0.0d)
     if (bits < 0) bits ^ Long.MaxValue else bits
@@ -128,8 +135,8 @@ object OrderedBytes {
   /**
    * The 64 ordered bits of a decimal of more than 18 digits: one bit for the sign, seven for the
    * bit length of the magnitude, and the 56 bits that follow the magnitude's highest bit. If the
-   * value is negative, all bits are complemented. Small values of a wide type therefore keep all
-   * their digits.
+   * value is negative, all bits are complemented. In this encoding, small values of a wide type
+   * keep all their digits.
    */
   def ofWideDecimal(value: Decimal, scale: Int): Long = {
     val unscaled = unscaledOf(value, scale)
@@ -142,8 +149,7 @@ object OrderedBytes {
   }
 
   /**
-   * The number of bits by which to shift a `longOf` of this type left, so that it is aligned to 64
-   * bits.
+   * The number of bits by which a `longOf` of this type is shifted left to fill 64 bits.
    */
   def shift(dataType: DataType): Int = 64 - bits(dataType)
 

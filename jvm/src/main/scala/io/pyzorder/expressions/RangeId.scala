@@ -50,7 +50,7 @@ case class RangeId(left: Expression, right: Expression)
     if (boundaries == null) null else boundaries.rangeId(left.eval(input))
   }
 
-  /** The boundaries at the array's values, which may be in any order; null for a null array. */
+  /** The boundaries that the array contains, in any order. Returns null for a null array. */
   def boundariesOf(array: Any): Boundaries = {
     if (array == null) null
     else {

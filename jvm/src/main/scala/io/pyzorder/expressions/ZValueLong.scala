@@ -76,6 +76,6 @@ final class ZValueParts(counts: Array[Int]) extends Serializable {
     }
   }
 
-  /** The column's bits at their places in the z-value, by range id. */
+  /** For each range id, the column's bits at their places in the z-value. */
   def of(column: Int): Array[Long] = tables(column)
 }

@@ -14,12 +14,12 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
  * the index answers for.
  *
  * The plan itself contains no part of the answer. AnsweringFileIndex computes the row and chooses
- * the files to read in one step. This happens when the plan first executes, based on the state that
- * the plan's scans share (see PlanState): the index snapshots, and the files as listed at the same
- * moment. Unless the files were listed recently enough, the index also checks in the store that the
- * indexed files have not changed since they were listed. As in plain Spark, a query therefore
- * counts the files that exist when it runs, even if it was planned earlier, and every file is
- * counted exactly once.
+ * the files to read in one step. It does so when the plan first executes. It uses the state that
+ * the plan's scans share (see PlanState), which consists of the index snapshots and a list of the
+ * files at the same moment. Unless the files were listed recently enough, the index also checks in
+ * the store that the indexed files have not changed since they were listed. As in plain Spark, a
+ * query therefore counts the files that exist when it runs, even if it was planned earlier, and
+ * every file is counted exactly once.
  */
 case class IndexAnswersExec(child: SparkPlan, @transient index: AnsweringFileIndex)
     extends UnaryExecNode {
@@ -51,8 +51,8 @@ case class IndexAnswersExec(child: SparkPlan, @transient index: AnsweringFileInd
   private def read(answers: AnsweringFileIndex.Answers): Int = answers.files.count(_._2)
 
   /**
-   * The numbers of files, or an error message if the files cannot be listed, because a plan must
-   * always be printable.
+   * The numbers of files, or an error message if the files cannot be listed. It does not throw,
+   * because a plan must always be printable.
    */
   private def summary: String =
     try {

@@ -20,7 +20,7 @@ import io.pyzorder.skipping.predicate.{FilterColumn, IndexFilter, PredicateRules
  *
  * @param partitionFilters the filters that reference only partition columns. The listing applies
  *                         these filters
- * @param dataFilters      all other filters, with names spelled as in the relation
+ * @param dataFilters      all other filters, in which names are spelled as in the relation
  */
 final case class IndexedScan(
     plan: LogicalPlan,
@@ -130,7 +130,7 @@ object IndexedScan {
       case a: AttributeReference => relation.attributeMap.get(a).fold(a)(r => a.withName(r.name))
     }
 
-  /** Whether the filter's result for a row depends on the row's own columns alone. */
+  /** Whether the filter's result for a row depends only on the columns of that row. */
   private def isPlain(filter: Expression, relation: LogicalRelation): Boolean =
     filter.deterministic && filter.resolved &&
       !filter.exists(_.isInstanceOf[PlanExpression[_]]) &&

@@ -11,13 +11,13 @@ import io.pyzorder.skipping.predicate.FilterColumn
  * Proof. Let `last` be a position in the order such that at least `limit` rows that pass the
  * filters are known to be at or before it. A file whose rows are all strictly beyond `last`
  * contributes none of the first `limit` rows. Further sort keys only order rows at the same
- * position, and files with rows at `last` itself are kept. Rows are known to pass only in files in
- * which all rows pass, and only the rows whose number the index knows are counted. A file with
- * counted rows has a row at or before `last`, so it is never left out itself. NaN is above every
- * bound. In ascending order it sorts last, so the values of a file that may contain NaN are not
- * counted. In descending order it sorts before all other values, so a file that may contain NaN is
- * not beyond any value. Nulls are before or after all values, as the query specifies. If the index
- * does not know a file's null count, any of the file's rows may be null.
+ * position, and files with rows at `last` itself are kept. Rows are counted only in files in which
+ * all rows pass, and only if the index knows their number. A file with counted rows has a row at or
+ * before `last`, so it is never left out itself. NaN is above every bound. In ascending order it
+ * sorts last, so the values of a file that may contain NaN are not counted. In descending order it
+ * sorts before all other values, so a file that may contain NaN is not beyond any value. Nulls are
+ * before or after all values, as the query specifies. If the index does not know a file's null
+ * count, any of the file's rows may be null.
  */
 final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Boolean, limit: Int) {
 

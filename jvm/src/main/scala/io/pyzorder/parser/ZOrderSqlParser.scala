@@ -118,7 +118,7 @@ object ZOrderSqlParser {
 
   private val pathFormats = Set("parquet", "orc") ++ TableFormats.foreignExtensions.keySet
 
-  /** Whether the statement may be one of pyzorder's, judged by its first words only. */
+  /** Whether the statement's first words may be those of a pyzorder statement. */
   private[parser] def mayBeOurs(sql: String): Boolean = {
     var at = Tokens.skipBlank(sql, 0)
     at < sql.length && {

@@ -37,7 +37,7 @@ case class PathTarget(path: String, provider: Option[String]) extends LeafNode {
  */
 sealed trait ZOrderStatement extends UnaryCommand {
 
-  /** The statement's leading keywords, for messages. */
+  /** The statement's leading keywords, used in messages. */
   def statement: String
 
   /**

@@ -44,8 +44,8 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     }
 
   /**
-   * Finds the expired files that can be deleted without the lock: those that finished runs
-   * replaced. Only RESTORE still reads these files, so none are returned while a RESTORE runs.
+   * Finds the expired files that can be deleted without the lock. These are the files that finished
+   * runs replaced. Only RESTORE still reads these files, so none are returned while a RESTORE runs.
    */
   def replaced(kept: Long): Seq[FileStatus] = {
     val journal = Journal.read(hadoopConf, table)
@@ -62,8 +62,8 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
   }
 
   /**
-   * The time from which the retention of a run's folder counts. An attacker who can forge DONE in
-   * the table's journal may have no permission to delete files outside the table's folder. A run
+   * The time at which the retention period of a run's folder starts. An attacker who can forge DONE
+   * in the table's journal may have no permission to delete files outside the table's folder. A run
    * folder there may also belong to another table. Outside the table's folder, the retention
    * therefore starts no earlier than the folder's modification time.
    */
@@ -128,9 +128,9 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     } yield (run, isRetired, folder)
 
   /**
-   * The folders in `outside`, except two kinds: folders that are themselves tables, because these
-   * number their runs separately, and folders that contain the marker of another table's unfinished
-   * run.
+   * The folders in `outside`, except two kinds. Folders that are themselves tables are left out,
+   * because they number their runs separately. Folders that contain the marker of another table's
+   * unfinished run are also left out.
    */
   private lazy val alone: Seq[Path] = outside.filterNot { folder =>
     FileSystems.exists(folder.getFileSystem(hadoopConf), new TableFolder(folder).journal) ||
@@ -148,6 +148,6 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
 private object ExpiredFiles {
 
-  /** A temporary file that is at least this old, in milliseconds, certainly has no writer. */
+  /** A temporary file that is at least this many milliseconds old certainly has no writer. */
   private val SurelyDead = 3600L * 1000
 }

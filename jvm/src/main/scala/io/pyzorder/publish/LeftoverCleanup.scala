@@ -10,9 +10,9 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
 
 /**
  * Removes the files that a run has left in a folder that no longer belongs to its table. On local
- * disks, a folder is deleted file by file. The deletion fails if a file is added in the meantime,
- * for example by a writer that has not noticed the deletion yet. The folder of a dropped table then
- * remains and blocks a new table of the same name.
+ * disks, a folder is deleted file by file. The deletion fails if someone adds a file in the
+ * meantime. A writer that has not noticed the deletion yet may do so. The folder of a dropped table
+ * then remains and blocks a new table of the same name.
  */
 private[publish] object LeftoverCleanup {
 

@@ -98,10 +98,10 @@ private[publish] object Recovery {
     }
 
   /**
-   * Whether a folder outside the table's carries the run's marker. The run has then really moved
-   * files of this folder, and their rows would be lost if it ended without them. The folder may be
-   * a partition of another table in the same location, or of this table before the partition was
-   * dropped.
+   * Whether a folder outside the table's folder contains the run's marker. If it does, the run has
+   * really moved files in this folder. If the run ended without moving the files on or back, their
+   * rows would be lost. The folder may be a partition of another table in the same location, or of
+   * this table before the partition was dropped.
    */
   private def isMarked(
       conf: Configuration,

@@ -73,7 +73,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   /** The folder for new files. */
   def staging: Path = folder.staging(run)
 
-  /** When this run began, in milliseconds since the epoch by the store's clock. */
+  /** When this run began according to the store's clock, in milliseconds since the epoch. */
   def began: Long = {
     val path = Journal.path(folder, run, "prepare")
     path.getFileSystem(hadoopConf).getFileStatus(path).getModificationTime
@@ -99,16 +99,17 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Replaces files of the table with staged ones and ends this writer. Replaces all of the files,
-   * or throws and replaces none. There are two exceptions, in both of which it throws: a folder
-   * that another writer overwrites in the meantime stays as that writer left it, and a failure
-   * after COMMIT leaves a run that the next writing command completes.
+   * or throws and replaces none. In two cases, it throws but may have replaced files. If another
+   * writer overwrites a folder in the meantime, that folder stays as that writer left it. If a
+   * failure occurs after COMMIT, the next writing command completes the run.
    *
-   * @param retire  the files that were read, as they were at that time; SummaryFiles are retired
-   *                with them
+   * @param retire  the files that were read, with the properties they had then; SummaryFiles are
+   *                retired with them
    * @param staged  the files that replace them and contain the same rows
    * @param entries the index entries of the staged files; this method sets their modification times
    * @param columns maps the previously indexed columns to the columns to index from now on
-   * @param rowsOf  further files whose rows the staged files contain, but which are not retired
+   * @param rowsOf  further files, which are not retired but whose rows the staged files also
+   *                contain
    */
   def publish(
       retire: Seq[FileRef],
@@ -135,11 +136,11 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Publishes by switching the table's location to a folder that `fill` writes, and ends this
-   * writer. Switches the location, or throws and changes nothing, except that a failure after
-   * COMMIT leaves a switch that the next writing command completes.
+   * writer. Switches the location, or throws and changes nothing. If a failure occurs after COMMIT,
+   * however, the next writing command completes the switch.
    *
    * @param table the table in the session catalog, with its database
-   * @param read  every file of the table, as it was when read
+   * @param read  every file of the table, with the properties it had when it was read
    * @param fill  publishes the table's rows in the new, empty folder that it is given
    * @return the new folder
    */
@@ -153,16 +154,16 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Publishes by switching the partitions' locations to folders for which `fill` writes the files,
-   * and ends this writer. Switches all of the partitions, or throws and switches none. There are
-   * two exceptions, in both of which it throws: a partition that another writer overwrites in the
-   * meantime stays as that writer left it, and a failure after COMMIT leaves a run that the next
-   * writing command completes.
+   * and ends this writer. Switches all of the partitions, or throws and switches none. In two
+   * cases, it throws but may have switched partitions. If another writer overwrites a partition in
+   * the meantime, that partition stays as that writer left it. If a failure occurs after COMMIT,
+   * the next writing command completes the run.
    *
    * @param table the table in the session catalog, with its database
    * @param moves the partitions
-   * @param read  every file of these partitions, as it was when read
-   * @param fill  writes the rows to new files and describes the files, given a map from the old
-   *              folders to the new ones, in the form of FileRef.folder
+   * @param read  every file of these partitions, with the properties it had when it was read
+   * @param fill  writes the rows to new files and describes these files. Its argument maps the old
+   *              folders to the new folders, both in the form of FileRef.folder
    * @return the folder that contains the new folders
    */
   def switchPartitions(table: TableIdentifier, moves: Seq[PartitionMove], read: Seq[FileRef])(
@@ -203,8 +204,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   }
 
   /**
-   * The error to report for a failure before or during `publish`. This is a conflict if others have
-   * changed the table or the files that were being read, and the failure itself otherwise.
+   * The error to report for a failure before or during `publish`. If others have changed the table
+   * or the files that were being read, this is a conflict. Otherwise, it is the failure itself.
    */
   private[publish] def reason(failure: Throwable): Throwable = failure match {
     case told: ZOrderException => told
@@ -401,7 +402,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     }
 
   /**
-   * Throws unless the new files have as many rows, according to the footers, as the files that were
+   * Throws unless, according to the footers, the new files have as many rows as the files that were
    * read.
    */
   private def checkRows(inputs: Seq[Path], staged: Seq[StagedFile]): Unit = {

@@ -9,12 +9,12 @@ import org.apache.spark.sql.execution.datasources.{
 import org.apache.spark.sql.types.StructType
 
 /**
- * A file index over a fixed list of files, for pyzorder's own scans. It lists no folders.
+ * A file index over a fixed list of files, which pyzorder's own scans use. It lists no folders.
  * pyzorder's rules never wrap it, so neither the journal nor the index is applied to its files.
  *
  * @param rootPath        the path shown by EXPLAIN
  * @param partitionSchema the partition columns, whose values come from `groups`
- * @param groups          each combination of values of the partition columns, with its files
+ * @param groups          each combination of values of the partition columns, and its files
  */
 final class ExactFileIndex(
     rootPath: Path,

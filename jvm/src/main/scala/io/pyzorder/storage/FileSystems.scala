@@ -10,7 +10,7 @@ import scala.util.control.NonFatal
 import com.google.common.io.ByteStreams
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, FileSystem, LocalFileSystem, Path}
 
-/** Reads, lists and looks up files, without following links below `_zorder`. */
+/** Reads, lists and looks up files. Does not follow links below `_zorder`. */
 object FileSystems {
 
   /** The maximum size of a pyzorder file in bytes. A record that names a million files fits. */
@@ -34,8 +34,8 @@ object FileSystems {
 
   /**
    * Opens a pyzorder file. Hadoop's local file system would verify the file against a checksum file
-   * next to it; this method does not. pyzorder writes no checksum files, so any existing checksum
-   * file was created by another program.
+   * next to it. This method does not, because pyzorder writes no checksum files, so any existing
+   * checksum file was created by another program.
    */
   private[pyzorder] def open(fs: FileSystem, path: Path): FSDataInputStream = {
     if (isSpecial(path)) throw new FileNotFoundException(s"$path is not a file")

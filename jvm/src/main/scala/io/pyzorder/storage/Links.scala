@@ -21,7 +21,7 @@ private[pyzorder] object Links {
   }
 
   /**
-   * Like `inOwn`, but for the parent of `path`, because deleting or moving a link itself is
+   * Like `inOwn`, but checks only the parent of `path`, because deleting or moving a link itself is
    * harmless.
    */
   def above(path: Path): Boolean = path.getParent != null && inOwn(path.getParent)

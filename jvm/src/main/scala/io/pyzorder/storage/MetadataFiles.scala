@@ -55,9 +55,9 @@ object MetadataFiles {
     if (!Links.above(folder)) folder.getFileSystem(hadoopConf).delete(folder, true)
 
   /**
-   * Deletes an empty folder at or below a `_zorder`, and its parents up to `_zorder` while they are
-   * empty. This cleans up after a table that no longer exists. The folder that contains `_zorder`
-   * is kept: another process may have just created it for a new table.
+   * Deletes an empty folder at or below a `_zorder`. Then deletes its parents, up to `_zorder`, as
+   * long as they are empty. This cleans up after a table that no longer exists. The folder that
+   * contains `_zorder` is kept: another process may have just created it for a new table.
    */
   def removeEmpty(hadoopConf: Configuration, folder: Path): Unit = if (!Links.above(folder)) {
     val fs = folder.getFileSystem(hadoopConf)

@@ -8,8 +8,8 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 
 /**
- * The folders to which a table's location is switched in turn, such as `sales` and
- * `sales-zorder-3f2a9c1d` beside it. New names end in random digits and are never reused, so a
+ * The folders to which a table's location is switched in turn. For example, `sales-zorder-3f2a9c1d`
+ * is beside the original folder `sales`. New names end in random digits and are never reused, so a
  * record about one folder never applies to another.
  */
 private[pyzorder] object SiblingFolder {

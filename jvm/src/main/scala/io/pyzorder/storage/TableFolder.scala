@@ -45,12 +45,13 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
   /** Whether the table comes from a catalog, which then knows the locations of its partitions. */
   def isInCatalog: Boolean = catalog.isDefined
 
-  /** The same folder, with further trusted partition locations. */
+  /** The same folder, which also trusts these partition locations. */
   def trusting(more: Set[Path]): TableFolder = new TableFolder(root, Some(() => places ++ more))
 
   /**
-   * Whether a folder, in the form of FileRef.folder, belongs to the table: it is inside the table's
-   * folder, or at or below a partition location from the catalog, with no link on the way.
+   * Whether a folder belongs to the table. Its name has the form of FileRef.folder. It belongs to
+   * the table if it is inside the table's folder, or at or below a partition location from the
+   * catalog, and no folder on the way is a link.
    */
   def holds(folder: String): Boolean =
     if (folder.isEmpty) true
@@ -178,7 +179,7 @@ object TableFolder {
     if (path.getName.contains("=") && path.getParent != null) path :: upwards(path.getParent)
     else List(path)
 
-  /** The name of the folder that contains pyzorder's own files in a table's folder. */
+  /** The name of the folder in a table's folder that contains pyzorder's own files. */
   val Name: String = "_zorder"
 
   private val Whole = "^[A-Za-z][A-Za-z0-9+.-]*:/".r
@@ -191,9 +192,9 @@ object TableFolder {
 
   /**
    * Whether a name is one that `relativize` never returns for a data file and that might lead out
-   * of the table's folder. Such names are names without a scheme that are empty, begin with a
-   * slash, or have an empty, `.` or `..` part; fully qualified paths that are not in Hadoop's
-   * canonical form; and all names with a NUL character.
+   * of the table's folder. A name without a scheme is such a name if it is empty, begins with a
+   * slash, or has an empty, `.` or `..` part. A fully qualified path is such a name if it is not in
+   * Hadoop's canonical form. Every name with a NUL character is such a name.
    */
   def leaves(relative: String): Boolean =
     !isOrdinary(relative) && (relative.indexOf(0) >= 0 || (
@@ -249,7 +250,7 @@ object TableFolder {
     name.startsWith(".") || (name.startsWith("_") && !name.contains("=")) ||
       name.endsWith("._COPYING_")
 
-  /** Whether `path` is `folder` or is below it, judged by the names alone. */
+  /** Whether `path` is `folder` or is below it. Compares only the names. */
   def isAtOrBelow(path: Path, folder: Path): Boolean =
     path == folder || {
       val (one, other) = (canonical(path).toUri, canonical(folder).toUri)

@@ -131,6 +131,6 @@ object ClusteredRowsExec {
    */
   private val UnseenPartitions = 16
 
-  /** The rough size of an encoded and compressed row, as a share of its size in Spark's memory. */
+  /** The rough ratio of a row's encoded and compressed size to its size in Spark's memory. */
   private val StoredShare = 0.3
 }

@@ -18,7 +18,7 @@ import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
  *
  * @param folder     the path of its folder relative to the table's folder, with parts joined by
  *                   "/"; or its partition's values, if the partition is outside the table's folder
- * @param statistics the columns' statistics by IndexedColumn.name
+ * @param statistics the columns' statistics, keyed by IndexedColumn.name
  */
 final case class NewFile(
     folder: Either[InternalRow, String],

@@ -13,7 +13,8 @@ import org.apache.spark.sql.types.{DataType, IntegerType}
  *
  * @param columns the partition columns
  * @param numbers the numbers of the known partitions, from 0
- * @param unseen  how many further numbers all other partitions share
+ * @param unseen  how many additional numbers there are. Every other partition gets one of them by
+ *                its hash
  */
 case class PartitionNumber(
     columns: Seq[Expression],

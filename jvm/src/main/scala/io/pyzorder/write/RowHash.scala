@@ -6,8 +6,8 @@ import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
 import org.apache.spark.sql.types.{DataType, IntegerType}
 
 /**
- * A hash of all bytes of a row, including those of maps. A retried task may read its rows in a
- * different order, so the file to which a row goes must depend on the row alone.
+ * A hash of all bytes of a row, including the bytes of maps. A retried task may read its rows in a
+ * different order, so the file to which a row goes must depend only on the row.
  */
 case class RowHash(children: Seq[Expression]) extends Expression with CodegenFallback {
 

@@ -31,7 +31,7 @@ object RowSample {
   /** Minimum number of rows that each task draws, if it has that many. */
   private val LeastPerTask = 50
 
-  /** Rows drawn from a task's `total` rows, all with the same probability. */
+  /** Rows drawn from a task's `total` rows. Each row had the same probability of being drawn. */
   private final case class Drawn(
       total: Long,
       partitions: Array[UnsafeRow],
@@ -41,7 +41,8 @@ object RowSample {
   /**
    * Each task draws the same number of rows (reservoir sampling, Vitter's Algorithm R). A row in a
    * task with few rows is therefore more likely to be drawn. The driver corrects for this by
-   * dropping some of the rows that small tasks drew. Every row then has the same probability.
+   * dropping some of the rows that small tasks drew. Every row then has the same probability of
+   * being in the sample.
    *
    * @param size approximate number of rows to draw
    */

@@ -6,7 +6,7 @@ import org.apache.hadoop.fs.{FileStatus, Path}
  * A folder to which a write has added files, or in which it has replaced files.
  *
  * @param path    the folder's path; None if it is not known
- * @param present the data files in it after the write, by name
+ * @param present the data files in it after the write, keyed by name
  * @param written the files that this write has added
  */
 private[write] final case class WrittenFolder(
@@ -17,7 +17,7 @@ private[write] final case class WrittenFolder(
   /** The data files in the folder that this write has not added. */
   def others: Iterable[FileStatus] = (present -- written.map(_.name)).values
 
-  /** The files of this write that are in the folder, with their current status. */
+  /** The files of this write that are in the folder, and their current status. */
   def placed: Seq[(NewFile, FileStatus)] =
     written.flatMap(file => present.get(file.name).map(file -> _))
 }

@@ -29,7 +29,7 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
   private val settings = ReadSettings.of(session, Map.empty, new StructType).fingerprint
   private val side = math.max(1, math.ceil(math.sqrt(numFiles.toDouble)).toInt)
 
-  /** The name of file i, which is about as long as the names that OPTIMIZE gives to its files. */
+  /** The name of file i. It is about as long as a name that OPTIMIZE generates. */
   private def name(i: Int): String =
     f"part-$i%07d-3f0e6a52-8a58-4b0c-9f0e-${i * 7919L % 1000000}%06d-zorder.snappy.parquet"
 
@@ -66,13 +66,13 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
         "at" -> range(1700000000000000L + i, 1760000000000000L + i * 1000L)))
   }
 
-  /** Milliseconds to load the index from its file, with all four columns. */
+  /** Milliseconds to load the index, including all four columns, from its file. */
   def coldLoad(): Double = best(3) { () =>
     val snapshot = IndexStore.read(session, ref)
     columns.foreach(column => snapshot.column(column.path))
   }
 
-  /** The size of the loaded index in bytes, as the cache estimates it. */
+  /** The cache's estimate of the loaded index's size in bytes. */
   def estimatedBytes(): Long = {
     val snapshot = IndexStore.load(session, ref).get
     columns.foreach(column => snapshot.column(column.path))
@@ -80,7 +80,7 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
   }
 
   /**
-   * Milliseconds to prune a new listing by two columns, which includes finding every file's entry.
+   * Milliseconds to prune a new listing by two columns. This includes finding every file's entry.
    */
   def matching(): Double = {
     val unseen = Iterator.fill(3)(list()).toSeq.iterator
@@ -105,7 +105,7 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
   private def prune(listed: ListedPartitions): Int =
     pruner.prune(listed, Seq(ref), filters, Nil, Nil, asked = true)._2.selected
 
-  /** Select a tenth of the range of each of two columns. */
+  /** Filters that each select a tenth of one column's range. */
   private lazy val filters: Seq[Expression] = {
     val customer = AttributeReference("customer", IntegerType)()
     val item = AttributeReference("item", LongType)()
@@ -127,6 +127,6 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
 
 object PlanningBenchmark {
 
-  /** Receives the results, so that the compiler does not eliminate a run as dead code. */
+  /** Stores the results. Without this store, the compiler could eliminate a run as dead code. */
   @volatile var sink: Any = _
 }

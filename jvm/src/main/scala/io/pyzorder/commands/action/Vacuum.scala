@@ -17,7 +17,7 @@ import io.pyzorder.publish.journal.Journal
 import io.pyzorder.publish.relocate.PreviousLocations
 import io.pyzorder.storage.{FailPoints, TableFolder}
 
-/** Deletes expired files, for VACUUM and at the beginning of OPTIMIZE. */
+/** Deletes expired files. VACUUM does this, and so does OPTIMIZE when it begins. */
 private[commands] object Vacuum {
 
   private val log = LoggerFactory.getLogger(getClass)
@@ -55,9 +55,9 @@ private[commands] object Vacuum {
   }
 
   /**
-   * Deletes and returns the files that were retired, or left behind by dead writers, at least
-   * `hours` hours ago. Also deletes index snapshots that were replaced at least that long ago.
-   * Requires the lock.
+   * Deletes and returns the files that were retired or left behind by dead writers at least `hours`
+   * hours ago. Also deletes index snapshots that were replaced at least that long ago. Requires the
+   * lock.
    */
   def delete(
       session: shim.SparkSession,

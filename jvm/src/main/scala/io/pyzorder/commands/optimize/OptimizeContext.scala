@@ -95,10 +95,10 @@ private[optimize] final class OptimizeContext(
   /**
    * The index column for the z-values of the direct method. None if the method is not `direct`, if
    * a clustering column has no statistics, or if the table has a column with the same name. Also
-   * None if, with some read settings, Spark would read values that differ from the written ones in
-   * a clustering column.
+   * None if some read settings would make Spark read values of a clustering column that differ from
+   * the written values.
    *
-   * @param timestamps the stored type of timestamps in the new files, as in InputFooters
+   * @param timestamps the stored type of timestamps in the new files (see InputFooters)
    */
   def curveColumn(timestamps: Option[String]): Option[IndexedColumn] = {
     val curve = ZValueColumn(zOrderBy)
@@ -123,7 +123,10 @@ private[optimize] final class OptimizeContext(
         old.filterNot(o => denied(o) || columns.exists(_.name == o.name)) ++ columns)
   }
 
-  /** The type conflict that explains the failure, or the failure itself if there is none. */
+  /**
+   * The type conflict that explains the failure, or the failure itself if there is no type
+   * conflict.
+   */
   def explained(failure: Throwable): Throwable =
     if (!TypeConflicts.mayBe(failure)) failure
     else typeConflict(list().flatMap(_.files).map(_.getPath.toString))

@@ -16,7 +16,7 @@ import io.pyzorder.publish.{Filled, StagedFile, Writer}
  *
  * @param groups  the groups to rewrite. Each has at least one row, and no fewer rows than files to
  *                write
- * @param footers the footers, by file path
+ * @param footers the footers, keyed by file path
  */
 private[optimize] final case class RewriteInput(
     groups: Seq[RewriteGroup],

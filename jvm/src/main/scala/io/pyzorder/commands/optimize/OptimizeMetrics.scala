@@ -52,7 +52,7 @@ final case class OptimizeMetrics(
     remark: Option[String]) {
   import OptimizeMetrics._
 
-  /** The row, with the columns of `output`. */
+  /** The result as a row with the columns of `output`. */
   def toRow: Row = Row(path,
     Row(
       added.length.toLong, removed.length.toLong, sizes(added), sizes(removed), partitions,

@@ -24,14 +24,14 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     else if (full) RewritePlan.everything(files, targetSize)
     else IncrementalPlanner.of(known, settings, targetSize).choose(files)
 
-  /** The plan that `plan` would choose from the index alone, and the verdict on it. */
+  /** The plan that `plan` would choose if it used only the index, and the verdict on that plan. */
   def outlook(): (RewritePlan, LayoutVerdict) = {
     val files = list()
     val chosen = plan(files, indexed)
     (chosen, verdict(files, chosen))
   }
 
-  /** Whether the plan pays off, based on the index alone. */
+  /** Whether the plan pays off, judged only by the index. */
   def verdict(files: Seq[PartitionFiles], plan: RewritePlan): LayoutVerdict = {
     val every = files.flatMap(_.files)
     val number = every.zipWithIndex.toMap
@@ -43,10 +43,10 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   }
 
   /**
-   * Whether the plan pays off, with the new files predicted from a sample. As in `checkHarm`,
-   * `verdict` alone decides whether the plan does harm.
+   * Whether the plan pays off, given the new files that a sample predicts. Only `verdict` decides
+   * whether the plan does harm, as in `checkHarm`.
    *
-   * @param planned the files that the plan would write, as predicted from the sample
+   * @param planned the sample's prediction of the files that the plan would write
    */
   def sampledVerdict(
       files: Seq[PartitionFiles],

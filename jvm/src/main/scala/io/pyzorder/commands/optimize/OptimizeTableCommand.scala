@@ -9,10 +9,10 @@ import io.pyzorder.catalog.ResolvedTable
 import io.pyzorder.commands.action.TableAction
 
 /**
- * OPTIMIZE, with the table and the columns resolved.
+ * An OPTIMIZE statement whose table and columns have been resolved.
  *
  * @param where    a predicate over partition columns
- * @param zOrderBy paths of the clustering columns; Nil for compaction only
+ * @param zOrderBy paths of the clustering columns; Nil if files are only compacted
  * @param full     whether to rewrite files that are already clustered as requested
  * @param dryRun   if true, only reports what would be done
  */

@@ -25,7 +25,7 @@ private[optimize] trait PublishStrategy {
    * @param writer the writer that holds the table's lock
    * @param files  all considered files
    * @param plan   the files to rewrite, in groups with at least one row each
-   * @param input  the files to rewrite, with their footers
+   * @param input  the files to rewrite and their footers
    */
   def publish(
       writer: Writer,

@@ -26,7 +26,7 @@ object FooterAnswer {
    */
   val Unknown: FooterAnswer = Known(ColumnStatistics.unknown)
 
-  /** Every row is null. */
+  /** Every row has a null in the column. */
   def allNull(numRecords: Long): FooterAnswer = Known(ColumnStatistics(
       bounds = None,
       exact = false,

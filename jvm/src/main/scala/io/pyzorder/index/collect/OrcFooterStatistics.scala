@@ -192,7 +192,7 @@ private[index] object OrcFooterStatistics {
 
   /**
    * Finds the leaf from which Spark reads a column. At each step, at most one field may have the
-   * given name, because a read fails or picks one of the fields if there are several.
+   * given name. If there were several, a read would fail or pick one of them.
    */
   private def find(
       struct: TypeDescription,

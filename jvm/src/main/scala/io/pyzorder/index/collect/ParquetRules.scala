@@ -231,8 +231,8 @@ private[index] object ParquetRules {
   }
 
   /**
-   * Whether the type is the one that Spark uses for unsigned integers of this width, and can
-   * therefore represent all of them.
+   * Whether Spark uses this type for unsigned integers of the column's width. If so, the type can
+   * represent all of them.
    */
   private def unsignedFits(annotation: LogicalTypeAnnotation, dataType: DataType): Boolean =
     annotation match {

@@ -31,9 +31,9 @@ private[index] object ScannedStatistics {
   /**
    * Scans columns of files.
    *
-   * @param wanted the columns to scan in each file, by the position of the file in `data.files`;
+   * @param wanted the columns to scan in each file, keyed by the file's position in `data.files`;
    *               files without columns to scan are not read
-   * @return the statistics, by the position of the file; files without rows are left out
+   * @return the statistics, keyed by the file's position; files without rows are left out
    */
   def of(
       session: shim.SparkSession,
@@ -105,7 +105,8 @@ private[index] object ScannedStatistics {
   }
 
   /**
-   * Spark's own file format, without pyzorder's wrapper. It reads exactly the given files or fails.
+   * Spark's own file format rather than pyzorder's wrapper. It reads exactly the given files or
+   * fails.
    */
   private def formatOf(format: String): FileFormat =
     if (format == "orc") new OrcFileFormat else new ParquetFileFormat

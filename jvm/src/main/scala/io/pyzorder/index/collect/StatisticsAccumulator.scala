@@ -197,7 +197,7 @@ private[index] final class BytesAccumulator(dataType: DataType) extends Statisti
     prefix == maxPrefix && compare(value, maxString) > 0
   }
 
-  /** The first eight bytes, padded with zeros, as a number that sorts as the bytes do. */
+  /** A number that is ordered like the string's first eight bytes, padded with zeros. */
   private def signedPrefix(value: UTF8String): Long = value.getPrefix ^ Long.MinValue
 
   /** Compares values that share their first eight bytes. */

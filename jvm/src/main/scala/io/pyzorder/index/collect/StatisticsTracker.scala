@@ -39,7 +39,7 @@ final class StatisticsTracker(
 
   private val ordinals: Array[Array[Int]] = columns.map(c => ordinalsOf(schema, c.path)).toArray
 
-  /** The number of fields of each struct along the path, for InternalRow.getStruct. */
+  /** The number of fields of each struct along the path, which InternalRow.getStruct requires. */
   private val widths: Array[Array[Int]] = columns.map(c => widthsOf(schema, c.path)).toArray
 
   private val (fromWriter: Array[Int], fromRows: Array[Int]) =
@@ -87,7 +87,7 @@ final class StatisticsTracker(
     }
   }
 
-  /** The statistics of the rows so far, by IndexedColumn.name. */
+  /** The statistics of the rows so far, keyed by IndexedColumn.name. */
   def result: Map[String, ColumnStatistics] =
     columns.zip(cells).map { case (column, cell) => column.name -> cell.result }.toMap
 

@@ -16,7 +16,7 @@ sealed abstract class BoundArrays {
 /** Collects the bounds of each file. */
 sealed abstract class BoundsBuilder {
 
-  /** Stores the bounds of file i, given in Catalyst's form. */
+  /** Stores the bounds of file i, which are in Catalyst's form. */
   def set(i: Int, least: Any, greatest: Any): Unit
 
   def result(): BoundArrays

@@ -10,8 +10,8 @@ import io.pyzorder.index.model.{ReadSettings, ZValueColumn}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * One immutable state of the index table in the driver's memory, with one entry per data file. The
- * statistics of a column are read from the snapshot's bytes on first use.
+ * One immutable state of the index table in the driver's memory. It has one entry per data file.
+ * The statistics of a column are read from the snapshot's bytes on first use.
  *
  * @param columns the columns that have statistics
  * @param files   the properties of the files, except for column statistics
@@ -69,9 +69,8 @@ final class IndexSnapshot(
     }
 
   /**
-   * The arrays of a column, restricted to what a scan with `schema` may use; None if it may use
-   * nothing. A ZValueColumn's arrays are returned unless the schema has a column with the same
-   * name.
+   * The part of a column's arrays that a scan with `schema` may use; None if it may use nothing. A
+   * ZValueColumn's arrays are returned unless the schema has a column with the same name.
    *
    * The column must have the same type in the scan as in the index, because the order or the values
    * may otherwise differ. In two cases, the same type is not enough:
@@ -81,7 +80,7 @@ final class IndexSnapshot(
    * - The field is CHAR. Predicates apply to padded values, but the bounds may come from unpadded
    *   values, and padding does not preserve order. Only null counts are therefore used.
    *
-   * @param schema        the relation's data schema, with its fields' metadata
+   * @param schema        the relation's data schema, including its fields' metadata
    * @param path          the names, spelled as in the schema
    * @param caseSensitive whether the scan compares names case-sensitively
    */
@@ -136,8 +135,8 @@ final class IndexSnapshot(
   }
 
   /**
-   * The entries as objects, for code that changes the index. Entries with invalid file names are
-   * left out.
+   * The entries as objects, which code that changes the index needs. Entries with invalid file
+   * names are left out.
    */
   def entries: Seq[FileEntry] = {
     checkObjects()

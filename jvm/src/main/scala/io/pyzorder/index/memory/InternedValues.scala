@@ -24,7 +24,7 @@ object InternedValues {
     private var last: K = _
     private var lastNumber = -1
 
-    /** Sets the value of file i to the one that `key` represents. */
+    /** Sets the value of file i to the value that `key` represents. */
     def set(i: Int, key: K): Unit = {
       if (lastNumber < 0 || key != last) {
         last = key

@@ -9,8 +9,8 @@ import org.apache.spark.sql.types.DataType
  *
  * @param bounds            the minimum and maximum of the values other than NaN and null, or bounds
  *                          that enclose them; None if they are unknown or there is no such value
- * @param exact             whether both bounds occur in the file, rather than merely enclosing its
- *                          values
+ * @param exact             whether both bounds occur in the file; if false, they may only enclose
+ *                          its values
  * @param nullCount         the number of nulls, or None if unknown
  * @param nanSeen           whether some value is or may be NaN; meaningless for types without NaN
  * @param empty             whether the column provably contains only nulls and NaN

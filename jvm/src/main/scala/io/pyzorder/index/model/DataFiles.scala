@@ -10,7 +10,7 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  *
  * @param root            the table's folder
  * @param format          "parquet" or "orc"
- * @param dataSchema      the columns that Spark reads from the files, with their metadata
+ * @param dataSchema      the columns that Spark reads from the files, including their metadata
  * @param partitionSchema the columns whose values Spark takes from the folders instead
  * @param options         the relation's read options
  */

@@ -5,8 +5,8 @@ import io.pyzorder.storage.FileRef
 /**
  * One data file's row in the index table.
  *
- * @param path             the path relative to the table's folder, with parts joined by "/" and not
- *                         URL-encoded
+ * @param path             the path relative to the table's folder, whose parts are joined by "/"
+ *                         and not URL-encoded
  * @param size             the size in bytes; together with `modificationTime`, it determines
  *                         whether the entry is valid
  * @param modificationTime the time in milliseconds since the epoch, as reported by the file system
@@ -16,8 +16,8 @@ import io.pyzorder.storage.FileRef
  *                         folder; empty if it was not clustered
  * @param readSettings     the settings under which the statistics were read
  *                         (ReadSettings.fingerprint)
- * @param statistics       the columns' statistics by IndexedColumn.name; the statistics of columns
- *                         that are not in this map are unknown
+ * @param statistics       the columns' statistics, keyed by IndexedColumn.name; the statistics of
+ *                         columns that are not in this map are unknown
  */
 final case class FileEntry(
     path: String,

@@ -2,7 +2,7 @@ package io.pyzorder.index.model
 
 import org.apache.spark.sql.types._
 
-/** The columns of the index table. See FORMAT.md, section "Index table". */
+/** The columns of the index table. See sql/FORMAT.md, section "Index table". */
 object IndexSchema {
 
   val Path: String = "path"

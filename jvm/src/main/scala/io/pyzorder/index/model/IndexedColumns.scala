@@ -39,8 +39,8 @@ object IndexedColumns {
   /**
    * Resolves names to columns. The columns are spelled as in the schema.
    *
-   * @param names the parts of each name, as split by a parser
-   * @param table the table's name, for messages
+   * @param names the parts into which a parser has split each name
+   * @param table the table's name, used in messages
    * @throws ZOrderException if a name is unknown, ambiguous or repeated, or if a column has an
    *                         unsupported type
    */

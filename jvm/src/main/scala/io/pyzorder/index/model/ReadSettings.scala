@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.StructType
  */
 final case class ReadSettings(structural: String, temporal: String) {
 
-  /** Both strings joined, as stored in the index table. */
+  /** Both strings joined into one, which the index table stores. */
   def fingerprint: String = structural + ReadSettings.Separator + temporal
 }
 

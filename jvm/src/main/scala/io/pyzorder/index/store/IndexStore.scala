@@ -56,7 +56,8 @@ object IndexStore {
   private val SettledMillis = 10000L
 
   /**
-   * The maximum length of a failure's message in the log, because the message may quote the index.
+   * The maximum length of a failure's message in the log. A message may quote large parts of the
+   * index.
    */
   private val MessageLength = 300
 
@@ -169,8 +170,8 @@ object IndexStore {
   }
 
   /**
-   * Records that a writer has changed files without adding entries. If there is an index, it then
-   * covers nothing until the table has been listed again.
+   * Records that a writer has changed files without adding entries. An existing index then covers
+   * nothing until the table has been listed again.
    *
    * @param properties the table's properties, as in `publish`
    */
@@ -284,7 +285,7 @@ object IndexStore {
     }
   }
 
-  /** The entries, with only those statistics that remain usable. */
+  /** The entries without the statistics that are no longer usable. */
   private def withColumns(snapshot: IndexSnapshot, kept: Seq[IndexedColumn]): Seq[FileEntry] = {
     val names = kept.filter(snapshot.columns.contains).map(_.name).toSet
     snapshot.entries.map(entry =>
@@ -329,7 +330,9 @@ object IndexStore {
     groups
   }
 
-  /** The `numFiles` entries of one row group of a snapshot's file, for use in tasks. */
+  /**
+   * The `numFiles` entries of one row group of a snapshot's file. This method is for use in tasks.
+   */
   def readPart(
       hadoopConf: Configuration,
       dataFile: Path,

@@ -7,8 +7,8 @@ import io.pyzorder.common.ZOrderConf
 import io.pyzorder.index.memory.IndexSnapshot
 
 /**
- * A cache for the snapshots loaded on this driver, with a limit on their total size. The key is the
- * data file, whose name contains a random id, so a recreated table never matches a snapshot of its
+ * A cache for the snapshots loaded on this driver. It limits their total size. The key is the data
+ * file, whose name contains a random id, so a recreated table never matches a snapshot of its
  * former incarnation.
  */
 private[index] object SnapshotCache {

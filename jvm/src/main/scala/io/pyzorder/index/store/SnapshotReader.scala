@@ -181,14 +181,14 @@ private[index] final class SnapshotReader(
     numbers.zip(numbers.scanLeft(0)(_ + rows(_))).filter { case (number, _) => rows(number) > 0 }
   }
 
-  /** Calls `take` for every non-null value of the column, in order, with its file's number. */
+  /** Calls `take` with the file's number for every non-null value of the column, in order. */
   private def each(name: String)(take: (Int, ColumnReader) => Unit): Unit =
     reading(reader =>
       groups.foreach { case (group, first) => read(reader, name, group, first, take) })
 
   /**
    * Like `each`, but reads several row groups in parallel. Several threads may therefore call
-   * `take` at the same time, for different files.
+   * `take` for different files at the same time.
    */
   private def eachInParallel(name: String)(take: (Int, ColumnReader) => Unit): Unit =
     groups.asJava.parallelStream().forEach { case (group, first) =>
@@ -238,8 +238,9 @@ private[index] object SnapshotReader {
   private val MaxListLength = 10000
 
   /**
-   * Valid bounds are shorter. Those of strings have at most TruncatedBounds.MaxBytes bytes plus one
-   * character, and z-values have 8 bytes for each of at most ClusteringColumns.MaxColumns columns.
+   * The maximum length of a bound. Valid bounds of strings have at most TruncatedBounds.MaxBytes
+   * bytes plus one character, and z-values have 8 bytes for each of at most
+   * ClusteringColumns.MaxColumns columns.
    */
   private val MaxBoundBytes = 1024
 

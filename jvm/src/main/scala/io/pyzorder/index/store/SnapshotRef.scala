@@ -89,7 +89,7 @@ object SnapshotRef {
   /** The maximum number of z-value columns. An OPTIMIZE by the direct method adds at most one. */
   private val MaxCurves = 16
 
-  /** The columns without the z-value columns that were added longest ago, if there are too many. */
+  /** The given columns. If there are too many z-value columns, the oldest of these are left out. */
   def withoutOldCurves(columns: Seq[IndexedColumn]): Seq[IndexedColumn] = {
     columns.diff(columns.filter(isCurve).dropRight(MaxCurves))
   }
@@ -167,7 +167,7 @@ object SnapshotRef {
   }
 
   /**
-   * Checks that the name is that of a data file next to the pointer, not a path to some other file.
+   * Checks that `name` is the name of a data file next to the pointer, not a path to another file.
    */
   private def dataFile(name: String): String = name match {
     case DataFile() => name

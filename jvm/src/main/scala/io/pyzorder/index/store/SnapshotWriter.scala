@@ -26,8 +26,8 @@ import io.pyzorder.index.model.{ColumnStatistics, FileEntry, IndexSchema, Indexe
 object SnapshotWriter {
 
   /**
-   * Settings with fixed values, because snapshots are read without the settings of the session that
-   * wrote them.
+   * These settings have fixed values, because readers do not know the settings of the session that
+   * wrote a snapshot.
    */
   private val fixedSettings: Seq[(String, String)] = Seq(
     SQLConf.PARQUET_OUTPUT_TIMESTAMP_TYPE.key -> "TIMESTAMP_MICROS",

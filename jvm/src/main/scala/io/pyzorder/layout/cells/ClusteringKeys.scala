@@ -12,8 +12,8 @@ import io.pyzorder.expressions.ZOrderValue
  * The keys by which rows are laid out.
  *
  * @param expressions the clustering columns, or their byte[] z-value
- * @param lexical     whether rows are sorted by one expression after the other, without
- *                    interleaving
+ * @param lexical     whether rows are sorted by one expression after the other rather than by
+ *                    interleaved bits
  * @param curve       `zorder`, `hilbert` or `linear`
  */
 final case class ClusteringKeys(expressions: Seq[Expression], lexical: Boolean, curve: String) {

@@ -32,7 +32,10 @@ final class KdTree private[layout] (
     cut(node) + (if (right(node) == 1) 0 else turn % right(node))
   }
 
-  /** The file of each row, given the ids column by column. The row's number serves as its turn. */
+  /**
+   * The file of each row. The ids are given column by column, and the row's number serves as its
+   * turn.
+   */
   def leaves(columns: Array[Array[Int]]): Array[Int] = {
     val ids = new Array[Int](columns.length)
     Array.tabulate(columns.head.length) { row =>

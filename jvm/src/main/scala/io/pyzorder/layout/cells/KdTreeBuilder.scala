@@ -12,8 +12,8 @@ import scala.collection.mutable.ArrayBuffer
  *
  * @param ids     range ids, first by column, then by sampled row
  * @param lexical as in `KdTree.build`
- * @param inGrid  whether to cut each column into the number of slabs that `Grid` returns, rather
- *                than into halves
+ * @param inGrid  whether to cut each column into as many slabs as `Grid` returns; if false, columns
+ *                are cut into halves
  */
 private[layout] final class KdTreeBuilder(
     ids: Array[Array[Int]],
@@ -37,7 +37,7 @@ private[layout] final class KdTreeBuilder(
   /**
    * @param leaves  total number of leaves; each region gets a share in proportion to its rows, but
    *                at least one leaf
-   * @param regions regions that each get their own subtree
+   * @param regions regions, each of which gets its own subtree
    * @param idAt    as in `KdTree.build`
    */
   def build(leaves: Int, regions: Regions, idAt: (Int, Any) => Int): KdTree = {
@@ -68,7 +68,9 @@ private[layout] final class KdTreeBuilder(
       inLeft + growRegions(middle, to, firstLeaf + inLeft, leaves, rest, idAt)
   }
 
-  /** The number of slabs that `Grid` chooses for each column of a region; Nil without a grid. */
+  /**
+   * The number of slabs that `Grid` chooses for each column of a region; Nil if no grid is used.
+   */
   private def slabs(from: Int, to: Int, leaves: Int): Seq[Int] =
     if (inGrid) Grid.slabs(leaves, ids.indices.map(spread(_, from, to))) else Nil
 
@@ -125,7 +127,7 @@ private[layout] final class KdTreeBuilder(
     equal ++ narrower.sortBy { case (c, width) => (-width, c) }
   }
 
-  /** The number of slabs that a column still has to be cut into; 1 without a grid. */
+  /** The number of slabs that a column still has to be cut into; 1 if no grid is used. */
   private def slabsOf(c: Int, leaves: Int, slabs: Seq[Int]): Int =
     if (slabs.isEmpty) 1
     else if (slabs(c) != Grid.Rest) slabs(c)
@@ -152,7 +154,9 @@ private[layout] final class KdTreeBuilder(
     Split(c, scratch(at), slabs / 2, leftLeaves, fullest - 1)
   }
 
-  /** Moves the rows left of the cut to the front and returns where the others begin. */
+  /**
+   * Moves the rows left of the cut to the front and returns where the rows right of the cut begin.
+   */
   private def partition(from: Int, to: Int, byColumn: Int, at: Int): Int = {
     var low = from
     var high = to - 1
@@ -163,7 +167,7 @@ private[layout] final class KdTreeBuilder(
     low
   }
 
-  /** Distance between the lowest and the highest id of a cell, as a share of all sampled rows. */
+  /** The distance between the positions of a cell's lowest and highest id (see `placesOf`). */
   private def spread(c: Int, from: Int, to: Int): Double = {
     var least = Int.MaxValue
     var greatest = -1

@@ -5,8 +5,8 @@ import org.apache.spark.sql.types.DataType
 import io.pyzorder.layout.cells.{BoxSpace, FileBox}
 
 /**
- * The shares of a table's files that queries on one column open, from 0 to 1, averaged over the
- * rows' values.
+ * The shares (0 to 1) of a table's files that queries on one column open, averaged over the rows'
+ * values.
  *
  * @param lookup share opened by `column = value`
  * @param range  share opened by a range query that matches 1% of the rows

@@ -48,7 +48,7 @@ final class LayoutSettings(
    * would result in too many files.
    *
    * @param tableBytes  bytes of all the table's files; not evaluated if a setting gives the size
-   * @param isClustered whether there are clustering columns, by which files can be skipped
+   * @param isClustered whether there are clustering columns, so that files can be skipped
    */
   def targetSize(tableBytes: => Long, isClustered: Boolean): Long =
     chosenSize.filter(size => isSizeChosen || tableBytes / size < MaxRememberedFiles)

@@ -113,7 +113,10 @@ object LayoutVerdict {
     else LayoutVerdict("useless", s"Does not pay off: a lookup would open $shares of the table.")
   }
 
-  /** Says why the files of this work cannot be skipped, and which target size would help. */
+  /**
+   * Explains that nothing can be skipped because the table or its partitions are smaller than one
+   * file. Suggests a target size if smaller files would help.
+   */
   private def tooSmall(work: Work): String = {
     val what = if (work.partitions == 1) "the table is" else "the table's partitions are"
     val smaller = work.rewritten / work.partitions / 16
@@ -124,7 +127,10 @@ object LayoutVerdict {
     s"$what smaller than one file of ${size(work.targetSize)}, so nothing can be skipped$hint."
   }
 
-  /** The command-line option and the SQL setting for a round size of at most `bytes`. */
+  /**
+   * The command-line option and the SQL setting that set the target size to a round number of at
+   * most `bytes`.
+   */
   private def option(bytes: Long): String = {
     val kilobytes = java.lang.Long.highestOneBit(math.max(1L, bytes >> 10))
     val text = if (kilobytes < 1024) s"${kilobytes}k" else s"${kilobytes / 1024}m"

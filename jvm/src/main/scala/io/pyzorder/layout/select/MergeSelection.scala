@@ -15,10 +15,10 @@ final case class MergeSelection(files: Seq[Int], regions: Regions)
  *
  * The space is cut into regions between the clustered files, and new rows are laid out within their
  * regions. A region's clustered files may be rewritten with its new rows, the widest files first.
- * Across regions, the files that save the most opened bytes per byte rewritten are taken first, as
- * long as all regions together stay within a budget. The budget is `factor` times the bytes of the
- * new files, but at least the target size of a file unless `factor` is 0. The work of all OPTIMIZE
- * runs thus stays proportional to the appended data, and a run without new files does no work.
+ * Across regions, the files that save the most opened bytes per rewritten byte are taken first,
+ * until the budget for all regions is exhausted. The budget is `factor` times the bytes of the new
+ * files, but at least the target size of a file unless `factor` is 0. The work of all OPTIMIZE runs
+ * thus stays proportional to the appended data, and a run without new files does no work.
  *
  * The number of bytes that a lookup opens is averaged over the rows' values and the columns. It is
  * the sum of bytes × width over the files, where `BoxSpace.width` is the share of the values within
@@ -44,8 +44,8 @@ object MergeSelection {
   private val LeastFill = 0.25
 
   /**
-   * @param fresh      positions of the new files in `space`, at least one
-   * @param clustered  positions of the clustered files in `space`, at least one
+   * @param fresh      positions of the new files in `space`; there is at least one
+   * @param clustered  positions of the clustered files in `space`; there is at least one
    * @param targetSize bytes that a new file should have
    * @param factor     clustered bytes that may be rewritten, as a multiple of the new files' bytes
    * @param lexical    see KdTree.build

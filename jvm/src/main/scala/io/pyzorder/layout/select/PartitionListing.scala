@@ -11,9 +11,9 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * folder. With Spark's recursiveFileLookup, it may have several. A rewrite leaves each row in its
  * folder.
  *
- * @param folder the folder that contains these files and will contain the files that replace them,
- *               in the form that TableFolder.relativize returns
- * @param files  the data files, at least one
+ * @param folder the folder that contains these files and will contain the files that replace them.
+ *               It has the form that TableFolder.relativize returns
+ * @param files  the data files; there is at least one
  */
 final case class PartitionFiles(folder: String, files: Seq[FileStatus]) {
 

@@ -20,8 +20,8 @@ final class ClusteringPlan private (
     sample: Sample) {
 
   /**
-   * The new files, as estimated from the sample. Files to which no sampled row belongs are left
-   * out.
+   * An estimate of the new files, based on the sample. Files to which no sampled row belongs are
+   * left out.
    */
   def files: Seq[FileBox] = groups.indices.flatMap { number =>
     val rows = sample.rowsOf(number)
@@ -54,7 +54,7 @@ object ClusteringPlan {
    * Samples the rows in one job that reads only the clustering columns.
    *
    * @param groups    the files of `input`
-   * @param columns   paths of the clustering columns, as the schema spells them
+   * @param columns   paths of the clustering columns, spelled as in the schema
    * @param curve     `zorder`, `hilbert` or `linear`
    * @param direct    see ClusteringKeys
    * @param fractions share of each group's rows to sample

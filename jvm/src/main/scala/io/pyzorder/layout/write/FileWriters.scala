@@ -118,8 +118,8 @@ object FileWriters {
   /**
    * Runs all cleanup steps after a failure. If a step itself fails, its exception is added to
    * `failure` as a suppressed exception. The thread's interrupt flag is cleared during the cleanup,
-   * because file systems fail at once in an interrupted thread, such as that of a task that is
-   * being killed.
+   * because file systems fail at once in an interrupted thread. The thread of a task that is being
+   * killed, for example, is interrupted.
    */
   def afterFailure(failure: Throwable)(steps: (() => Any)*): Unit = {
     val interrupted = Thread.interrupted()

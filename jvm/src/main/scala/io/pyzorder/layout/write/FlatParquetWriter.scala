@@ -144,7 +144,7 @@ private[layout] final class FlatParquetWriter private (
       }
       c += 1
     }
-    // A page that ends at any of these records contains, and counts, all values of the batch.
+    // A page that ends at any of these records contains and counts all values of the batch.
     (0 until batch.length).foreach(_ => store.endRecord())
     rowsInGroup += batch.length
     batch.clear()

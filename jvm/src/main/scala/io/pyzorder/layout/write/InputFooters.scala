@@ -86,7 +86,7 @@ object InputFooters {
       throw ZOrderErrors.undeclaredColumns(file.path, file.undeclared)
     }
 
-  /** A table's options, with the most common codec of the files if no option names a codec. */
+  /** A table's options. If none of them names a codec, the files' most common codec is added. */
   def withCodec(
       options: Map[String, String],
       facts: Iterable[InputFooters]): Map[String, String] = {
@@ -99,8 +99,8 @@ object InputFooters {
   private val CodecOptions = Set("compression", "parquet.compression", "orc.compress")
 
   /**
-   * A table's options, with dictionaries disabled for the Parquet columns that have no dictionary
-   * in any file. This spares the writer the attempt to build one.
+   * A table's options, and options that disable dictionaries for the Parquet columns that have no
+   * dictionary in any file. The writer then does not try to build one.
    *
    * @param but columns whose values are re-sorted. For these columns, a dictionary may now be
    *            worthwhile

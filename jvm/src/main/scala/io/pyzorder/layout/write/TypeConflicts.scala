@@ -90,7 +90,7 @@ object TypeConflicts {
   private def key(name: String): String = name.toLowerCase(Locale.ROOT)
 
   /**
-   * The types that the readable files store, by column name. Runs one Spark job.
+   * The types that the readable files store, keyed by column name. Runs one Spark job.
    *
    * @param names the column names. They are needed for ORC files written by Hive, which do not
    *              contain the names

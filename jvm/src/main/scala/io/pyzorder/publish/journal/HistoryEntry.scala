@@ -5,13 +5,13 @@ import org.apache.hadoop.conf.Configuration
 import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
- * One run of a table's journal, as reported to users.
+ * One run of a table's journal in the form that is reported to users.
  *
  * @param operation the command, such as OPTIMIZE; empty if the PREPARE record is torn
- * @param began     when the run began, in milliseconds since the epoch, by the writer's clock; 0 if
- *                  the PREPARE record is torn or its time is not valid
- * @param ended     when the run ended, in milliseconds since the epoch, by the store's clock; None
- *                  if the run is unfinished
+ * @param began     when the run began according to the writer's clock, in milliseconds since the
+ *                  epoch; 0 if the PREPARE record is torn or its time is not valid
+ * @param ended     when the run ended according to the store's clock, in milliseconds since the
+ *                  epoch; None if the run is unfinished
  * @param committed whether the run replaced files
  * @param retired   the files that it replaced, or was about to replace
  * @param added     the files that replaced them
@@ -56,7 +56,10 @@ object HistoryEntry {
     }
   }
 
-  /** Whether a time is from 1970 to 9999. Other times may overflow or be invalid in Python. */
+  /**
+   * Whether a time is in one of the years from 1970 to 9999. Other times may overflow or be invalid
+   * in Python.
+   */
   private def isTime(millis: Long): Boolean = millis >= 0 && millis < 253402300800000L
 
   /** The sizes of the files that are still in their retired locations. Lists each folder once. */

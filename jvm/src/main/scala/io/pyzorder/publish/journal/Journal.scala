@@ -17,7 +17,7 @@ object Journal {
 
   private val RecordName = "_(\\d+)\\.(prepare|retire|switch|partitions|outcome|done)".r
 
-  /** Record bodies by path, modification time and size. Records never change. */
+  /** Record bodies, keyed by path, modification time and size. Records never change. */
   private val bodies: Cache[(Path, Long, Long), Array[Byte]] =
     CacheBuilder.newBuilder().maximumSize(64).softValues().build[(Path, Long, Long), Array[Byte]]()
 

@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * One run of a journal, usually the last, as seen by one listing of the journal.
+ * One run of a journal, usually the last, in the state that one listing of the journal found.
  *
  * @param fs      the table's file system; null if there is no journal
  * @param run     the run's number; 0 if there is no journal
@@ -50,11 +50,11 @@ final class JournalState private[publish] (
   /**
    * Whether the run has finished. The existence of the DONE record is enough, because its writer
    * has nothing left to do. The record counts even if its bytes are damaged: if a committed run
-   * wrongly counted as unfinished, readers would hide its files, because its markers are gone.
+   * were treated as unfinished, readers would hide its files, because its markers are gone.
    */
   val done: Boolean = records.contains("done")
 
-  /** Files whose modification times changed when the run moved them, with their new times. */
+  /** Files whose modification times changed when the run moved them, and their new times. */
   lazy val placed: Seq[FileRef] = body("done").toSeq.flatMap(Records.placed)
 
   /**
@@ -63,7 +63,7 @@ final class JournalState private[publish] (
    */
   def unfinished: Boolean = exists && !done
 
-  /** The modification time of the PREPARE record, by the store's clock. */
+  /** The modification time of the PREPARE record according to the store's clock. */
   private[publish] def prepareTime: Long =
     records.get("prepare").map(_.getModificationTime).getOrElse(0L)
 

@@ -132,7 +132,7 @@ private[publish] object Lease {
   private def path(folder: TableFolder, run: Long): Path =
     new Path(folder.journal, s"_$run.lease")
 
-  /** The file system, without the checksum files that Hadoop writes beside local files. */
+  /** The file system. For a local path, it does not write Hadoop's checksum files. */
   private def fileSystem(hadoopConf: Configuration, folder: TableFolder): FileSystem =
     FileSystems.withoutChecksums(folder.journal.getFileSystem(hadoopConf))
 }

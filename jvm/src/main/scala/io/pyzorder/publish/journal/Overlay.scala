@@ -11,10 +11,10 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * Before COMMIT, and after ABORT, the table consists of the old files, wherever they are. After
  * COMMIT, it consists of the new files. Until COMMIT, an old file moves only from its own path to
  * its retired path, and after ABORT it only moves back. A new file moves only from its staged path
- * to its own path. A move never removes the old name before the new name exists. A reader therefore
- * finds a file, if it exists at all, by looking at the file's own path (in a listing L), then at
- * the other path, and then at its own path again, whichever way the file moves. If the journal's
- * token is the same before and after, the direction did not change.
+ * to its own path. A move never removes the old name before the new name exists. If a file exists
+ * at all, a reader therefore finds it by looking at the file's own path (in a listing L), then at
+ * the other path, and then at its own path again. This holds for both directions of the move. If
+ * the journal's token is the same before and after, the direction did not change.
  *
  * A folder without its marker has been overwritten by another writer since RETIRE. In this folder,
  * the table consists of the files in L, minus the files that the run itself moved in. None of the

@@ -14,8 +14,8 @@ import io.pyzorder.storage.{MoveFile, TableFolder}
  * Moves the files of one run. Every move can be repeated, so if the writer is killed, the next
  * writer performs the remaining moves.
  *
- * @param newNames  whether no other files have ever had the names in `add`. If so, a file with one
- *                  of these names and the recorded size belongs to the run
+ * @param newNames  whether the names in `add` are new, so no other files have ever had them. If so,
+ *                  a file with one of these names and the recorded size belongs to the run
  * @param recovered whether the record was read from the journal, which others may be able to write.
  *                  Outside the table's folder, only the run's marker then proves that the files
  *                  belong to a run, and nothing is deleted without a marker
@@ -32,7 +32,7 @@ private[publish] final class RunFiles(
   private val movedIn = mutable.Set[String]()
 
   /**
-   * The files that `moveIn` or `moveBack` has moved, with their new modification times. Empty on
+   * The files that `moveIn` or `moveBack` has moved, and their new modification times. Empty on
    * stores where a move keeps the modification time. Excludes files that another writer may have
    * put at the same paths.
    */

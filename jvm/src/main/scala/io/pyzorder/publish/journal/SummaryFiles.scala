@@ -25,7 +25,8 @@ object SummaryFiles {
   def without(files: Seq[FileRef]): Seq[FileRef] = files.filterNot(file => isOne(file.path))
 
   /**
-   * The summary files in the folders, given in the form of FileRef.folder. Lists each folder once.
+   * The summary files in the folders, whose names have the form of FileRef.folder. Lists each
+   * folder once.
    */
   def in(hadoopConf: Configuration, table: TableFolder, folders: Seq[String]): Seq[FileRef] =
     folders.distinct.flatMap(folder => list(hadoopConf, table.resolve(folder))).map { file =>

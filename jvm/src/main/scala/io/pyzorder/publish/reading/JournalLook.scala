@@ -39,8 +39,8 @@ private[reading] object JournalLook {
   }
 
   /**
-   * Looks at the journals, lists, and looks again. Starts over if a journal has changed or a folder
-   * disappeared; after `MaxTries` attempts, returns the last listing anyway.
+   * Calls `look`, then `list`, then `look` again. Starts over if a journal has changed or a folder
+   * disappeared. After `MaxTries` attempts, returns the last listing anyway.
    *
    * @throws FileNotFoundException if a folder disappeared during the last attempt
    */

@@ -64,7 +64,8 @@ private[reading] final case class Roots(
 private[reading] object Roots {
 
   /**
-   * Whether a listing finds all files below the paths, regardless of the names of their folders.
+   * Whether a listing includes the files in all subfolders, even in those whose names do not have
+   * the form `name=value`.
    */
   def isRecursive(options: Map[String, String]): Boolean = options.exists { case (key, value) =>
     key.equalsIgnoreCase("recursiveFileLookup") && value.equalsIgnoreCase("true")

@@ -53,7 +53,7 @@ final case class SelectedPartitions private (
     if (isUsable) Some(places) else None
   }
 
-  /** The alternatives, with columns referred to by name. */
+  /** The alternatives in a form that refers to columns by name. */
   def named: Seq[Seq[Expression]] = alternatives.map(_.map(_.transform {
     case BoundReference(place, dataType, _) => AttributeReference(columns(place).name, dataType)()
   }))

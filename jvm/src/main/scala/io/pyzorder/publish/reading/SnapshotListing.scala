@@ -14,7 +14,7 @@ import io.pyzorder.storage.TableFolder
  * The data files of a table according to its index, found without a request to the store.
  *
  * @param coverage the folders whose files are all in the index
- * @param folders  the files with an entry, by folder
+ * @param folders  the files with an entry, keyed by folder
  */
 final class SnapshotListing private (
     table: TableFolder,

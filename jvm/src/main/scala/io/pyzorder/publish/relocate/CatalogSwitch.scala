@@ -35,7 +35,7 @@ private[publish] trait CatalogSwitch {
    *
    * @param alive whether this writer still holds the lock; if it does, no other writer completes
    *              the same switch
-   * @param reach reports fail points, for tests
+   * @param reach reports fail points, which tests use
    * @return the conflicts with other writers; empty if there are none
    */
   def complete(alive: () => Boolean, reach: String => Unit): Seq[String]
@@ -49,7 +49,7 @@ private[publish] trait CatalogSwitch {
    */
   def strange: Option[String]
 
-  /** The folder that is filled, or that contains the filled folders, for messages. */
+  /** The folder that is filled, or that contains the filled folders. It is used in messages. */
   def filled: TableFolder
 }
 

@@ -13,8 +13,8 @@ object CoLocatedTables {
 
   /**
    * The tables, other than `own`, that have their own location or a partition's location in
-   * `folders`. Each table comes with that folder. Lists the partitions of every table in the
-   * database.
+   * `folders`. Returns each table together with that folder. Lists the partitions of every table in
+   * the database.
    */
   def of(
       session: shim.SparkSession,

@@ -18,7 +18,7 @@ import io.pyzorder.storage.{FileRef, FileSystems, MetadataFiles, SiblingFolder, 
  * rewrites, it fills a folder such as `sales-zorder-3f2a9c1d/day=1` beside the table's folder
  * `sales`. A single catalog call then gives these partitions their new locations. No file in a
  * partition's old folder is touched. For each partition, a reader sees all of the old folder or all
- * of the new one, for the reasons given in TableLocationSwitch.
+ * of the new one. TableLocationSwitch gives the reasons.
  *
  * The journal, the lock and the index remain those of the table's folder. The journal and the index
  * refer to files outside that folder by their fully qualified paths. The entries of a partition's
@@ -215,8 +215,8 @@ final class PartitionLocationSwitch private[publish] (
     }
 
   /**
-   * The partition's parameters, with the previous location added. Recorded locations that no longer
-   * exist are dropped.
+   * The partition's parameters after the previous location has been added. Recorded locations that
+   * no longer exist are dropped.
    */
   private def parameters(
       partition: CatalogTablePartition,

@@ -16,7 +16,7 @@ import io.pyzorder.storage.{Links, MetadataFiles, MoveFile, SiblingFolder, Table
  *
  * @param table the table whose journal contains the run
  * @param path  the folder
- * @param read  the files that the run read, with their names in the table
+ * @param read  the files that the run read; their paths are their names in the table
  * @param marks the folder that contains a mark for each later file that has been carried over
  * @param token a string that is unique to the run, used in the names of copies
  */

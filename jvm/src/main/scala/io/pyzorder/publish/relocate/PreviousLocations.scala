@@ -24,7 +24,7 @@ object LastSwitch {
   /**
    * A switch of partitions' locations.
    *
-   * @param add the files that the switch wrote, as they are now
+   * @param add the files that the switch wrote, in their current state
    */
   final case class OfPartitions(switch: PartitionLocationSwitch, add: Seq[FileRef])
       extends LastSwitch

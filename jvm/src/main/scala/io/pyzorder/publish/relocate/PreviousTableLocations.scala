@@ -20,7 +20,7 @@ private[relocate] final class PreviousTableLocations(
 
   private val hadoopConf = session.sessionState.newHadoopConf()
 
-  /** The switches in ascending order, each with its time by the store's clock. */
+  /** The switches in ascending order, and the time of each according to the store's clock. */
   private lazy val switches: Seq[(TableLocationSwitch, Long)] = {
     def before(now: TableFolder): Option[TableLocationSwitch] =
       if (!SiblingFolder.isOne(now.root.getName)) None

@@ -30,7 +30,7 @@ private[skipping] object ChangedFiles {
       }.flatten
     }.map(_.getPath).toSet
 
-  /** Calls `check` once for each file system, with the files on it grouped by folder. */
+  /** Groups the files on each file system by folder and calls `check` once for each file system. */
   private def onEachStore[T](conf: Configuration, files: Seq[FileStatus])(
       check: (FileSystem, Seq[(Path, Seq[FileStatus])]) => Seq[T]): Seq[T] =
     files.groupBy(_.getPath.getParent).toSeq
@@ -45,8 +45,8 @@ private[skipping] object ChangedFiles {
   private final case class Request(files: Seq[FileStatus], send: () => Seq[FileStatus])
 
   /**
-   * The requests that list a folder: a single request, or one request per range of names if the
-   * folder is on S3 and many of its files are to be checked.
+   * The requests that list a folder. If the folder is on S3 and many of its files are to be
+   * checked, there is one request per range of names. Otherwise, there is a single request.
    */
   private def requestsFor(fs: FileSystem, folder: Path, files: Seq[FileStatus]): Seq[Request] = {
     def whole(): Seq[FileStatus] =

@@ -16,13 +16,13 @@ final case class ExaminedFile(
     known: Option[KnownFile])
 
 /**
- * The files of one partition, with the values of the partition columns. The files must be evaluated
+ * The files of one partition and the values of the partition columns. The files must be evaluated
  * eagerly. Spark 3.5 may return the partitions as a lazy sequence. With lazy evaluation, only the
  * first partition's files would have been evaluated by the time the results are added up.
  */
 final case class ExaminedPartition(values: InternalRow, files: IndexedSeq[ExaminedFile]) {
 
-  /** The same partition, as if the index had no entries for its files. */
+  /** The same partition, but without the index entries of its files. */
   def unknown: ExaminedPartition =
     copy(files = files.map(f => ExaminedFile(f.file, PruningResult.Unindexed, None)))
 }

@@ -16,8 +16,8 @@ import io.pyzorder.skipping.predicate.{JoinKeyFilter, PredicateRules, ZValueRang
  * Removes from a listing each file that, according to its index entry, cannot contain a matching
  * row. A file without a valid entry is always kept.
  *
- * @param table      the table's name, for messages
- * @param dataSchema the columns stored in the files, as the scan reads them
+ * @param table      the table's name, used in messages
+ * @param dataSchema the columns stored in the files, with the types that the scan reads
  * @param options    the relation's options
  * @param properties the table's properties
  */
@@ -110,8 +110,8 @@ final class FilePruner(
 
   /**
    * Marks files as unindexed if they have changed since they were listed. Checks only files whose
-   * result `matters`. Checks no files at all if they were verified recently enough, either by a
-   * listing or by an index whose snapshot covers all of them.
+   * result `matters`. Checks no files if the listing is recent enough, or if an index whose
+   * snapshot covers all of the files is.
    */
   private def forgetChanged(
       listed: ListedPartitions,

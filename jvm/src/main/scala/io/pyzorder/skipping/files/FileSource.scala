@@ -101,7 +101,7 @@ private[skipping] final class FileSource(
   /** The fixed state or, if no state is fixed, the current one. */
   def state: TableState = fixed.getOrElse(current())
 
-  /** The current state of the files, or one that is at most as old as the settings allow. */
+  /** The current state of the files, or an earlier state that the settings allow. */
   def current(): TableState =
     listedOnce(state(Staleness.of(session.sessionState.conf, properties)))
 
@@ -135,8 +135,9 @@ private[skipping] final class FileSource(
   }
 
   /**
-   * The same state, with the selected partitions of a CatalogFileIndex listed. That index would
-   * list them for each scan, and scans of one query could then see different files.
+   * The same state, in which the selected partitions of a CatalogFileIndex have been listed.
+   * Otherwise, that index would list them for each scan, and scans of one query could see different
+   * files.
    */
   private def listedOnce(state: TableState): TableState = state.listing.files match {
     case catalog: CatalogFileIndex =>

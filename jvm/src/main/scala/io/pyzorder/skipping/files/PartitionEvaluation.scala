@@ -24,12 +24,12 @@ private[skipping] final class PartitionEvaluation(
   private val listed: Array[FileStatusWithMetadata] = directory.files.toArray
 
   /**
-   * The positions of the entries by evaluator and file. The arrays belong to the cached listing and
-   * must not be modified.
+   * The positions of the entries, indexed by evaluator and file. The arrays belong to the cached
+   * listing and must not be modified.
    */
   private val entries: Array[Array[Int]] = judges.map(_.entries(listing, listed))
 
-  /** The results by file. */
+  /** The result of each file. */
   private val verdicts: Array[PruningResult] = {
     val each = new Array[PruningResult](listed.length)
     judges.indices.foreach(number => judges(number).judge(entries(number), each))
@@ -41,7 +41,7 @@ private[skipping] final class PartitionEvaluation(
     each
   }
 
-  /** The files whose result `matters`, as listed. */
+  /** The listed status of each file whose result `matters`. */
   def filesOf(matters: PruningResult => Boolean): Seq[FileStatus] = {
     val found = ArrayBuffer.empty[FileStatus]
     var i = 0
@@ -87,7 +87,7 @@ private[skipping] final class PartitionEvaluation(
     directory.copy(files = kept.toIndexedSeq)
   }
 
-  /** Every file, with its index entry and the outcomes for its rows. */
+  /** Every file, together with its index entry and the outcomes for its rows. */
   def examined(outcomes: Array[FileOutcomes]): ExaminedPartition =
     ExaminedPartition(
       directory.values,

@@ -48,11 +48,11 @@ private[skipping] final class PlanState {
 
   /**
    * Evaluates `use` with the files of a source fixed. If they are not fixed yet, fixes them first,
-   * together with those of all other sources in the plan. The sources must agree on the files that
-   * they share, for example if two sources read partitions of one table, or if one reads a table
-   * and the other a path below it or one of its partitions at another location. If one of the other
-   * sources cannot be listed, it remains unfixed until one of its own scans executes, which may
-   * never happen.
+   * together with the files of all other sources in the plan. The sources must agree on the files
+   * that they share. Two sources share files, for example, if both read partitions of one table, or
+   * if one reads a table and the other reads a path below it or one of its partitions at another
+   * location. If one of the other sources cannot be listed, it remains unfixed until one of its own
+   * scans executes, which may never happen.
    */
   def fixed[T](source: FileSource)(use: => T): T = synchronized {
     fix(source)

@@ -10,8 +10,8 @@ import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeyFilter}
  * The effect of skipping on one scan's files, after partition pruning.
  *
  * @param table          the table's name, or the folder's name for a path
- * @param selected       the number of indexed files that are opened; if there is an index that was
- *                       not evaluated, the number of all opened files
+ * @param selected       the number of indexed files that are opened. If there is an index but it
+ *                       was not evaluated, this is the number of all opened files
  * @param skipped        the number of files proved to contain no matching row
  * @param skippedByJoins the number of skipped files that would be opened without join keys
  * @param unindexed      the number of files that are opened because the index has no valid entry

@@ -26,7 +26,7 @@ final class SnapshotStatistics(snapshot: IndexSnapshot, reading: ColumnReading)
         .filter(_.dataType == column.dataType)
         .map(new IndexedStatistics(snapshot, _, reading.temporal)))
 
-  /** Whether statistics should exist, without loading them. */
+  /** Whether statistics should exist. This method does not load them. */
   def has(column: FilterColumn): Boolean =
     snapshot.typeFor(reading.dataSchema, column.path, reading.caseSensitive)
       .contains(column.dataType)

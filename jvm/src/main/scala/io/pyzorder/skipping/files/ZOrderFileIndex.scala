@@ -25,11 +25,11 @@ import io.pyzorder.storage.TableFolder
  * @param source     finds the files
  * @param plan       the state that all scans of the plan share
  * @param dataSchema the columns stored in the files
- * @param table      the table's name, for messages
+ * @param table      the table's name, used in messages
  * @param properties the table's properties; empty for a path
  * @param joins      the filters derived from the keys of joins above the scan, once they are known
- * @param estimate   the number of bytes that will be read, for the cost model only; None if all
- *                   bytes will be read
+ * @param estimate   the number of bytes that will be read, which only the cost model uses; None if
+ *                   all bytes will be read
  */
 final class ZOrderFileIndex private (
     session: shim.SparkSession,
@@ -117,7 +117,7 @@ final class ZOrderFileIndex private (
     plan.select(source, partitionFilters)
 
   /**
-   * Returns every file of the partitions that the filters select, with what the index currently
+   * Returns every file of the partitions that the filters select, and what the index currently
    * knows about it. Skips no files.
    *
    * @param partitionFilters the filters on partition columns only

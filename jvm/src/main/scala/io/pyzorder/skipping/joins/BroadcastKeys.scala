@@ -21,9 +21,9 @@ private[skipping] final case class JoinedKey(column: Expression, ordinal: Int) {
   })
 
   /**
-   * The key as an expression over the relation, with names as the relation spells them. None unless
-   * the key is a column of the relation's files or an order-preserving function of such a column. A
-   * partition column is not a column of the files.
+   * The key as an expression over the relation, in which names are spelled as in the relation. None
+   * unless the key is a column of the relation's files or an order-preserving function of such a
+   * column. A partition column is not a column of the files.
    *
    * Spark compares the keys of a hash join by their bytes. On both sides it therefore normalizes
    * every NaN to a single NaN, and -0.0 to 0.0. `=` also treats these values as equal, and so does

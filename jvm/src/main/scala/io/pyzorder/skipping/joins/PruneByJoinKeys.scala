@@ -80,8 +80,9 @@ case class PruneByJoinKeys(session: shim.SparkSession) extends Rule[LogicalPlan]
   private def deterministic(join: Join): Boolean = join.condition.forall(_.deterministic)
 
   /**
-   * The plan, with scans that skip files without any of the other side's keys. `wanted` contains
-   * the keys in terms of the plan's own columns. The filter may be pushed below:
+   * The plan after its scans have been changed to skip the files that contain none of the other
+   * side's keys. `wanted` contains the keys in terms of the plan's own columns. The filter may be
+   * pushed below:
    * - a filter or projection, which treats each row independently;
    * - a join, on a side whose rows contribute to the result independently of each other: either
    *   side of an inner join, the left side of a left outer, semi or anti join, and the right side

@@ -13,7 +13,7 @@ import io.pyzorder.skipping.predicate.IndexFilter.{sorted, Never, NotPrefix, One
  */
 private[skipping] object ColumnFilters {
 
-  /** `c < NaN` is TRUE for every number, and `c <= NaN` for every value. */
+  /** `c < NaN` is TRUE for every value except NaN, and `c <= NaN` is TRUE for every value. */
   def below(c: FilterColumn, v: Any, orEqual: Boolean): IndexFilter =
     if (isNaN(v)) HasValue(c) else Below(c, v, orEqual)
 
@@ -28,7 +28,7 @@ private[skipping] object ColumnFilters {
   def eitherNull(a: FilterColumn, b: FilterColumn): IndexFilter =
     IndexFilter.or(HasNull(a), HasNull(b))
 
-  /** `c` equals one of the values. Nulls among the values equal nothing. */
+  /** `c` equals one of the values. A null in the list equals nothing. */
   def oneOf(c: FilterColumn, list: Iterable[Any]): IndexFilter = {
     val (nans, values) = list.filter(_ != null).partition(isNaN)
     val finite = if (values.isEmpty) Never else OneOf(c, sorted(c, values))

@@ -5,8 +5,9 @@ import scala.util.control.NonFatal
 import org.apache.spark.sql.catalyst.util.TypeUtils
 
 /**
- * One column's statistics for all files of a snapshot, as the filters use them. Files are numbered
- * from 0. A method that does not know the answer must return the value that keeps the file.
+ * One column's statistics for all files of a snapshot, in the form that the filters need. Files are
+ * numbered from 0. A method that does not know the answer must return the value that keeps the
+ * file.
  */
 abstract class ColumnStatisticsView {
 

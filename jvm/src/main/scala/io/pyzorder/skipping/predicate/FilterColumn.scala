@@ -17,7 +17,7 @@ import io.pyzorder.index.model.IndexedColumn
  * @param path     the column's name, followed by the names of the struct fields below it
  * @param dataType the type with which the query reads the column. The index is not used if it
  *                 stores the column with a different type
- * @param through  a function that MonotonicFunctions proves to preserve order, with the column as
+ * @param through  a function that MonotonicFunctions proves to preserve order. Its column is
  *                 BoundReference 0
  * @param zone     if set, `through` preserves order only between values whose days are in order in
  *                 this zone

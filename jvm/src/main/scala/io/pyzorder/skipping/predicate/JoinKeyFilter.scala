@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.{LessThanOrEqual, Literal}
  *
  * @param filter the filter, on one column
  * @param origin the join key and the column that the filter was derived from
- * @param text   a description of the keys, for display
+ * @param text   a description of the keys, used only for display
  */
 final class JoinKeyFilter private (
     val filter: IndexFilter,

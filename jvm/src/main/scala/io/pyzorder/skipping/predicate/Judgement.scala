@@ -5,7 +5,7 @@ import io.pyzorder.skipping.predicate.Outcomes.{
   Everything, False, NotNull, NotTrue, Nothing, Null, True
 }
 
-/** Sets of outcomes that a predicate can have for a row, as bits. */
+/** Sets of outcomes that a predicate can have for a row. Each outcome is one bit. */
 object Outcomes {
   val Nothing = 0
   val True = 1

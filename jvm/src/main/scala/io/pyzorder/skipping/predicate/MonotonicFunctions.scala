@@ -59,15 +59,15 @@ object MonotonicFunctions {
       Some((timestamp, Some(trunc.zoneId)))
     // Offsets are whole seconds, so these units are truncated without regard to the zone.
     case TruncTimestamp(Text(unit), timestamp, _) if Fractions(unit) => Some((timestamp, None))
-    // Excluded because they reorder or lose values: numbers to strings ('10' < '9'), casts between
-    // the two timestamp types (a gap moves a local time past later times), hours and minutes in
-    // zones whose offsets are not whole hours, arithmetic that can overflow, and narrowing
-    // conversions.
+    // All other functions are excluded, because they may reorder or lose values. Examples are casts
+    // of numbers to strings ('10' < '9'), casts between the two timestamp types (a gap moves a
+    // local time past later times), hours and minutes in zones whose offsets are not whole hours,
+    // arithmetic that can overflow, and narrowing conversions.
     case _ => None
   }
 
   private def widens(from: DataType, to: DataType): Boolean = (from, to) match {
-    // The number is unchanged.
+    // The cast leaves the number unchanged.
     case (_, _) if IntegralOrder.contains(from) && IntegralOrder.contains(to) =>
       IntegralOrder.indexOf(from) <= IntegralOrder.indexOf(to)
     // Rounding to nearest never swaps two numbers, though it may make them equal.

@@ -168,8 +168,8 @@ object PredicateRules {
   }
 
   /**
-   * Conditions that may fail are not composed: the query must read the rows and raise the error,
-   * even where every possible result is known.
+   * Conditions that may fail are not composed. Even where every possible result is known, the query
+   * must read the rows and raise the error.
    */
   private def chosen(
       predicate: Expression,

@@ -8,12 +8,12 @@ import io.pyzorder.expressions.{CurveBox, OrderedBytes}
 import io.pyzorder.index.model.{IndexedColumn, ZValueColumn}
 
 /**
- * A filter's conditions on the clustering columns of the direct method, as a box in the space of
- * these columns' ordered bits. A row that makes the filter TRUE lies in the box, and its z-value
- * lies between the file's least and greatest z-values. If the box contains no z-value between these
- * two, the file has no such row. This skips files that minima and maxima cannot skip, because a
- * file that begins and ends at arbitrary points of the curve fills only part of the box that its
- * bounds span.
+ * Represents a filter's conditions on the clustering columns of the direct method as a box in the
+ * space of these columns' ordered bits. A row that makes the filter TRUE lies in the box, and its
+ * z-value lies between the file's least and greatest z-values. If the box contains no z-value
+ * between these two, the file has no such row. This skips files that minima and maxima cannot skip,
+ * because a file that begins and ends at arbitrary points of the curve fills only part of the box
+ * that its bounds span.
  *
  * @param curve the z-value column of the index
  * @param low   for each clustering column, the least bits of rows in the box, unsigned
@@ -79,8 +79,8 @@ object ZValueRangeFilter {
 
     /**
      * A greater value never has lesser bits, -0.0 and 0.0 have the same bits, and NaN has the
-     * greatest. A predicate that is never TRUE for a null is TRUE only for values with bits of 1 or
-     * more.
+     * greatest bits. A predicate that is never TRUE for a null is TRUE only for values with bits of
+     * 1 or more.
      */
     def of(filter: IndexFilter, column: IndexedColumn): Bits = filter match {
       case IndexFilter.And(left, right) => of(left, column).and(of(right, column))

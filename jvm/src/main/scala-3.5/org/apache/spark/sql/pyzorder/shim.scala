@@ -43,7 +43,7 @@ object shim {
    */
   def isByteOrderedString(dataType: DataType): Boolean = isString(dataType)
 
-  /** Bytes that sort, when compared as unsigned numbers, like the strings of `dataType`. */
+  /** Bytes whose unsigned order is the order of the strings of `dataType`. */
   def collationKey(value: UTF8String, dataType: DataType): Array[Byte] = value.getBytes
 
   /** Java code that computes `collationKey` for the variable `value`. */

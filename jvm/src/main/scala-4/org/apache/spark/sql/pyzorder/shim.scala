@@ -9,8 +9,9 @@ import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * Gives common names to types and methods that differ between Spark versions, and access to a few
- * members that are private to Spark's packages. This file is for Spark 4, which separates the
- * session that has a catalog, state and context from the interface that Connect shares.
+ * members that are private to Spark's packages. This file is for Spark 4, where the session class
+ * with a catalog, a state and a context is separate from the session interface that Connect also
+ * implements.
  */
 object shim {
 
@@ -45,7 +46,7 @@ object shim {
   }
 
   /**
-   * The collation's sort key. Keys sort, when compared as unsigned bytes, like the strings of
+   * The collation's sort key. The unsigned order of the keys' bytes is the order of the strings of
    * `dataType`.
    */
   def collationKey(value: UTF8String, dataType: DataType): Array[Byte] =

@@ -12,9 +12,9 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.apache.spark.deploy.history.EventLogFileReader
 
 /**
- * Iterates over the SQL executions in the Spark event logs at a path. The logs may be plain or
- * compressed, and single files or rolling logs. The class uses Spark's reader, which is private to
- * Spark's packages.
+ * Iterates over the SQL executions in the Spark event logs at a path. Each log may be plain or
+ * compressed, and it may be a single file or a rolling log. The class uses Spark's reader, which is
+ * private to Spark's packages.
  */
 final class EventLogs(session: shim.SparkSession, path: String) {
   import EventLogs._

@@ -13,8 +13,8 @@ object Requests {
 
   /**
    * Returns the result of `send` for each item, in the items' order. For a local disk, as many
-   * threads as there are cores are enough. Threads that send requests to a remote store mostly
-   * wait, so more of them are used.
+   * threads as there are cores are enough. Requests to a remote store use more threads, because
+   * these threads mostly wait.
    */
   def inParallel[A, B](fs: FileSystem, items: Seq[A])(send: A => B): Seq[B] =
     if (items.length <= 1) items.map(send)

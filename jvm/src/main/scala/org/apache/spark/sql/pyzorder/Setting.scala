@@ -72,7 +72,8 @@ final class TableSetting[T](key: String, default: String, doc: String, parse: St
     if (conf.contains(key)) Some(get(conf)) else ofTable(properties)
 
   /**
-   * The value of the table's property, regardless of the session; None if the property is not set.
+   * The value of the table's property, even if the session has another value; None if the property
+   * is not set.
    */
   def ofTable(properties: Map[String, String]): Option[T] =
     properties.find(_._1.equalsIgnoreCase(property)).map { case (_, text) =>

@@ -20,12 +20,13 @@ final class BuildSide private (stage: BroadcastQueryStageExec, mode: HashedRelat
   def hasAtMost(rows: Long): Boolean = stage.getRuntimeStatistics.rowCount.exists(_ <= rows)
 
   /**
-   * The values of the join's keys, with each combination at least once. None if the hash table was
-   * not built from these keys.
+   * The values of the join's keys. Each combination occurs at least once. None if the hash table
+   * was not built from these keys.
    *
-   * Spark packs several integral keys into one LONG, which is then the table's key. Packed or not,
-   * the table's key is computed from `keys`, and packing is lossless. All rows of an entry
-   * therefore have the same `keys`, and it is enough to compute the keys of the first row.
+   * Spark packs several integral keys into one LONG, which is then the table's key. Whether or not
+   * the keys are packed, the table's key is computed from `keys`, and packing loses no information.
+   * All rows of an entry therefore have the same `keys`, and it is enough to compute the keys of
+   * the first row.
    *
    * Values that point into the memory of Spark's rows are copied.
    */
