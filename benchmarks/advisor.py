@@ -1,11 +1,11 @@
-"""Measures whether the advisor finds the best columns for a workload, and how much they save.
+"""Measures whether the advisor finds a workload's best columns, and how much these columns save.
 
     python benchmarks/advisor.py [--scale 1] [--files 100]
 
 The workloads read TPC-DS store_sales. Each workload filters mostly by one or two columns, and
-sometimes by others. The advisor is given half of the statements, and its recommendation is carried
-out. pyzorder.explain then shows how many bytes the other half would open. Prints a table, and
-writes it to benchmarks/results/advisor.md.
+sometimes by others. The advisor sees half of the statements, and the benchmark carries out its
+recommendation. pyzorder.explain then reports how many bytes the other half would open. Prints a
+table, and writes it to benchmarks/results/advisor.md.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class Planted:
     """A workload whose best columns are known.
 
     Attributes:
-        questions: functions that draw a statement, and their shares of the workload in percent.
+        questions: functions that each return a random statement, and the percentage of the
+            workload's statements that each function contributes.
         columns: the columns that the advisor should find.
     """
 
@@ -149,7 +150,7 @@ def opened(spark: SparkSession, statements: list[str]) -> float:
 def measure(
     spark: SparkSession, workload: Planted, source: Path, files: int
 ) -> tuple[list[str], bool]:
-    """Returns a workload's line of the results, and whether the advice is as expected."""
+    """Returns the line of results for a workload, and whether the advice is as expected."""
     write_table(spark, source, files)
     seen, held_back = workload.statements(1), workload.statements(2)
     advice: Advice = advise(spark, "store_sales", seen)

@@ -28,7 +28,7 @@ BOXES, SPAN = 60, 1_000_000_000
 
 
 def boxes(columns: Sequence[str], side: float) -> list[dict[str, tuple[int, int]]]:
-    """Returns boxes over the share `side` of each column's values, or lookups if `side` is 0.
+    """Returns boxes that span the share `side` of each column's values, or lookups if `side` is 0.
 
     A lookup restricts only one of the columns.
     """
@@ -55,7 +55,7 @@ def by_bounds(entries: Sequence[Row], box: dict[str, tuple[int, int]]) -> int:
 
 
 def measure(spark: SparkSession, dataset: Dataset, files: int, method: str) -> list[list[str]]:
-    """Returns a line for lookups, and one for boxes that span a tenth of each column."""
+    """Returns one line for lookups and one line for boxes that span a tenth of each column."""
     folder = FOLDER / "laid out"
     shutil.rmtree(folder, ignore_errors=True)
     dataset.read(spark).write.parquet(str(folder))

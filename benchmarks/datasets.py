@@ -26,7 +26,7 @@ def data_files(folder: Path) -> list[Path]:
 
 
 def size_of(folder: Path) -> int:
-    """Returns the total size of an unpartitioned table's Parquet files in bytes."""
+    """Returns the total size in bytes of an unpartitioned table's Parquet files."""
     return sum(file.stat().st_size for file in data_files(folder))
 
 

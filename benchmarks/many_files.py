@@ -1,12 +1,13 @@
-"""Measures whole queries on tables of many files, including listing and planning.
+"""Measures the total time of queries on tables with many files, including listing and planning.
 
     python benchmarks/many_files.py [--files 1000,20000,100000] [--queries 100] [--peers]
 
-The tables have real files: distinct Parquet files of 100 rows, with 100 hard links to each of them.
-Every query reads the 200 links to two of the distinct files. Except in the smallest table,
-different queries read different files. For each table and each way to read it, a fresh process runs
-one query after another. The figures are the times of the first and the second query, and the median
-time of the later ones. The smallest table has only as many files as each query reads.
+The tables consist of distinct Parquet files of 100 rows each, and of 100 hard links to each of
+these files. Every query reads the 200 links to two of the distinct files. Except in the smallest
+table, different queries read different files. For each table and each way to read it, a fresh
+process runs one query after another. The figures are the times of the first and the second query,
+and the median time of the later ones. The smallest table has only as many files as each query
+reads.
 
 With --peers, Delta and Iceberg also read the same files, on the Spark version that
 benchmarks/peers.py lists for them. The files are converted for Delta (CONVERT TO DELTA) and added
@@ -38,7 +39,7 @@ READ = 2
 
 STALENESS = "spark.sql.zorder.index.maxStaleness"
 
-#: Names of the ways to read a table. `prepare` creates the table for each.
+#: The ways to read a table. For each of them, `prepare` creates the table.
 OURS = ("plain Spark", "pyzorder, 0s", "pyzorder, 1h")
 DELTA, ICEBERG = "Delta 4.4.0", "Iceberg 1.10.0"
 

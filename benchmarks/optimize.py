@@ -3,13 +3,13 @@
     python benchmarks/optimize.py [--rounds 5] [--files 64] [--scales 1,10]
 
 The table is TPC-H lineitem in 64 files, with rows in their original order. It is clustered by
-(l_partkey, l_shipdate, l_suppkey) into the same number of files, with a heap of 2 GiB. A plain
-rewrite runs one task per file, and each task writes one new file. Each round measures every kind of
-rewrite once. The seconds are the minimum over all rounds, and only their ratios matter. At larger
-scale factors, only the plain rewrite and pyzorder run, with files of the same size and a third of
-the rounds. The OPTIMIZE of another project alternates with pyzorder's on the newest Spark version
-that the project supports. Prints the results, and writes them to benchmarks/results/optimize.md and
-optimize_peers.md.
+(l_partkey, l_shipdate, l_suppkey) into the same number of files. The JVM has a heap of 2 GiB. A
+plain rewrite runs one task per file, and each task writes one new file. Each round measures every
+kind of rewrite once. The reported time is the minimum over all rounds. Only the ratios of these
+times matter. At larger scale factors, only the plain rewrite and pyzorder run, with files of the
+same size and a third of the rounds. The OPTIMIZE of another project alternates with pyzorder's on
+the newest Spark version that the project supports. Prints the results, and writes them to
+benchmarks/results/optimize.md and optimize_peers.md.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Cost:
 
 
 def source(spark: SparkSession, scale: int, files: int) -> Path:
-    """Returns a folder with lineitem in about `files` files, and creates it first if needed."""
+    """Returns a folder with lineitem in about `files` files. Creates the folder if needed."""
     folder = FOLDER / f"lineitem_{scale}_{files}"
     if not (folder / "_SUCCESS").exists():
         rows = lineitem(spark, scale)

@@ -41,7 +41,7 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Peer:
-    """A peer, with its Spark version, its jars on Maven Central, and its settings."""
+    """A project to compare with: its Spark version, its jars on Maven Central, and its settings."""
 
     spark: str
     jars: tuple[str, ...]
@@ -184,13 +184,12 @@ def start_spark(peer: Peer, home: str) -> SparkSession:
     return pyzorder.configure(builder).getOrCreate()
 
 
-#: A function that rewrites a peer's table, and one that returns its files afterwards.
+#: A function that rewrites a peer's table, and a function that returns the new files.
 Prepared = tuple[Callable[[], object], Callable[[], Sequence[str]]]
 
 
 def as_many(spark: SparkSession, arguments: argparse.Namespace, table: Path) -> Sequence[str]:
-    """Returns the files of the peer's layout, with a target size that gives about `arguments.files`
-    files.
+    """Lays out the table in about `arguments.files` files, and returns these files.
 
     If one target size gives too many files and another gives too few, tries a size between the two.
     """
@@ -220,7 +219,8 @@ def as_many(spark: SparkSession, arguments: argparse.Namespace, table: Path) -> 
 def prepare(
     spark: SparkSession, arguments: argparse.Namespace, table: Path, target: int
 ) -> Prepared:
-    """Writes the rows to a table of the peer, to be rewritten with a target file size in bytes."""
+    """Writes the rows to a table of the peer, which is then rewritten with `target` bytes per
+    file."""
     make = {"D": delta, "I": iceberg, "H": hudi}[arguments.peer[0]]
     shutil.rmtree(table, ignore_errors=True)
     return make(
@@ -235,7 +235,7 @@ def size_of(folder: Path) -> int:
 def time_all(
     spark: SparkSession, arguments: argparse.Namespace, home: Path
 ) -> dict[str, list[float]]:
-    """Returns how many seconds each round takes, excluding its preparation."""
+    """Returns how many seconds each rewrite takes in each round, without its preparation."""
     from pyzorder import ZOrderTable
 
     rows = spark.read.parquet(str(arguments.source))
@@ -323,12 +323,11 @@ def hudi(  # type: ignore[no-untyped-def]
     spark.read.parquet(str(source)).write.format("hudi").options(**inserting).save(str(table))
     clustering = {
         **writing,
-        # The number of parts into which Hudi cuts the curve is the input's size divided by this
-        # setting.
+        # Hudi divides the input's size by this setting, and cuts the curve into that many parts.
         "hoodie.clustering.plan.strategy.target.file.max.bytes":
             size * size_of(table) // size_of(source),
-        # Hudi then cuts each part into files of up to 100 times that size, measured by the rows
-        # in memory.
+        # Hudi then cuts each part into files whose rows take up at most 100 times that size in
+        # memory.
         "hoodie.parquet.compression.ratio": 99,
         "hoodie.clustering.plan.strategy.small.file.limit": 1 << 40,
         "hoodie.clustering.plan.strategy.max.bytes.per.group": 1 << 40,

@@ -3,9 +3,9 @@
     python benchmarks/small_tables.py [--rounds 60]
 
 The tiny tables are optimized and have 3 files of 10 rows. In one session, each query is run in
-pairs, with and without skipping. The result is the median ratio over all pairs. The small table has
-about 100 MB, and is written by OPTIMIZE with its defaults (at most 32 files, of at least 1 MiB).
-The time to read all of it is compared with the time to read the same rows from one file.
+pairs, with and without skipping. The result is the median ratio over all pairs. OPTIMIZE writes the
+small table, which has about 100 MB, with its defaults: at most 32 files of at least 1 MiB each. The
+time to read the whole table is compared with the time to read the same rows from one file.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def seconds(run: Callable[[], object]) -> float:
 
 
 def figures(taken: list[float], beside: list[float]) -> list[str]:
-    """Returns the median of `beside` in milliseconds, and the median ratio of `taken` to it."""
+    """Returns the median of `beside` in milliseconds, and the median ratio of `taken` to
+    `beside`."""
     ratio = statistics.median(a / b for a, b in zip(taken, beside, strict=True))
     return [f"{1000 * statistics.median(beside):.1f} ms", f"{ratio:.3f}"]
 
@@ -72,7 +73,7 @@ def costs(spark: SparkSession, rounds: int) -> list[list[str]]:
 
 
 def finer(spark: SparkSession, rounds: int) -> list[str]:
-    """Returns a row that compares lineitem as OPTIMIZE writes it with the same rows in one file."""
+    """Returns a row that compares reading lineitem after OPTIMIZE with reading it from one file."""
     rows = datasets.DATASETS[0].read(spark)
     rows.where("l_orderkey % 3 = 0").coalesce(1).write.saveAsTable("one")
     rows.where("l_orderkey % 3 = 0").coalesce(1).write.saveAsTable("cut")

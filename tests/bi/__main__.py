@@ -38,7 +38,7 @@ HEAD = "minute  queries     per s   median ms   95 % ms  appends  OPTIMIZE  heap
 def row(
     minute: float, since: float, ledger: Ledger, memory: Memory, previous: dict[str, int]
 ) -> str:
-    """A line of statistics about the work since the previous line and the current use of memory."""
+    """A line of statistics: the work since the previous line, and the current use of memory."""
     taken = sorted(ledger.taken()) or [0.0]
     counts = {key: n - previous.get(key, 0) for key, n in ledger.counts.items()}
     queries = counts.get("queries", 0)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from tests.bi.clients import Client
 from tests.bi.tables import Ledger, LoadTable, Question, judge
 
-#: A client reconnects after this many queries, as BI tools do.
+#: The number of queries after which a client reconnects, as BI tools do.
 QUESTIONS_A_CONNECTION = 40
 
 
@@ -43,7 +43,7 @@ class Role(threading.Thread):
         raise NotImplementedError
 
     def pause(self, seconds: float) -> bool:
-        """Waits for about this many seconds. Returns False if the client should stop."""
+        """Waits for about `seconds` seconds. Returns False if the client should stop."""
         return not self.told.wait(seconds * self.random.uniform(0.5, 1.5))
 
 

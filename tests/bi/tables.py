@@ -138,7 +138,7 @@ def load_tables() -> list[LoadTable]:
 
 
 class Ledger:
-    """Records the durations of queries, the numbers of statements, and errors."""
+    """Records how long queries take, how often each statement runs, and which errors occur."""
 
     def __init__(self) -> None:
         self._turn = threading.Lock()

@@ -1,5 +1,5 @@
-"""The fallback's OPTIMIZE copies a table's rows to new files. These files are clustered no worse
-than files that the jar writes."""
+"""The fallback's OPTIMIZE copies a table's rows to new files. These files are clustered at least as
+well as files that the jar writes."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def test_the_jar_goes_on_with_a_copy(spark: SparkSession, tmp_path: Path) -> Non
 
 
 def shares(spark: SparkSession, table: Path) -> tuple[float, float]:
-    """The mean share of files that lookups in one column open, and the mean share that boxes open
-    if they span 10 % of both columns."""
+    """The mean share of files that lookups in one column open, and the mean share of files that
+    boxes open. A box spans 10 % of both columns."""
     random, total = np.random.default_rng(3), len(data_files(table))
     relation = f"parquet.`{table}`"
 

@@ -144,7 +144,7 @@ def test_answers_of_plain_spark(spark: SparkSession, tables: Path, line: str) ->
 
 
 def interpreted(spark: SparkSession) -> Any:
-    """Turns off code generation, because its cost does not pay off for queries that run only
+    """Turns off code generation, because it costs more time than it saves in queries that run
     once."""
     return scans.settings(
         spark,

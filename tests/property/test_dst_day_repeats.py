@@ -1,5 +1,5 @@
-"""Local days that occur twice in a time zone are detected. The tests find them with the UTC offsets
-before and after each transition."""
+"""Local days that occur twice in a time zone are detected. The tests determine these days from the
+UTC offsets before and after each transition."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_every_zone(days: Days) -> None:
         exact = not any(t.repeats_a_day for t in coming)
         ends = [micros("1800-01-01"), *repeated, last + SECOND]
         for before, after in zip(ends, ends[1:], strict=False):
-            if exact:  # otherwise the result is conservative in future years
+            if exact:  # if it is False, future years are judged conservatively
                 assert found.inOrder(before, after - 1), zone
                 assert found.inOrder(before, after) == (after not in repeated), zone
             assert after not in repeated or not found.inOrder(before, after), zone
@@ -154,7 +154,7 @@ def test_every_zone(days: Days) -> None:
 
 def test_made_up_transitions(days: Days) -> None:
     """Clocks that go back across midnight repeat a day. Clocks that go back to midnight, go back
-    within a day, or go forward do not."""
+    within a day, or go forward do not repeat a day."""
     past = [
         days.transition("2001-05-01T23:30:00", 0, 1),
         days.transition("2001-11-01T00:30:00", 1, 0),

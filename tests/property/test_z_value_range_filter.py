@@ -1,4 +1,4 @@
-"""The z-value box of a filter contains every row that makes the filter TRUE."""
+"""The z-value box of a filter contains every row for which the filter is TRUE."""
 
 from __future__ import annotations
 

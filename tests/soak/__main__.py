@@ -88,7 +88,7 @@ def report(notes: list[dict[str, Any]], kills: int) -> str:
 
 
 def soak(home: Path, seconds: float, seed: int, pause: float) -> int:
-    """Waits until all processes are ready, then runs for this many seconds. Returns 1 if an error
+    """Waits until all processes are ready, then runs for `seconds` seconds. Returns 1 if an error
     was found."""
     print(f"seed {seed}, files in {home}", flush=True)
     chance = random.Random(seed)

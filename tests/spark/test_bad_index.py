@@ -135,7 +135,7 @@ def user_defined(name: str) -> str:
 
 
 def padded(member: str, count: int) -> Callable[[Path], None]:
-    """Adds a field to the pointer. The field contains a list of `count` members."""
+    """Adds a field with a list of `count` members to the pointer."""
 
     def edit(table: Path) -> None:
         edited(more="@")(table)
@@ -160,7 +160,7 @@ def rewritten(rows: Callable[[pa.Table], pa.Table], **options: Any) -> Callable[
 
 
 def long_text(column: str, size: int) -> Callable[[pa.Table], pa.Table]:
-    """Replaces the value in the first row with a text of this many bytes."""
+    """Replaces the value in the first row with a text of the given size in bytes."""
 
     def put(rows: pa.Table) -> pa.Table:
         place = rows.schema.get_field_index(column)

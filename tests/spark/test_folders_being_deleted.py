@@ -1,5 +1,5 @@
-"""pyzorder leaves nothing behind if a table's folder is deleted, renamed or overwritten in the
-meantime.
+"""pyzorder leaves nothing behind if a table's folder is deleted, renamed or overwritten while a
+statement runs.
 
 A file system deletes a folder file by file, and fails if a new file appears before it has finished.
 """
@@ -84,8 +84,8 @@ def test_a_writer_of_a_table_that_is_being_deleted(spark: SparkSession, tmp_path
     [("moved-in", "day=1"), ("moved-in", ""), ("before-done", ""), ("after-done", "")],
 )
 def test_deleted_file_by_file(spark: SparkSession, tmp_path: Path, point: str, folder: str) -> None:
-    """A process may list a table's files, and delete only these files after a writer has added new
-    ones. The writer detects the deletion, and removes its new files from the folders that are being
+    """A process that deletes a table may have listed its files before a writer adds new files. The
+    writer then detects the deletion, and removes its new files from the folders that are being
     deleted."""
     table = tmp_path / "t"
     create(spark, table)

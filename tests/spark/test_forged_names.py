@@ -184,7 +184,7 @@ def test_data_in_a_folder_named_like_a_scheme(
 def test_a_journal_that_names_files_of_another_table(
     spark: SparkSession, table: Path, tmp_path: Path
 ) -> None:
-    """Each journal affects only its own table, even if a query reads both tables."""
+    """A journal affects only its own table, even if a query also reads another table."""
     spark.sql("OPTIMIZE forger ZORDER BY (id)").collect()
     inner = table / "p=1"
     spark.sql(f"CREATE TABLE inner_table (id BIGINT) USING parquet LOCATION '{inner}'")

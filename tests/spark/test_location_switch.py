@@ -195,9 +195,9 @@ def test_another_table_in_the_old_folder(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_path_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """OPTIMIZE is refused if a path is given instead of a table name. A path does not identify the
-    catalog table whose location would be switched. After a switch, the table is no longer in its
-    old folder."""
+    """OPTIMIZE is refused if a path is given instead of a table name, because a path does not
+    identify the catalog table whose location is to be switched. A statement on the old folder is
+    also refused after a switch, because the table is no longer there."""
     home = make(spark, tmp_path)
     with (
         pytest.raises(PySparkException, match="ZORDER_CANNOT_SWITCH_LOCATION.*named by its path"),

@@ -2,8 +2,8 @@
 in the meantime.
 
 The function `slow` in a query blocks one scan while another session changes the table. The result
-contains one number from each of two scans. The two numbers must be equal, so they must come from
-the same state, either before or after the change.
+contains one number from each of two scans. These numbers are equal only if both scans see the same
+state, either before or after the change.
 """
 
 from __future__ import annotations
@@ -285,8 +285,8 @@ def test_around_a_location_switch(spark, tmp_path) -> None:
 
 
 def test_a_path_that_leaves_files_out(spark, tmp_path) -> None:
-    """Two listings of a table show the same state even if they always differ because an option
-    excludes some files from one of the listings."""
+    """Two scans of a table see the same state even if their listings always differ, because an
+    option excludes some files from one of the listings."""
     made = Table(f"parquet.`{tmp_path / 't'}`", tmp_path / "t", "")
     made.write(spark, 0, 20)
     spark.sql(f"OPTIMIZE {made.name} ZORDER BY (id)").collect()

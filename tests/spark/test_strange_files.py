@@ -1,5 +1,5 @@
-"""Statements report files in a table's folder that do not match the other files, because they have
-different types or are not data files."""
+"""Statements report files in a table's folder whose types differ from those of the other files, and
+files that are not data files."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Table:
         return scans.opened(found)
 
     def optimize(self, files: int = 4) -> Any:
-        """Runs OPTIMIZE with a target of about this many files, and returns its metrics."""
+        """Runs OPTIMIZE with a target of about `files` files, and returns its metrics."""
         sizes = self.folder.everything()
         size = sum(sizes[name][0] for name in self.folder.data()) // files
         with scans.settings(self.spark, spark__sql__zorder__optimize__targetFileSize=str(size)):
