@@ -133,7 +133,8 @@ def summary(spark: SparkSession, table: Path) -> tuple[object, ...]:
 
 
 def create(spark: SparkSession, table: Path, rows: int) -> tuple[object, ...]:
-    """Writes this many rows, and sets a target size with which OPTIMIZE writes `FILES` files."""
+    """Writes the given number of rows, and sets a target size with which OPTIMIZE writes `FILES`
+    files."""
     columns = ("id", "xxhash64(id) AS a", "concat('text-', hash(id), '-', id) AS text")
     frame = spark.range(0, rows, 1, 4).selectExpr(*columns)
     frame.write.option("compression", "gzip").parquet(str(table))  # makes writing slow

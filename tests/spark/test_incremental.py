@@ -36,7 +36,7 @@ def optimize(spark: SparkSession, folder: Path, *columns: str, full: bool = Fals
 
 
 def clustered_table(spark: SparkSession, folder: Path, rows: DataFrame, files: int) -> Any:
-    """Writes the rows, clusters them by a and b into about this many files, and returns the metrics
+    """Writes the rows, and clusters them by a and b into about `files` files. Returns the metrics
     of OPTIMIZE."""
     rows.write.parquet(str(folder))
     aim_at(spark, folder, files)

@@ -131,7 +131,7 @@ def run(spark: SparkSession, statements: str, folder: str) -> None:
 
 
 def assert_seen(spark: SparkSession, readers: list[SparkSession], rows: int) -> None:
-    """Asserts that the readers and new sessions see this many rows, both in a scan and from the
+    """Asserts that the readers and new sessions count `rows` rows, both in a scan and from the
     index."""
     for session in (*readers, bound(fresh(spark), "1h"), fresh(spark)):
         assert session.sql("SELECT count(*) FROM stale").collect() == [(rows,)]

@@ -157,7 +157,7 @@ def draw() -> str:
 
 
 def opens(kept: set[str]) -> str:
-    """Says how many of the files the query opens."""
+    """Returns a text that says how many of the files the query opens."""
     return f"opens {len(kept)} of {len(INDEX)} files"
 
 
@@ -188,7 +188,7 @@ def filter_lines() -> list[str]:
 
 
 def _code(drawing: Drawing, y: float, lines: list[str]) -> float:
-    """Draws code in a frame; returns the frame's bottom."""
+    """Draws code in a frame, and returns the y coordinate of the frame's bottom."""
     height = 14 + 17 * len(lines)
     drawing.card(y, height)
     for i, line in enumerate(lines):
@@ -245,7 +245,7 @@ def _span(bounds: Range, cell: tuple[float, float]) -> tuple[float, float]:
 
 
 def _files(drawing: Drawing, y: float, kept: set[str]) -> float:
-    """Draws all files, and says how many of them are opened."""
+    """Draws all files, with a text that says how many of them are opened."""
     share = (RIGHT - LEFT) / len(INDEX)
     for i, entry in enumerate(INDEX):
         x, is_kept = LEFT + share * (i + 0.5), entry.path in kept

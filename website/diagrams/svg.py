@@ -1,4 +1,4 @@
-"""Diagrams of boxes, text and files in the palette's colours, narrow enough for a phone.
+"""Draws diagrams of boxes, text and files. They use the palette's colours and fit on a phone.
 
 A diagram is 440 units wide. On a screen that is 400 pixels wide, its smallest text of 12.5 units is
 still more than 11 pixels high.
@@ -45,7 +45,7 @@ class Drawing:
         self, x: float, y: float, width: float, height: float, face: str = "none",
         edge: str = "none", radius: float = 0, opacity: float = 1,
     ) -> None:  # fmt: skip
-        """Draws a rectangle; `opacity` applies to its fill."""
+        """Draws a rectangle. `opacity` applies only to its fill."""
         place = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="{radius:g}"'
         self._add(f"<rect {place} {_style(fill=face, fill_opacity=opacity, stroke=edge)}/>")
 

@@ -26,7 +26,7 @@ DEPLOY = "org.apache.spark.deploy"
 
 @contextmanager
 def cluster(folder: Path, cores: int = 1) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """Runs a master and two workers, each with this many cores, during the block. Yields the
+    """Runs a master and two workers during the block. Each worker has `cores` cores. Yields the
     master's address and the workers."""
     with ExitStack() as stack:
 
