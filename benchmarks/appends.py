@@ -35,7 +35,7 @@ FINGERPRINT = "count(*)", "sum(CAST(xxhash64(*) AS DECIMAL(38,0)))"
 
 
 def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Returns random rows, which differ in each round. Round 0 is the initial table."""
+    """Returns random rows that differ in each round. Round 0 is the initial table."""
     a, b = (f"CAST(rand({2 * round_ + i}) * 1000000 AS INT)" for i in (1, 2))
     return spark.range(0, rows, 1, 4).selectExpr(f"{a} AS a", f"{b} AS b", "uuid() AS payload")
 
@@ -68,7 +68,7 @@ def fingerprint(spark: SparkSession, folder: Path) -> Any:
 def measure(
     spark: SparkSession, rows: Callable[[SparkSession, int, int], DataFrame], arguments: Any
 ) -> list[list[str]]:
-    """Returns one line per round; raises AssertionError if a row is lost or duplicated."""
+    """Returns one line per round. Raises AssertionError if a row is lost or duplicated."""
     folder = FOLDER / "appended to"
     shutil.rmtree(folder, ignore_errors=True)
     rows(spark, ROWS, 0).write.parquet(str(folder))

@@ -2,12 +2,11 @@
 
     python benchmarks/many_files.py [--files 1000,20000,100000] [--queries 100] [--peers]
 
-The tables consist of distinct Parquet files of 100 rows each, and of 100 hard links to each of
-these files. Every query reads the 200 links to two of the distinct files. Except in the smallest
-table, different queries read different files. For each table and each way to read it, a fresh
-process runs one query after another. The figures are the times of the first and the second query,
-and the median time of the later ones. The smallest table has only as many files as each query
-reads.
+A table consists of distinct Parquet files with 100 rows each, and each of them has 100 hard links.
+Every query reads the 200 links to two of the distinct files. Except in the smallest table,
+different queries read different files. For each table and each way to read it, a fresh process runs
+one query after another. The figures are the times of the first and the second query, and the median
+time of the later ones. The smallest table has only as many files as each query reads.
 
 With --peers, Delta and Iceberg also read the same files, on the Spark version that
 benchmarks/peers.py lists for them. The files are converted for Delta (CONVERT TO DELTA) and added
@@ -116,7 +115,7 @@ def run(name: str, folder: Path, home: Path, distinct: int, queries: int) -> lis
 
 
 def child(environment: Path | None, what: str, *arguments: object) -> str:
-    """Runs this script in a fresh process, in `environment` or, by default, in the current one."""
+    """Runs this script in a fresh process. By default, the process uses the current environment."""
     python = [environment / "bin/with-java", environment / "bin/python"] if environment else [
         sys.executable]  # fmt: skip
     return subprocess.run(

@@ -25,14 +25,16 @@ LOOKUPS, BOXES, READ, DRAWN = 500, 300, 5, 50_000
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounds of units (files or row groups), as arrays of ranks indexed by column and unit."""
+    """The bounds of units (files or row groups). They are arrays of ranks, indexed by column and
+    unit."""
 
     least: npt.NDArray[np.int64]
     greatest: npt.NDArray[np.int64]
     bytes: npt.NDArray[np.int64]
 
     def opened(self, low: Sequence[int | None], high: Sequence[int | None]) -> tuple[float, float]:
-        """Returns the share of the units, and of their bytes, that may contain rows of a box."""
+        """Returns the share of units that may contain rows of a box, and the share of their
+        bytes."""
         hit = np.ones(len(self.bytes), dtype=bool)
         for c, (a, b) in enumerate(zip(low, high, strict=True)):
             if a is not None and b is not None:
@@ -104,7 +106,7 @@ class Queries:
         return means
 
     def boxes(self, bounds: Bounds) -> tuple[float, float]:
-        """Returns the mean share of the units, and of their bytes, that a box opens."""
+        """Returns the mean share of units that a box opens, and the mean share of their bytes."""
         shares = []
         for box in self.asked_boxes:
             low, high = (

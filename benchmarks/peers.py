@@ -6,9 +6,9 @@
 
 `lay-out` and `time` run in the environment of a Spark version that the peer supports. The folder
 `peers` in that environment contains the peer's jars (`make peers` creates both). With `lay-out`,
-the peer writes a table with about FILES Parquet files, which are then copied to FOLDER. `time`
-alternates between a plain rewrite, pyzorder's OPTIMIZE and the peer's OPTIMIZE, and prints as JSON
-how many seconds they take.
+the peer writes a table with about FILES Parquet files, and the script copies these files to FOLDER.
+`time` alternates between a plain rewrite, pyzorder's OPTIMIZE and the peer's OPTIMIZE, and prints
+their durations in seconds as JSON.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: Number of times that `time` measures each kind of rewrite.
 ROUNDS = 3
 
-#: Maximum number of attempts by `lay-out` to reach the number of files.
+#: The maximum number of attempts that `lay-out` makes to reach the requested number of files.
 TRIES = 5
 
 ROOT = Path(__file__).parents[1]
@@ -219,8 +219,7 @@ def as_many(spark: SparkSession, arguments: argparse.Namespace, table: Path) -> 
 def prepare(
     spark: SparkSession, arguments: argparse.Namespace, table: Path, target: int
 ) -> Prepared:
-    """Writes the rows to a table of the peer, which is then rewritten with `target` bytes per
-    file."""
+    """Writes the rows to a table of the peer, and prepares a rewrite to files of `target` bytes."""
     make = {"D": delta, "I": iceberg, "H": hudi}[arguments.peer[0]]
     shutil.rmtree(table, ignore_errors=True)
     return make(

@@ -127,7 +127,7 @@ def target_options(scala: str, java: str) -> list[str]:
     """Compiler options for the oldest Java that Spark with this Scala version supports."""
     if scala == "2.12":
         return ["-target:jvm-1.8"]
-    # The signatures of other Java versions are in lib/ct.sym, which a stripped-down runtime lacks.
+    # A stripped-down runtime lacks lib/ct.sym, the file with the signatures of other Java versions.
     signatures = Path(java).resolve().parent.parent / "lib" / "ct.sym"
     if java_version(java) == 17 or signatures.exists():
         return ["-release", "17"]
@@ -141,7 +141,6 @@ def source_files(spark: str) -> list[Path]:
 
 
 def compiler_options(scala: str, java: str) -> list[str]:
-    """The compiler options of the build."""
     options = ["-deprecation", "-feature", "-unchecked", "-encoding", "utf-8"]
     if scala == "2.13":
         options += ["-Wconf:cat=deprecation:s"]
@@ -182,8 +181,8 @@ def copy_resources(classes: Path) -> None:
 
 
 def digest(spark: str, more: Iterable[Path] = ()) -> str:
-    """A hash of all inputs of a jar: sources, resources, this file, and the versions of pyzorder
-    and Spark."""
+    """A hash of a jar's inputs: its sources and resources, this file, pyzorder's version, and
+    Spark's."""
     total = hashlib.sha256(f"{project_version()} {spark}".encode())
     for file in [Path(__file__), *source_files(spark), *RESOURCES, *more]:
         total.update(f"{file.name} {file.stat().st_size}\n".encode() + file.read_bytes())

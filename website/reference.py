@@ -114,12 +114,12 @@ def usages(spark: SparkSession) -> list[str]:
 
 
 def statements_text(spark: SparkSession) -> str:
-    """Returns the syntax of all statements as a code block."""
+    """Returns a code block with the syntax of all statements."""
     return "\n".join(["```", *usages(spark), "```"])
 
 
 def functions_text(spark: SparkSession) -> str:
-    """Returns the output of DESCRIBE FUNCTION for pyzorder's functions, as a table."""
+    """Returns a table of pyzorder's functions with the output of DESCRIBE FUNCTION."""
     rows = []
     for name in FUNCTIONS:
         lines = [row[0] for row in spark.sql(f"DESCRIBE FUNCTION {name}").collect()]
@@ -130,7 +130,7 @@ def functions_text(spark: SparkSession) -> str:
 
 
 def accepted_text() -> str:
-    """Returns the statements that must be accepted, as a code block."""
+    """Returns a code block with the statements that must be accepted."""
     return "\n".join(["```sql", *lines("accepted.txt"), "```"])
 
 

@@ -127,7 +127,7 @@ class PyHive:
 
 
 class SqlAlchemy:
-    """A connection through SQLAlchemy with PyHive's dialect, which Superset uses."""
+    """A connection through SQLAlchemy with PyHive's dialect, as in Superset."""
 
     def __init__(self, port: int) -> None:
         self.engine = sqlalchemy.create_engine(f"hive://{USER}@127.0.0.1:{port}/default")

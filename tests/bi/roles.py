@@ -39,7 +39,7 @@ class Role(threading.Thread):
             self.ledger.failed(f"{type(self).__name__}: {traceback.format_exc()[-3000:]}")
 
     def work(self, client: Client) -> None:
-        """Does the work of this role over one connection."""
+        """Performs the work of this role over one connection."""
         raise NotImplementedError
 
     def pause(self, seconds: float) -> bool:
@@ -94,7 +94,7 @@ class Reader(Role):
 
     def repeated(self, client: Client, table: LoadTable, question: Question) -> str:
         """Repeats a query after a wrong answer, both on the same connection and on a new one.
-        Returns a text that says whether the new answers are right."""
+        Returns a message that says whether the new answers are right."""
         new = self.connect()
         told = []
         for who, one in (("on the same connection", client), ("on a new one", new)):

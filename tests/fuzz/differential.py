@@ -41,7 +41,8 @@ class Tally:
 
 def check(spark: SparkSession, folder: Path, world: World) -> Tally:
     """Asserts that every predicate, its negation and its IS NULL form select the same rows with and
-    without skipping, and that no row has an outcome that was judged impossible for its file.
+    without skipping. Also asserts that no row has an outcome that was judged impossible for the
+    row's file.
 
     Leaves out predicates that fail without skipping, and worlds that plain Spark cannot read.
     """

@@ -37,7 +37,7 @@ ZONES = ["UTC", "America/Los_Angeles", "America/St_Johns", "Asia/Kathmandu", "Pa
 
 @dataclass
 class File:
-    """A data file, which may lack some of the table's columns. `types` are the types of its
+    """A data file that may lack some of the table's columns. `types` are the types of its
     columns."""
 
     name: str
@@ -183,9 +183,9 @@ def on_drawn(
 ) -> None:
     """Checks `examples` generated worlds with `cases` predicates each.
 
-    `number` is the seed. Without a seed, every run checks the same worlds, which are derived from
-    the name of `check`. With `shrink`, a failing world is reduced to a smaller world that still
-    fails.
+    `number` is the seed. Without a seed, the worlds are derived from the name of `check`, so every
+    run checks the same worlds. With `shrink`, a failing world is reduced to a smaller world that
+    still fails.
     """
     drawn = given(worlds(cases))(check)
     drawn = settings(

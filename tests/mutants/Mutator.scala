@@ -81,7 +81,7 @@ object Mutator {
 
   private def shown(text: String): String = text.replaceAll("\\s+", " ")
 
-  /** The code of `Active`, which selects the active mutant and records the reached mutants. */
+  /** The code of `Active`. It selects the active mutant and records which mutants are reached. */
   private val active = new scala.reflect.internal.util.BatchSourceFile("Active.scala",
     """package io.pyzorder.mutants
       |
@@ -123,7 +123,7 @@ object Mutator {
 
     val text: String = out.toString
 
-    /** The mutant whose text is at this position in the file that was written. */
+    /** The mutant at this position of the written file. */
     def at(place: Int): Option[Int] =
       ranges.filter { case (start, end, _) => start <= place && place <= end }
         .minByOption { case (start, end, _) => end - start }.map(_._3)

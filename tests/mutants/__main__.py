@@ -131,8 +131,8 @@ class Mutation:
         return session._jvm.io.pyzorder.mutants.Active
 
     def passes(self, item: pytest.Item, items: list[pytest.Item]) -> bool:
-        """Runs a case and returns whether it passes. Keeps the fixtures that it shares with other
-        cases in the module."""
+        """Runs a case and returns whether it passes. Keeps the fixtures that the case shares with
+        other cases in its module."""
         following = next(other for other in items if other is not item)
         reports = runtestprotocol(item, log=False, nextitem=following)
         self.said = "\n".join(str(report.longrepr) for report in reports if report.failed)

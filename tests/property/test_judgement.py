@@ -1,5 +1,5 @@
-"""Every outcome (TRUE, FALSE or NULL) that a predicate has for a row of a file is judged possible
-for that file."""
+"""If a predicate has an outcome (TRUE, FALSE or NULL) for some row of a file, this outcome is
+judged possible for the file."""
 
 from __future__ import annotations
 

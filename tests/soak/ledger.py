@@ -3,8 +3,8 @@ see.
 
 Rows are written in batches of ROWS rows. Each batch is written by one statement. A statement is
 recorded before and after it runs. Between these two records, its progress is unknown. While no
-statement runs, all rows are known. Times are from the machine's monotonic clock, which all
-processes share.
+statement runs, all rows are known. All processes take times from the same monotonic clock of the
+machine.
 """
 
 from __future__ import annotations

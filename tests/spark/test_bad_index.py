@@ -284,8 +284,8 @@ def flipped(file: Path, part: float) -> bytes:
 @pytest.mark.parametrize("large", [False, True])
 def test_flipped_bits(spark: SparkSession, source: Path, tmp_path: Path, large: bool) -> None:
     """Queries return the right answers even if a bit is flipped in a pointer, a snapshot, a record
-    or the incarnation. Spark reads a `large` index. For such an index, only the snapshot is
-    tested."""
+    or the incarnation. If `large` is set, Spark reads the index, and bits are flipped only in the
+    snapshot."""
     wrong = []
     names = [snapshot(source)] if large else index_files(source)
     with scans.settings(spark, spark__sql__zorder__index__driverLimit="1" if large else "512m"):

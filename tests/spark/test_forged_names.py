@@ -32,7 +32,7 @@ RUN = 7
 
 @pytest.fixture
 def table(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
-    """The folder of the partitioned table `forger`, which has no journal yet."""
+    """The folder of the partitioned table `forger`. The table has no journal yet."""
     folder = tmp_path / "t"
     spark.sql(
         "CREATE TABLE forger (id BIGINT, p INT) USING parquet PARTITIONED BY (p)"
@@ -65,7 +65,7 @@ def put(table: Path, life: str = LIFE, **records: dict[str, Any]) -> None:
 
 
 def run(spark: SparkSession, statement: str) -> None:
-    """Runs a statement, which may fail with one of pyzorder's errors."""
+    """Runs a statement. The statement may fail, but only with one of pyzorder's errors."""
     with settings(
         spark,
         spark__sql__zorder__vacuum__retentionCheck="false",

@@ -237,7 +237,8 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Creates `fact` with 20 indexed files, and `dim`, which is small enough to be broadcast."""
+    """Creates `fact` with 20 indexed files, and a table `dim` that is small enough to be
+    broadcast."""
     folder = Path(tmp_path_factory.mktemp("joins"))
     spark.range(0, 200, 1, ALL).selectExpr(*columns(FACT)).write.parquet(str(folder / "fact"))
     spark.range(0, 200, 1, 1).selectExpr(*columns(DIM)).write.parquet(str(folder / "dim"))

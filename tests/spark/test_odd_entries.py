@@ -219,7 +219,7 @@ def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, inste
 ])  # fmt: skip
 def test_texts_that_are_no_records(tmp_path: Path, text: bytes) -> None:
     """Python ignores a record that is deeply nested, contains infinities or lone surrogates, or has
-    a path as its incarnation. The JSON parser raises different errors for these texts."""
+    a path as its incarnation. The JSON parser raises different errors for such records."""
     table = tmp_path / "t"
     (table / "_zorder" / "_journal").mkdir(parents=True)
     (table / "a.parquet").write_bytes(b"abc")

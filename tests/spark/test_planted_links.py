@@ -64,7 +64,7 @@ def refs(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 def attempt(spark: SparkSession, statement: str) -> None:
-    """Runs a statement, which may fail with one of pyzorder's errors."""
+    """Runs a statement. The statement may fail, but only with one of pyzorder's errors."""
     try:
         spark.sql(statement).collect()
     except PySparkException as refused:
@@ -269,7 +269,7 @@ def test_strange_links_in_a_partition(
 @pytest.mark.parametrize("field", ["retire", "add"])
 def test_files_in_no_folder(spark: SparkSession, field: str) -> None:
     """Records with the path `file:/x` are rejected. If the path were split at its last slash, the
-    folder would be `file:`, which could exist in the table's folder."""
+    folder would be `file:`, and the table's folder could contain a folder of that name."""
     records = spark._jvm.io.pyzorder.publish.journal.Records
     for path, is_one in (("file:/x", False), ("file:/..", False), ("file:/a/x", True)):
         said = {"retire": [], "add": [], "folders": []}

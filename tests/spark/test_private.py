@@ -1,5 +1,5 @@
-"""The index reveals no more than the table: it omits denied columns and secrets, and its files have
-the same permissions and owner."""
+"""The index reveals no more than the table. It omits denied columns and secrets, and its files have
+the same permissions and owner as the table's files."""
 
 from __future__ import annotations
 

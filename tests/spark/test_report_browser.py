@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 ODD = "<script>alert(1)</script>"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
-#: A script that finds texts outside a picture's frame, and pairs of texts that overlap.
+#: A script that finds labels outside a picture's frame, and pairs of labels that overlap.
 MISPLACED = """() => [...document.querySelectorAll('svg')].flatMap((svg, picture) => {
   const frame = svg.getBoundingClientRect();
   const texts = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]);
@@ -33,8 +33,7 @@ MISPLACED = """() => [...document.querySelectorAll('svg')].flatMap((svg, picture
   return out;
 })"""
 
-#: A script that returns the lowest contrast ratio between the page and a text, as defined by WCAG
-#: 2.
+#: A script that returns the lowest contrast ratio between text and page, as defined in WCAG 2.
 CONTRAST = """() => {
   const light = css => css.match(/[\\d.]+/g).slice(0, 3).map(v => v / 255)
     .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)

@@ -76,7 +76,7 @@ def test_java_missing(tmp_path: Path) -> None:
     say only that the Java gateway exited."""
     said = run("pyzorder.configure(plain())", tmp_path, PATH=str(tmp_path), JAVA_HOME="")
     assert "ZORDER_JAVA_MISSING" in said and "there is no java on PATH" in said
-    (tmp_path / "spark-env.sh").touch()  # this script could set JAVA_HOME
+    (tmp_path / "spark-env.sh").touch()  # may set JAVA_HOME
     script = "print(pyzorder.configure(plain())._options['spark.sql.extensions'])"
     environment = {"PATH": str(tmp_path), "JAVA_HOME": "", "SPARK_CONF_DIR": str(tmp_path)}
     assert "io.pyzorder.ZOrderExtensions" in run(script, tmp_path, **environment)

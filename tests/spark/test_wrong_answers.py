@@ -311,8 +311,8 @@ def test_a_file_replaced_after_explain(spark: SparkSession, tmp_path: Path, fmt:
 def test_a_day_that_comes_twice(
     spark: SparkSession, tmp_path: Path, fmt: str, zone: str, instants: list[str]
 ) -> None:
-    """No matching row is skipped if a local day occurs twice. cast(ts AS date) then decreases
-    between ascending timestamps, so the days of the bounds do not enclose the days of all
+    """No matching row is skipped if a local day occurs twice. In that case, cast(ts AS date) may
+    decrease as the timestamps ascend, so the days of the bounds do not enclose the days of all
     values."""
     path = tmp_path / "t"
     rows = ", ".join(f"(TIMESTAMP'{instant} UTC')" for instant in instants)

@@ -67,7 +67,7 @@ def table(spark: SparkSession, path: Path) -> list[Row]:
 
 
 def loaded_frame(spark: SparkSession, path: Path) -> DataFrame:
-    """The rows of the index table, as loaded into the driver's arrays."""
+    """The rows of the index table, read back from the driver's arrays."""
     return _frame(spark, _api(spark).loaded(spark._jsparkSession, str(path)))
 
 

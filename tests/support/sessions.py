@@ -1,4 +1,4 @@
-"""Creates small Spark sessions with pyzorder, which are local by default.
+"""Creates small Spark sessions with pyzorder. By default, the sessions are local.
 
 Three environment variables change how sessions are created. They also apply to processes that tests
 start. PYZORDER_TEST_MASTER is the Spark master (set by `make test-cluster`). PYZORDER_TEST_REMOTE
@@ -22,7 +22,7 @@ from pyzorder import bridge
 #: than it saves, and parallel garbage collection takes cores from other tests.
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-#: The archive of Spark's classes, which `tests.support.programs.archive` creates.
+#: The archive of Spark's classes. `tests.support.programs.archive` creates it.
 ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
 
 #: Options for every JVM that tests start.

@@ -114,7 +114,7 @@ def test_the_readers_that_are_shown_open_the_files_that_are_shown(tmp_path: Path
 
 
 class Place(NamedTuple):
-    """A text, and its bounding box in DejaVu Sans, which is wider than most fonts."""
+    """A label and its bounding box in DejaVu Sans. This font is wider than most fonts."""
 
     text: str
     size: float
@@ -125,7 +125,7 @@ class Place(NamedTuple):
 
 
 def places(svg: str) -> list[Place]:
-    """All texts in a diagram, with their positions in DejaVu fonts."""
+    """All labels in a diagram, with their positions in DejaVu fonts."""
     found = []
     for element in ElementTree.fromstring(svg).iter(f"{SVG}text"):
         style = dict(part.split(": ", 1) for part in element.attrib["style"].split("; "))
@@ -144,7 +144,7 @@ def places(svg: str) -> list[Place]:
 
 @drawn
 def test_texts_fit(draw: Callable[[], str]) -> None:
-    """Texts stay within the margins and do not overlap."""
+    """Labels stay within the margins and do not overlap."""
     texts = places(draw())
     assert len(texts) > 20
     assert [t for t in texts if t.left < 14 or t.right > WIDTH - 14] == []

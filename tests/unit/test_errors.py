@@ -61,7 +61,7 @@ def python_calls(source: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def sources(folder: Path, suffix: str) -> list[str]:
-    """The texts of the source files below a folder."""
+    """The contents of the source files below a folder."""
     return [file.read_text(encoding="utf-8") for file in sorted(folder.rglob(f"*{suffix}"))]
 
 

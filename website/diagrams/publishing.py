@@ -1,8 +1,7 @@
 """Draws docs/optimize.svg, which shows what OPTIMIZE does to a table's folder.
 
-Each stage is a case in sql/journal/stages.json. The tests run these cases on both journal readers,
-which are in the jar and in the Python package. The tests therefore also check what the diagram says
-about readers.
+Each stage is a case in sql/journal/stages.json. The tests run these cases on the journal readers in
+the jar and in the Python package. They therefore also check what the diagram says about readers.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from website.diagrams.svg import (
 _CASES = Path(__file__).parents[2] / "sql" / "journal" / "stages.json"
 
 NEW = "new"
-"""The names of new files in these cases begin with this."""
+"""The prefix of the names of new files in these cases."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +144,7 @@ def _file(drawing: Drawing, y: float, path: str, is_read: bool) -> None:
 
 
 def look(name: str) -> Look:
-    """Returns the fill and edge colours of a file, which depend on whether it is new."""
+    """Returns the fill and edge colours of a file. New files have different colours."""
     return ACCENT if name.startswith(NEW) else PLAIN
 
 

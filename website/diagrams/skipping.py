@@ -135,8 +135,8 @@ _FLAGS = "SELECT path FROM (SELECT *, {} FROM index_rows)".format(
 
 # ---- drawn --------------------------------------------------------------------------------------
 
-#: The left and right ends of both columns of bounds, and the right ends of the null counts beside
-#: them.
+#: For both columns of the query: the left and right ends of their bounds, and the right end of
+#: their null counts.
 _DAY, _DAY_NULLS = (80, 246), 286
 _STORE, _STORE_NULLS = (306, 374), RIGHT - 8
 
@@ -157,7 +157,7 @@ def draw() -> str:
 
 
 def opens(kept: set[str]) -> str:
-    """Returns a text that says how many of the files the query opens."""
+    """Returns a phrase with the number of files that the query opens."""
     return f"opens {len(kept)} of {len(INDEX)} files"
 
 
@@ -245,7 +245,7 @@ def _span(bounds: Range, cell: tuple[float, float]) -> tuple[float, float]:
 
 
 def _files(drawing: Drawing, y: float, kept: set[str]) -> float:
-    """Draws all files, with a text that says how many of them are opened."""
+    """Draws all files, with the number of opened files below them."""
     share = (RIGHT - LEFT) / len(INDEX)
     for i, entry in enumerate(INDEX):
         x, is_kept = LEFT + share * (i + 0.5), entry.path in kept

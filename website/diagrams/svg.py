@@ -17,7 +17,7 @@ LEFT, RIGHT = MARGIN, WIDTH - MARGIN
 SMALL, NORMAL, TITLE, LARGE = 12.5, 13.5, 14.5, 17
 """Font sizes."""
 
-#: The width of a letter in code, as a share of the font size.
+#: The width of a letter in code, relative to the font size.
 LETTER = 0.602
 
 PALE = 0.72
@@ -26,7 +26,7 @@ PALE = 0.72
 SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
 MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
-#: The fill and edge colours of files that are opened or new, and of all others.
+#: The fill and edge colours of opened and new files, and those of all other files.
 ACCENT, PLAIN = (OPENED, OPENED_EDGE), (FILE, FILE_EDGE)
 
 #: Pixels per unit on wide screens.

@@ -2,8 +2,8 @@
 
 `python journal_driver.py TABLE FAIL_POINT [STATEMENTS [KEY=VALUE …]]` rewrites the table or runs
 the statements, which are separated by `; `, and kills itself at the fail point. The last arguments
-are settings. `killed` runs this program. `paused` also runs this program, which then stops itself
-at fail points instead of killing itself.
+are settings. `killed` runs this program. `paused` also runs this program. In that case, the program
+stops at fail points instead of killing itself.
 """
 
 from __future__ import annotations

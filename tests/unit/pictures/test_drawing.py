@@ -112,7 +112,7 @@ def stored(unindexed: set[int], opened: set[int] | None, **more: Any) -> Layout:
 
 BOX = ((1, 5), (None, None))
 
-# (the files and a query, the texts in the legend)
+# (the files and a query, the labels in the legend)
 LEGENDS = [
     (stored(set(), None), []),
     (stored({1}, None), ["indexed", "unindexed"]),
