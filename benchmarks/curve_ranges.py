@@ -28,7 +28,8 @@ BOXES, SPAN = 60, 1_000_000_000
 
 
 def boxes(columns: Sequence[str], side: float) -> list[dict[str, tuple[int, int]]]:
-    """Returns boxes that span the share `side` of each column's values, or lookups if `side` is 0.
+    """Returns boxes that span a share of `side` of each column's values. If it is 0, returns
+    lookups.
 
     A lookup restricts only one of the columns.
     """
@@ -44,7 +45,7 @@ def boxes(columns: Sequence[str], side: float) -> list[dict[str, tuple[int, int]
 
 
 def by_bounds(entries: Sequence[Row], box: dict[str, tuple[int, int]]) -> int:
-    """Returns how many files a query on a box opens if only minima and maxima are used."""
+    """Returns how many files a query on a box opens without z-value ranges."""
     return sum(
         all(
             e[f"{c}_minValue"] <= high and low <= e[f"{c}_maxValue"]

@@ -21,7 +21,7 @@ from pyzorder import boundaries, interleave
 
 
 def nanoseconds(run: Callable[[], object], rows: int) -> float:
-    """Returns the nanoseconds per row in the fastest of five runs."""
+    """Returns the nanoseconds per row of the fastest of five runs."""
     best = float("inf")
     for _ in range(5):
         start = time.perf_counter_ns()

@@ -1,10 +1,10 @@
-"""Compares how much data queries open with the committed results; fails if a figure is worse.
+"""Fails if queries open more data than in the committed results.
 
     python benchmarks/gate.py [--only layout,curve_ranges]
 
-Compares only figures that do not vary between runs, namely the shares of files and bytes that
-queries open in pyzorder's layouts. `make bench-layout` and `make bench-curve` run the same code and
-also measure other figures. The comparison takes a few minutes. If figures have improved, run those
+The compared figures are the shares of files and bytes that queries open in pyzorder's layouts. They
+do not vary between runs. `make bench-layout` and `make bench-curve` run the same code and also
+measure other figures. The comparison takes a few minutes. If figures have improved, run those
 benchmarks again and commit the results.
 """
 

@@ -4,8 +4,9 @@
 
 Every table is written in each layout, with about the same number of files. opened.py computes how
 much queries open. These figures are means over columns and values, and do not vary between runs.
-The rows of a box are those that Spark's reader returns after it has skipped pages. Layouts of other
-projects are measured for the real and the difficult tables, but not for the uniform ones.
+The share of rows that a box reads is the share that Spark's reader returns after skipping pages.
+Layouts of other projects are measured for the real and the difficult tables, but not for the
+uniform tables.
 
 Prints a table, and writes each line to benchmarks/results as soon as it is measured. The results
 are in layout_uniform.md and layout.md. layout_peers.md compares the number of files opened in the
@@ -127,7 +128,7 @@ def measure(
         shutil.rmtree(folder, ignore_errors=True)
         try:
             lay_out(df, dataset.columns, files, folder)
-        except subprocess.CalledProcessError as failure:  # raised for other projects' processes
+        except subprocess.CalledProcessError as failure:  # another project's process failed
             print(f"{dataset.name}  {name}  failed: {failure}", flush=True)
             continue
         written = spark.read.schema(df.schema).parquet(*map(str, data_files(folder)))
@@ -152,9 +153,9 @@ HEADER = ["wanted", "table", "layout", "files", "lookup", "by column", "box", "b
 def against_pyzorder(lines: Sequence[Sequence[str]]) -> list[list[str]]:
     """Returns the share of files that queries open in other layouts, relative to pyzorder's layout.
 
-    Each line has three ratios: for lookups, for boxes, and for both together. For both together,
-    the shares for lookups on each column and the share for boxes are averaged first. The last line
-    of each layout has the geometric means.
+    Each line has three ratios: for lookups, for boxes, and for both together. For the third ratio,
+    the shares for lookups on each column and the share for boxes are averaged in each layout. The
+    last line of each layout has the geometric means.
     """
     shares = {
         (table, size, layout): (

@@ -2,13 +2,13 @@
 
     python benchmarks/many_files.py [--files 1000,20000,100000] [--queries 100] [--peers]
 
-A table consists of distinct Parquet files with 100 rows each, and each of them has 100 hard links.
-Every query reads the 200 links to two of the distinct files. Except in the smallest table,
-different queries read different files. For each table and each way to read it, a fresh process runs
+Each table consists of hard links: distinct Parquet files of 100 rows, with 100 links to each file.
+Every query reads the 200 links to two of the distinct files. Different queries read different
+files, except in the smallest table. For each table and each way to read it, a fresh process runs
 one query after another. The figures are the times of the first and the second query, and the median
 time of the later ones. The smallest table has only as many files as each query reads.
 
-With --peers, Delta and Iceberg also read the same files, on the Spark version that
+With --peers, Delta and Iceberg also read the same files. They run on the Spark version that
 benchmarks/peers.py lists for them. The files are converted for Delta (CONVERT TO DELTA) and added
 to an Iceberg table (add_files). pyzorder is measured again on that Spark version.
 """

@@ -43,7 +43,7 @@ class Bounds:
 
 
 class Queries:
-    """Lookups and boxes around values in a table, and the ranks by which values are compared."""
+    """Lookups and boxes around values in a table, and the ranks of the values."""
 
     def __init__(self, dataset: Dataset, files: Sequence[Path]) -> None:
         self.dataset = dataset
@@ -93,7 +93,7 @@ class Queries:
         return Bounds(np.array(least), np.array(greatest), np.array(sizes))
 
     def lookups(self, bounds: Bounds) -> list[float]:
-        """Returns, for each column, the mean share of the units that `column = value` opens."""
+        """Returns the mean share of the units that `column = value` opens, for each column."""
         means = []
         for c, values in enumerate(self.values):
             shares = []
@@ -131,7 +131,8 @@ class Queries:
         return ordered[first], ordered[first + 2 * half]
 
     def rows_read(self, df: DataFrame) -> float:
-        """Returns the mean share of the rows that Spark's reader returns for some of the boxes."""
+        """Returns the share of rows that Spark's reader returns, averaged over some of the
+        boxes."""
         total, read = df.count(), []
         for box in self.asked_boxes[:READ]:
             some = df.select(*self.dataset.columns)

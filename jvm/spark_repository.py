@@ -3,7 +3,8 @@
     python jvm/spark_repository.py [--out build/spark-repository]
 
 Writes a Maven repository of links to the jars. Its artifact io.pyzorder.pyspark:spark-sql_2.13
-depends on all other jars. The group is pyzorder's own, to distinguish the artifacts from Spark's.
+depends on all other jars. The artifacts have pyzorder's group, so they cannot be confused with
+Spark's artifacts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A common interface to the clients on which BI tools are based: JDBC, PyHive and SQLAlchemy."""
+"""A common interface to JDBC, PyHive and SQLAlchemy. BI tools are based on these clients."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Client(Protocol):
 
 
 def java(*arguments: str) -> list[str]:
-    """A command that runs the same Java as Spark, with a small heap and Spark's jars."""
+    """A command that runs Spark's Java with a small heap and Spark's jars."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else "java"
     options = ["-Xss8m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from tests.bi.clients import Client
 from tests.bi.tables import Ledger, LoadTable, Question, judge
 
-#: The number of queries after which a client reconnects, as BI tools do.
+#: The number of queries after which a client reconnects. BI tools also reconnect.
 QUESTIONS_A_CONNECTION = 40
 
 

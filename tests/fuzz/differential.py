@@ -165,8 +165,9 @@ def answerable(spark: SparkSession, view: str, predicates: Sequence[str]) -> lis
 def against_jar(
     spark: SparkSession, predicates: Sequence[str]
 ) -> Iterator[tuple[str, set[str], set[str]]]:
-    """Yields each predicate, its negation and its IS NULL form, with the files that have a matching
-    row and the files that the jar opens. Leaves out queries that plain Spark cannot plan."""
+    """Yields each predicate, its negation and its IS NULL form. Each comes with the files that have
+    a matching row and the files that the jar opens. Leaves out queries that plain Spark cannot
+    plan."""
     truth = scans.truth(spark, VIEW, predicates)
     for predicate, files in zip(predicates, truth, strict=True):
         for text, needed in (

@@ -1,4 +1,4 @@
-"""In the index that the driver keeps in memory, packed longs unpack to their original values, and
+"""In the driver's copy of an index in memory, packed longs unpack to their original values, and
 every path can be found."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""On random tables, PyArrow, DuckDB and Polars find the same rows with and without the index, and
+"""On random tables, PyArrow, DuckDB and Polars find the same rows with and without the index.
 `pyzorder.files` keeps every file with a matching row."""
 
 from __future__ import annotations
