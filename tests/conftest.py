@@ -18,7 +18,7 @@ from tests.support import sessions
 from tests.support.processes import kill_matrix
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", sessions.SUBMIT_OPTIONS)
-os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark's Python workers need this to run UDFs
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark's workers run UDFs
 
 
 @pytest.fixture(scope="session")

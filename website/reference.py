@@ -1,6 +1,6 @@
 """Generates parts of the reference pages from a session with pyzorder and from sql/statements.
 
-Pages in docs/reference mark where each part goes: `<!-- from the code: settings -->`.
+Markers such as `<!-- from the code: settings -->` in docs/reference show where each part belongs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 MARKER = re.compile(r"<!-- from the code: ([\w ]+) -->")
 
-#: A query for the rows of the small table on which all statements run.
+#: A query that returns the rows of the small table on which all statements run.
 ROWS = "SELECT id % 10 AS a, id AS b FROM range(100)"
 
 FUNCTIONS = ("interleave_bits", "zorder_value", "range_id")
@@ -218,7 +218,8 @@ def columns(schema: StructType, prefix: str = "") -> Iterator[tuple[str, str, st
 
 
 def struct_of(kind: DataType) -> StructType | None:
-    """Returns a struct type, or the struct type of an array's elements, or None for other types."""
+    """Returns a struct type unchanged, returns the element type of an array of structs, and returns
+    None for other types."""
     from pyspark.sql.types import ArrayType, StructType
 
     inner = kind.elementType if isinstance(kind, ArrayType) else kind

@@ -53,7 +53,7 @@ CASES = [
     "tests/spark/test_z_value_ranges.py",
 ]
 
-#: The number of cases that run last. These cases reach the most mutants. An example is a case that
+#: The number of cases that run last because they reach the most mutants. An example is a case that
 #: checks a whole fixture file.
 LAST = 5
 

@@ -66,7 +66,7 @@ VIEWS = {
     "odd": (test_pruning.ODD_COLUMNS, test_pruning.ODD_ROWS),
 }
 
-#: For each view and time zone, the predicates, and the maximum number of files that each predicate
+#: The predicates for each view and time zone, and the maximum number of files that each predicate
 #: may open. An empty time zone stands for the session time zone.
 ZONES = {
     ("pruned", ""): test_pruning.PREDICATES,

@@ -1,5 +1,5 @@
-"""Fixtures for tests that run statements. They reset settings, create a database for a test, and
-start a Thrift server that all tests share."""
+"""Fixtures for tests that run statements. The fixtures reset settings, create a database for a
+test, and start a Thrift server that all tests share."""
 
 from __future__ import annotations
 

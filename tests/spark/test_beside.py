@@ -107,8 +107,8 @@ def named(extensions: list[Any]) -> str:
 
 
 def settings(extensions: list[Any], home: Path) -> tuple[dict[str, str], str]:
-    """The session's settings, and the name of Iceberg's catalog. Iceberg uses Spark's session
-    catalog unless Delta has replaced it."""
+    """The session's settings, and the name of Iceberg's catalog. Iceberg's catalog is
+    `spark_catalog`, unless Delta uses that name."""
     own, conf = "spark.sql.catalog.spark_catalog", {}
     peers = [one for one in extensions if isinstance(one, Peer)]
     for peer in peers:

@@ -41,8 +41,7 @@ C, F = pl.col, pc.field
 _INSTANT = pa.scalar(946684800_000_000, pa.timestamp("us", tz="UTC"))
 _LOCAL = pa.scalar(946684800_000_000, pa.timestamp("us"))
 
-#: Each condition in four forms: in Spark's SQL, in DuckDB's SQL (empty if it is the same), for
-#: PyArrow, and for Polars.
+#: Conditions in four forms: Spark's SQL, DuckDB's SQL (empty if it is the same), PyArrow, Polars.
 CONDITIONS: list[tuple[str, str, Any, Any]] = [
     ("a = 7", "", F("a") == 7, C("a") == 7),
     ("a > 900", "", F("a") > 900, C("a") > 900),
@@ -126,7 +125,7 @@ def test_answers(
         assert connection.sql(query).fetchall() == [(count, least)]
         paths = [str(optimized / name) for name in kept]
         listed = query.replace("FROM ds", f"FROM read_parquet({paths})")
-        if "isnan" not in listed:  # DuckDB relies on bounds in footers, which exclude NaN
+        if "isnan" not in listed:  # footers exclude NaN from bounds, and DuckDB relies on bounds
             assert connection.sql(listed).fetchall() == [(count, least)]
 
 
@@ -307,7 +306,7 @@ def test_a_file_that_was_replaced(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_staleness_of_a_table_that_spark_covers(spark: SparkSession, tmp_path: Path) -> None:
-    """CREATE SKIPPING INDEX records that the index covers all files, so other engines can do
+    """If CREATE SKIPPING INDEX has recorded that the index covers all files, other engines plan
     without a listing until the maximum staleness has passed."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))

@@ -89,7 +89,7 @@ def two_executors(
 
 
 def writers(workers: list[subprocess.Popen[bytes]], table: Path) -> dict[int, set[str]]:
-    """For each executor of these workers, its process id and the names of the new files that it has
+    """The process id of each executor of these workers, with the names of the new files that it has
     open."""
     found: dict[int, set[str]] = {}
     for folder in Path("/proc").iterdir():
@@ -110,8 +110,8 @@ def writers(workers: list[subprocess.Popen[bytes]], table: Path) -> dict[int, se
 
 
 def settled(spark: SparkSession, table: Path, expected: tuple[object, ...], files: int) -> None:
-    """Asserts that the table has the expected rows, that there is one file per leaf of the k-d
-    tree, and that VACUUM removes leftover files."""
+    """Asserts that the table has the expected rows and one file per leaf of the k-d tree. Also
+    asserts that VACUUM removes leftover files."""
     rows = spark.read.parquet(str(table))
     assert summary(spark, table) == expected
     leaves = [re.match(r"part-(\d+)-", path.name) for path in data_files(table)]
@@ -184,8 +184,8 @@ def test_an_executor_is_lost(
 def test_two_attempts_of_a_task(
     spark: SparkSession, tmp_path: Path, two_executors: tuple[str, list[subprocess.Popen[bytes]]]
 ) -> None:
-    """If an executor is stopped while it writes a file and resumes after another executor has run
-    the same task, each row still exists exactly once."""
+    """An executor is stopped while it writes a file, another executor runs the same task, and then
+    the first executor resumes. Each row still exists exactly once."""
     master, workers = two_executors
     table = tmp_path / "t"
     expected = create(spark, table, 800_000)

@@ -41,8 +41,8 @@ def test_a_schema_without_ids_is_found_by_name(
 
 
 def test_columns_that_are_found_by_id_skip_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """No file is skipped if columns are read by field id. Here, the schema swaps the names of two
-    columns, so a lookup of their bounds by name would skip the wrong files."""
+    """No file is skipped if columns are read by field id. In this test, the schema swaps the names
+    of two columns, so looking up their bounds by name would skip the wrong files."""
     folder = tmp_path / "t"
     folder.mkdir()
     schema = pa.schema(

@@ -61,8 +61,8 @@ def make(spark: SparkSession, folder: Path) -> None:
 
 
 def footer_of(file: Path) -> dict[str, Any]:
-    """The content of a footer: its schema, its key-value metadata, and the metadata of the column
-    chunks by column."""
+    """The content of a footer: the schema, the key-value metadata, and the column chunks' metadata
+    by column."""
     footer = pq.ParquetFile(file).metadata
     columns: dict[str, list[Any]] = {}
     for group in range(footer.num_row_groups):
@@ -123,7 +123,7 @@ def test_the_same_files(spark: SparkSession, tmp_path: Path, settings: dict[str,
 
 
 def entry(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    """The only entry in the index, without the name, size and modification time of the file."""
+    """The index's single entry, without the name, size and modification time of the file."""
     (text,) = indexes.loaded_frame(spark, folder).toJSON().collect()
     left_out = {"path", "size", "modification_time"}
     return {key: value for key, value in json.loads(text).items() if key not in left_out}

@@ -205,8 +205,8 @@ def test_a_journal_that_names_files_of_another_table(
 def test_a_journal_of_a_table_with_a_partition_in_another_table(
     spark: SparkSession, table: Path, tmp_path: Path
 ) -> None:
-    """A table has a partition in the folder of another table. If a query reads both tables, the
-    journal of the first table does not hide any rows of the other table."""
+    """If a table has a partition in the folder of another table and a query reads both tables, the
+    journal of the first table does not hide rows of the other table."""
     victim = tmp_path / "victim"
     spark.sql(f"CREATE TABLE victim (id BIGINT) USING parquet LOCATION '{victim}'")
     try:
@@ -228,7 +228,7 @@ def test_a_journal_of_a_table_with_a_partition_in_another_table(
         spark.sql("DROP TABLE victim")
 
 
-#: Columns that make a forged pointer large, but no larger than the maximum size of a pointer.
+#: Kinds of columns that a forged pointer lists in large numbers.
 COLUMNS = {
     "the same z-value": lambda i: {"path": ["zorder_value(id, p)"], "type": "binary"},
     "other z-values": lambda i: {"path": [f"zorder_value(id, c{i})"], "type": "binary"},

@@ -122,8 +122,7 @@ def test_versions_count_up_and_old_ones_go(spark: SparkSession, folder: Path) ->
 
 
 def test_publishers_at_the_same_time_lose_nothing(spark: SparkSession, folder: Path) -> None:
-    """If several concurrent writers each remove an entry, all of these entries are removed in the
-    end."""
+    """If several concurrent writers each remove one entry, no removal is lost."""
     for i in range(4):
         write(spark, folder, f"SELECT id, 'x' AS s FROM range({i}, {i + 3})")
     indexes.build(spark, folder, "parquet")
@@ -241,8 +240,8 @@ def test_damaged_snapshot_is_no_index(spark: SparkSession, folder: Path, damage)
 
 
 def test_names_that_need_care(spark: SparkSession, tmp_path: Path) -> None:
-    """The index is correct for column names with dots, backticks and spaces, and for names that the
-    index table itself uses."""
+    """The index is correct for column names with dots, backticks and spaces, and for names that are
+    also columns of the index table."""
     path = tmp_path / "a t%20:b"
     write(
         spark,

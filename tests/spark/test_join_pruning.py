@@ -2,9 +2,9 @@
 read.
 
 To add a case, add a query to CASES. Also add the number of files that each scan of `fact` opens.
-`fact.k` and the other keys count from 0 to 199, ten per file. `dim` has the same keys. Its column
-`tag` lets queries select some of these keys. Every answer is compared with the answer without
-skipping.
+`fact.k` and the other keys count from 0 to 199, ten per file. `dim` has the same keys. Queries
+select some of the keys in `dim` by its column `tag`. Every answer is compared with the answer
+without skipping.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ CASES = [
     prunes("below an anti join", f"""
         SELECT fact.k FROM fact LEFT ANTI JOIN (SELECT * FROM dim WHERE tag = 5) o ON fact.k = o.k
         JOIN {SOME} q ON fact.k = q.k"""),
-    # Types and combinations of keys.
+    # Keys of different types, and combinations of keys.
     prunes("one key of several",
            f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k AND fact.m + 1 = q.l % 7 + 1"),
     prunes("two INT keys, packed in a LONG",
@@ -124,8 +124,8 @@ CASES = [
     prunes("decimal", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.c = q.c"),
     prunes("wide decimal", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.wide = q.wide"),
     prunes("struct field", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.st.k = q.st.k"),
-    # Bounds exclude NaN, so file 5, which contains NaN, is read if NaN is among the keys. Files 6
-    # and 7 contain -0.0 and 0.0, so their ranges also include the keys 5 and 7.
+    # Bounds exclude NaN. File 5 contains NaN, so it is read if NaN is among the keys. Files 6 and 7
+    # contain -0.0 and 0.0, so their ranges also include the keys 5 and 7.
     prunes("double", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.x = q.x", 4),
     prunes("NaN", "SELECT fact.k FROM fact JOIN (SELECT * FROM dim WHERE tag = 50) q "
            "ON fact.x = q.x", 1),
@@ -219,7 +219,7 @@ CASES = [
                 ON f.k = q.k GROUP BY m) b ON a.m = b.m""", 2, 3),
     prunes("fact with a join and without one", f"""
         SELECT k FROM fact WHERE k IN (SELECT k FROM {SOME}) UNION ALL SELECT k FROM fact""", 2, ALL),
-    # Kinds of broadcast sides.
+    # Different kinds of queries on the broadcast side.
     prunes("a dimension that is itself a join", f"""
         SELECT /*+ BROADCAST(z) */ fact.k FROM fact JOIN (SELECT q.k FROM {SOME} q
         JOIN dim r ON q.k = r.k WHERE r.l > 100) z ON fact.k = z.k""", 1),

@@ -1,4 +1,4 @@
-"""COUNT, MIN and MAX return the right answers and read few files if the index is used."""
+"""COUNT, MIN and MAX return the right answers. If the index is used, they read few files."""
 
 from __future__ import annotations
 

@@ -126,8 +126,8 @@ def test_where_late_files_are_copied_to(
     spark: SparkSession, parted: Path, tmp_path: Path, kind: str
 ) -> None:
     """Files that were added to a partition's old folder after a switch are copied to the new
-    folder, but not through links. Here, a forged record claims that a partition was switched away
-    from a folder, so the files in this folder are copied."""
+    folder, but not through links. In this test, a forged record claims that a partition was
+    previously stored in a certain folder, so the files in that folder are copied."""
     precious = tmp_path / "precious"
     precious.write_text("theirs")
     (parted / "day=7").mkdir()
@@ -150,7 +150,7 @@ def test_where_late_files_are_copied_to(
 
 
 def switch(spark: SparkSession, home: Path) -> Path:
-    """Switches day=1 to a new folder next to that of the table, and returns the new folder."""
+    """Switches day=1 to a new folder next to the table's folder, and returns the new folder."""
     spark.sql("ALTER TABLE linked SET TBLPROPERTIES ('zorder.publish.method' = 'location')")
     spark.sql("OPTIMIZE linked FULL WHERE day = 1 ZORDER BY (id)")
     [filled] = home.parent.glob("p-zorder-*")

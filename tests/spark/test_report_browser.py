@@ -49,7 +49,7 @@ CONTRAST = """() => {
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """The Chromium that is installed on this machine, or else the one that Playwright has
+    """The Chromium on this machine or, if there is none, the Chromium that Playwright has
     downloaded."""
     sync_api = pytest.importorskip(
         "playwright.sync_api",
@@ -73,7 +73,7 @@ def page_file(
     """A report on a table and a query. The table has a column with an unusual name and a file with
     only nulls.
 
-    Starts Spark only if a browser is available.
+    Spark is started only if a browser is available.
     """
     spark: SparkSession = request.getfixturevalue("spark")
     folder = tmp_path_factory.mktemp("report")

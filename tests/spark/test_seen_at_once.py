@@ -1,5 +1,5 @@
-"""Sessions with pyzorder immediately see what other sessions with pyzorder write, even if
-spark.sql.zorder.index.maxStaleness lets them plan queries without a listing."""
+"""Sessions with pyzorder immediately see what other sessions with pyzorder write, even if they plan
+queries without a listing (spark.sql.zorder.index.maxStaleness)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def directory(folder: str, rows: int, provider: str = "parquet") -> str:
 
 @dataclass(frozen=True)
 class Case:
-    """A change to a table with the ids 0 to 39, half of them in p = 0. {t} is the table's folder.
+    """A change to a table. The table has the ids 0 to 39, and half of them are in p = 0. {t} is the
+    table's folder.
 
     :param table:  the statement that creates the table
     :param before: the statements that create or drop the index

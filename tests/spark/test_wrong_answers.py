@@ -1,5 +1,5 @@
-"""Queries return the right answers in cases in which other projects have returned wrong answers.
-Examples are NaN, added columns and changed files."""
+"""Queries return the right answers in cases that other projects have answered wrongly. Examples are
+NaN, added columns and changed files."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_an_added_column_reads_as_its_default(spark: SparkSession) -> None:
         location = spark.sql("DESCRIBE FORMATTED added").where("col_name = 'Location'")
         path = Path(location.first()["data_type"].removeprefix("file:"))  # type: ignore[index]
         predicates = ["c = 5", "c IS NULL", "c = 7", "c IS NOT NULL", "e IS NULL", "e = 8", "c < 6"]
-        # The files are indexed with a schema that declares the default, and then with one that does
-        # not. Each time, queries read the files with both schemas.
+        # The files are indexed with a schema that declares the default, and then with a schema that
+        # does not. Each time, queries read the files with both schemas.
         for schema in (spark.table("added").schema, spark.read.parquet(str(path)).schema):
             build(spark, path, "parquet", schema)
             check_sound(spark, "added", predicates)
@@ -264,7 +264,7 @@ def test_names_of_another_case_and_strange_names(spark: SparkSession, tmp_path: 
         query = spark.sql(f"SELECT * FROM names WHERE {predicate}")
         assert query.count() == 1 and len(opened(query)) == 1, predicate
     reader = spark.read.schema("ID INT").parquet(str(path))
-    assert len(opened(reader.where("ID = 5"))) == 4  # the type is not the indexed type
+    assert len(opened(reader.where("ID = 5"))) == 4  # not the indexed type
     with settings(spark, spark__sql__caseSensitive="true"):
         reader = spark.read.schema("iD LONG").parquet(str(path))
         assert reader.where("iD IS NULL").count() == 40

@@ -1,4 +1,4 @@
-"""Full disks and read-only folders for tests that run as root."""
+"""Simulates full disks and read-only folders, for tests that run as root."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Forged records in a table's journal. They are like those that an attacker could create from
-genuine records. The attacker can write only to the table's folder.
+"""Creates forged records in a table's journal, as an attacker could do with copies of genuine
+records. The attacker can write only to the table's folder.
 
 The fields to forge are found by walking the JSON of genuine records, so the tests also cover fields
 that are added to records later.
@@ -28,8 +28,8 @@ STATES: dict[str, tuple[str | None, bool, int]] = {
     "done long ago": ("COMMIT", True, 400),
 }
 
-#: Fields that are not forged, because they only identify the kind of record, the table's
-#: incarnation or the run.
+#: Fields that are not forged. They only identify the kind of record, the table's incarnation or the
+#: run.
 KEPT = {"formatVersion", "record", "incarnation", "operation", "outcome", "by"}
 
 

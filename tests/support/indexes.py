@@ -32,7 +32,7 @@ def build(
     options: Mapping[str, str] | None = None,
     columns: Sequence[Sequence[str]] = (),
 ) -> int:
-    """Indexes all files in a folder. If no schema is given, uses the one that Spark infers."""
+    """Indexes all files in a folder. By default, uses the schema that Spark infers."""
     given = dict(options or {})
     if schema is None:
         schema = spark.read.options(**given).format(fmt).load(str(path)).schema

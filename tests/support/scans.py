@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-#: The errors of a query that fails while it is planned or, in Spark 3.5, while it runs.
+#: The errors with which a query fails while it is planned or, in Spark 3.5, while it runs.
 FAILURES: tuple[type[Exception], ...] = (PySparkException,)
 with suppress(ModuleNotFoundError):  # a Spark Connect client has no py4j
     from py4j.protocol import Py4JJavaError
@@ -33,8 +33,8 @@ def explain(df: DataFrame) -> list[dict[str, Any]]:
 
 
 def some(queries: Sequence[_Query], relation: str) -> Sequence[_Query]:
-    """All queries for Parquet, but only every third for ORC. The two formats differ only in where
-    the statistics come from."""
+    """Returns all queries for Parquet, but only every third query for ORC. The two formats differ
+    only in the source of the statistics."""
     return queries[::3] if relation.endswith("_orc") else queries
 
 
@@ -71,9 +71,9 @@ def truth(
 ) -> list[dict[str, set[str]]]:
     """For each predicate, the files with rows for which it is TRUE, FALSE or NULL in plain Spark.
 
-    A single scan evaluates all predicates. If this scan fails, two scans evaluate half of the
-    predicates each, and so on. A scan may fail because Spark evaluates a shared subexpression on
-    rows for which no predicate needs the subexpression's value.
+    A single scan evaluates all predicates. If this scan fails, each half of the predicates is
+    evaluated by a separate scan, and so on. A scan may fail because Spark evaluates a shared
+    subexpression on rows for which no predicate needs the subexpression's value.
     """
     columns = ", ".join(f"({p}) AS p{i}" for i, p in enumerate(predicates))
     try:
@@ -115,7 +115,8 @@ def judgements(
 def check_judged(spark: SparkSession, relation: str, predicates: Sequence[str]) -> int:
     """Asserts that no row has an outcome that was judged impossible for its file.
 
-    Returns how many outcomes were judged impossible, over all predicates and files.
+    Returns the number of outcomes that were judged impossible, summed over all predicates and
+    files.
     """
     impossible, wrong = 0, []
     judged = judgements(spark, relation, predicates)

@@ -19,7 +19,7 @@ import pyzorder
 from pyzorder import bridge
 
 #: JVM options that make tests faster. In short-lived JVMs, the optimizing compiler takes more time
-#: than it saves, and parallel garbage collection takes cores from other tests.
+#: than it saves. Parallel garbage collection would take cores from other tests.
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 #: The archive of Spark's classes. `tests.support.programs.archive` creates it.

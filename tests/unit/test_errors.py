@@ -23,7 +23,7 @@ CODE = {
     "range_id", "spark.sql.extensions", "vacuum", "where",
 }  # fmt: skip
 
-#: Conditions whose message suggests no action, because no action would help.
+#: Conditions whose messages suggest no action, because no action would help.
 HOPELESS = {"ZORDER_CANNOT_RESTORE"}
 
 
@@ -193,7 +193,7 @@ def rejected() -> list[tuple[str, str]]:
 
 
 def quotes(words: str, message: str) -> bool:
-    """Whether the message contains these words. Part of the words may be the value of a
+    """Whether the message contains these words. Some of the words may be the value of a
     placeholder."""
     literals = errors.PLACEHOLDER.split(message)[::2]
     ends = [words[:n] for n in range(4, len(words))] + [words[n:] for n in range(len(words) - 4)]

@@ -1,4 +1,4 @@
-"""Draws docs/engines.svg, which shows which readers skip which files."""
+"""Draws docs/engines.svg, a comparison of the files that different readers skip."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Reader(NamedTuple):
     Attributes:
         name: the engine.
         code: the code or the command that reads the table.
-        needs: what the reader needs so that the condition reaches the index.
+        needs: what the reader needs to evaluate the condition on the index.
         skips: whether the reader skips files.
     """
 

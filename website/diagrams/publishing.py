@@ -28,7 +28,7 @@ from website.diagrams.svg import (
 _CASES = Path(__file__).parents[2] / "sql" / "journal" / "stages.json"
 
 NEW = "new"
-"""The prefix of the names of new files in these cases."""
+"""In these cases, the names of new files have this prefix."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Draws docs/select.svg, which shows how a SELECT skips files.
 
-The filter in the diagram comes from sql/skipping. DuckDB computes the files that are kept, by
-evaluating the filter from `pyzorder.index.predicates` on the index.
+The filter in the diagram comes from sql/skipping. DuckDB computes which files are kept. It
+evaluates the filter from `pyzorder.index.predicates` on the index.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Range = tuple[int, int]
 
 
 class Entry(NamedTuple):
-    """A file's row in the index: its ranges of days in March 2024 and of stores. A range is None if
-    all values are null."""
+    """A file's row in the index, with a range of days in March 2024 and a range of stores. A range
+    is None if all values are null."""
 
     path: str
     day: Range
@@ -77,7 +77,7 @@ def predicate() -> str:
 
 
 def conditions() -> list[str]:
-    """Returns the conjuncts of the filter over the index, as EXPLAIN shows them."""
+    """Returns the conjuncts of the index filter in the form that EXPLAIN shows."""
     first, last = (f"DATE '{day(end)}'" for end in DAYS)
     between = _rule("i BETWEEN 3 AND 5", "day", {"3": first, "5": last})
     return between + _rule("i = 5", "store", {"5": str(STORE)})
@@ -92,7 +92,7 @@ def _rule(example: str, column: str, constants: dict[str, str]) -> list[str]:
 
 
 def selected() -> set[str]:
-    """Returns the files that may have a matching row, according to the Python package."""
+    """Returns the files that may have a matching row. The Python package determines them."""
     columns = ("day", "store")
 
     def find(parts: tuple[str, ...]) -> Found:

@@ -27,7 +27,7 @@ from tests.support.processes import kill_matrix
 
 
 class Publish:
-    """An object whose attributes are the JVM classes for publishing."""
+    """Gives access to the JVM classes for publishing as attributes."""
 
     READING = ("JournaledListing", "ZOrderParquetFileFormat", "ZOrderOrcFileFormat")
     STORAGE = ("CreateIfAbsent$", "FileRef", "TableFolder")
@@ -153,8 +153,8 @@ def _child(table: Path | str, point: str, *statement: str) -> subprocess.Popen[s
 
 
 def killed(table: Path | str, point: str, *statement: str) -> None:
-    """Starts a process that rewrites the table or runs the statement and kills itself at a fail
-    point."""
+    """Starts a process that rewrites the table or runs the statement, and that kills itself at a
+    fail point."""
     child = _child(table, point, *statement)
     _, said = child.communicate(timeout=600)
     assert f"killed at {point}" in said, f"{point} was not reached: {said[-3000:]}"
@@ -162,8 +162,8 @@ def killed(table: Path | str, point: str, *statement: str) -> None:
 
 
 class Paused:
-    """A stopped process. After it has ended, `said` is its output, and `succeeded` tells whether it
-    succeeded."""
+    """A stopped process. After the process has ended, `said` is its output, and `succeeded` is True
+    if it succeeded."""
 
     said = ""
     succeeded = False

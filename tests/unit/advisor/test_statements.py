@@ -1,4 +1,4 @@
-"""The advisor finds the filters and joins in statements on the table `sales`, and reports which
+"""The advisor finds the filters and joins in statements on the table `sales`. It also reports which
 parts of statements it leaves out."""
 
 from __future__ import annotations
