@@ -91,7 +91,7 @@ class Planted:
     columns: frozenset[str]
 
     def statements(self, seed: int) -> list[str]:
-        """Returns random statements. The proportions of the functions are those of the workload."""
+        """Returns random statements. Each function contributes its share of them."""
         draw = random.Random(seed)
         return [
             question(draw)

@@ -294,7 +294,7 @@ def test_history(spark: SparkSession, tmp_path: Path) -> None:
 
 
 class Page(HTMLParser):
-    """Collects the elements and strings of a page."""
+    """Collects the elements and the text of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

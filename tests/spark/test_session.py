@@ -72,8 +72,8 @@ def test_pyspark_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_java_missing(tmp_path: Path) -> None:
-    """If Java is missing, the error message says that Java is missing. PySpark's own message would
-    say only that the Java gateway exited."""
+    """If Java is missing, the error message says so. PySpark's own message would say only that the
+    Java gateway exited."""
     said = run("pyzorder.configure(plain())", tmp_path, PATH=str(tmp_path), JAVA_HOME="")
     assert "ZORDER_JAVA_MISSING" in said and "there is no java on PATH" in said
     (tmp_path / "spark-env.sh").touch()  # may set JAVA_HOME

@@ -312,7 +312,7 @@ def test_a_day_that_comes_twice(
     spark: SparkSession, tmp_path: Path, fmt: str, zone: str, instants: list[str]
 ) -> None:
     """No matching row is skipped if a local day occurs twice. In that case, cast(ts AS date) may
-    decrease as the timestamps ascend, so the days of the bounds do not enclose the days of all
+    decrease while the timestamps increase, so the days of the bounds do not enclose the days of all
     values."""
     path = tmp_path / "t"
     rows = ", ".join(f"(TIMESTAMP'{instant} UTC')" for instant in instants)
