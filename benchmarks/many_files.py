@@ -2,7 +2,7 @@
 
     python benchmarks/many_files.py [--files 1000,20000,100000] [--queries 100] [--peers]
 
-Each table consists of hard links: distinct Parquet files of 100 rows, with 100 links to each file.
+A table consists of hard links. It has 100 links to each distinct Parquet file, which has 100 rows.
 Every query reads the 200 links to two of the distinct files. Different queries read different
 files, except in the smallest table. For each table and each way to read it, a fresh process runs
 one query after another. The figures are the times of the first and the second query, and the median

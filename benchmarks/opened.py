@@ -117,8 +117,8 @@ class Queries:
 
     @cached_property
     def asked_boxes(self) -> list[list[tuple[Any, Any] | None]]:
-        """The lowest and highest value of each column in each box, or None if it is
-        unrestricted."""
+        """The lowest and highest value of each column in each box, or None for unrestricted
+        columns."""
         rows = [r for r in self.asked[:BOXES] if all(v is not None and v == v for v in r)]
         return [[self._side(c, value) for c, value in enumerate(row)] for row in rows]
 

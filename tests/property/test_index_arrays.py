@@ -1,5 +1,5 @@
-"""In the driver's copy of an index in memory, packed longs unpack to their original values, and
-every path can be found."""
+"""In the driver's in-memory index, packed longs unpack to their original values, and every path can
+be found."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from typing import Any
 
 ROWS = 40
 
-#: The columns of every table. `a` is the clustering column and `p` the partition column.
+#: The columns of every table. `a` is the clustering column, and `p` is the partition column.
 SCHEMA = "id BIGINT, op BIGINT, a BIGINT, pad STRING, p INT"
 
 

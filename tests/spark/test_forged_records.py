@@ -494,8 +494,8 @@ def ref(table: Path, file: Path) -> dict[str, Any]:
 
 
 def test_records_in_the_folder_above(spark: SparkSession, tmp_path: Path) -> None:
-    """A user who may write to the parent folder of a table, such as a warehouse or /tmp, cannot
-    change the rows that readers see in the table."""
+    """A user who may write to a table's parent folder (such as a warehouse or /tmp) cannot change
+    the rows that readers see in the table."""
     victim, other = tmp_path / "victim", tmp_path / "elsewhere" / "other"
     write_rows(spark, range(10), victim)
     write_rows(spark, range(1000, 1010), other)

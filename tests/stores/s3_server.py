@@ -36,8 +36,8 @@ CONFLICT = "conflict"
 
 
 def fail(endpoint: str, how: str, request: str) -> None:
-    """Makes the next request that matches a pattern fail in this way. A pattern is, for example,
-    `PUT .*prepare`."""
+    """Makes the next request that matches the pattern (such as `PUT .*prepare`) fail in this
+    way."""
     urlopen(Request(endpoint + FAIL, f"{how} {request}".encode(), method="POST")).close()
 
 
