@@ -234,7 +234,8 @@ def size_of(folder: Path) -> int:
 def time_all(
     spark: SparkSession, arguments: argparse.Namespace, home: Path
 ) -> dict[str, list[float]]:
-    """Returns how many seconds each rewrite takes in each round. The preparation does not count."""
+    """Returns how many seconds each rewrite takes in each round. The preparation is not
+    measured."""
     from pyzorder import ZOrderTable
 
     rows = spark.read.parquet(str(arguments.source))

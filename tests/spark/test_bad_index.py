@@ -233,7 +233,7 @@ def test_damaged(spark: SparkSession, source: Path, tmp_path: Path, what: str) -
     if what.startswith(("many", "a long path")):
         assert not skips(spark, table)
     if what == "no pointer":
-        return  # a missing index is not damage
+        return  # a missing index does not count as damaged
     spark.sql(f"REFRESH SKIPPING INDEX ON '{table}'")
     assert skips(spark, table)
 

@@ -89,7 +89,7 @@ class Drawing:
         self._add(f'<path d="{sheet}{corner}" {style}/>')
 
     def svg(self, height: float, title: str, description: str) -> str:
-        """Returns the SVG, for light and dark mode."""
+        """Returns the SVG. It adapts to light and dark mode."""
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" '
             f'width="{WIDTH * _SCREEN:g}" height="{height * _SCREEN:g}" role="img" '

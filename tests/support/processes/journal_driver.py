@@ -1,9 +1,9 @@
 """Calls a Writer and readers of the journal from Python, without SQL statements.
 
 `python journal_driver.py TABLE FAIL_POINT [STATEMENTS [KEY=VALUE …]]` rewrites the table or runs
-the statements, which are separated by `; `, and kills itself at the fail point. The last arguments
-are settings. `killed` runs this program. `paused` also runs this program. In that case, the program
-stops at fail points instead of killing itself.
+the statements, and kills itself at the fail point. Statements are separated by `; `. The last
+arguments are settings. `killed` runs this program. `paused` also runs this program. In that case,
+the program stops at fail points instead of killing itself.
 """
 
 from __future__ import annotations
