@@ -4,8 +4,9 @@
 
 With the method `direct`, a file can start anywhere on the z-order curve, so its rows fill only part
 of the box between its bounds. pyzorder therefore also records the smallest and largest z-value of
-each file. With the method `boundaries`, each file is a cell whose rows fill its box. The files are
-counted with pyzorder.explain. Prints a table, and writes it to benchmarks/results/curve_ranges.md.
+each file. With the method `boundaries`, each file is a cell, and its rows fill its box. The files
+are counted with pyzorder.explain. Prints a table, and writes it to
+benchmarks/results/curve_ranges.md.
 """
 
 from __future__ import annotations

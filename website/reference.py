@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 MARKER = re.compile(r"<!-- from the code: ([\w ]+) -->")
 
-#: A query that returns the rows of the small table on which all statements run.
+#: A query that returns the rows of the small table. All statements run on this table.
 ROWS = "SELECT id % 10 AS a, id AS b FROM range(100)"
 
 FUNCTIONS = ("interleave_bits", "zorder_value", "range_id")

@@ -51,7 +51,7 @@ def leaves_of(
 
 
 def touched(rows: list[Ids], leaf: Ids, leaves: int, share: float) -> float:
-    """The mean share of files whose bounds intersect a random box that spans `share` of each
+    """The mean share of files whose bounds intersect a random box. A box spans `share` of each
     column. If `share` is 0, the boxes are lookups of random values in one column."""
     random = np.random.default_rng(5)
     low = np.array([np.full(leaves, 2**31 - 1)] * len(rows))

@@ -140,7 +140,7 @@ def settings(extensions: list[Any], home: Path) -> tuple[dict[str, str], str]:
 def run(
     statements: list[str], conf: dict[str, str], extensions: str, home: Path
 ) -> list[dict[str, Any]]:
-    """Runs the statements in a separate process whose session has these extensions. Returns the
+    """Runs the statements in a session with these extensions, in a separate process. Returns the
     outcome of each statement."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=home, capture_output=True, text=True, timeout=1200,

@@ -59,7 +59,7 @@ class World:
         self.before = tree(*self.folders)
 
     def reset(self) -> None:
-        """Recreates both tables, each with one OPTIMIZE in its journal."""
+        """Recreates both tables. Each of them has one OPTIMIZE in its journal."""
         self.drop()
         for place in self.base.iterdir():
             if place.name in ("t", "p", "elsewhere") or (
@@ -442,8 +442,8 @@ def test_retired_folder_of_links(spark: SparkSession, forgeable: Path) -> None:
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can change the owner of a link")
 @pytest.mark.parametrize("what", ["file", "folder"])
 def test_links_of_another_owner(spark: SparkSession, tmp_path: Path, what: str) -> None:
-    """A file is neither copied nor indexed if it is reached through a link whose owner might not be
-    allowed to read the file."""
+    """A file behind a link is neither copied nor indexed if the link's owner might not be allowed
+    to read the file."""
     write_rows(spark, FOREIGN, tmp_path / "victim")
     write_rows(spark, OWN, tmp_path / "t" / "day=0")
     table, secret = tmp_path / "t", next((tmp_path / "victim").glob("*.parquet"))

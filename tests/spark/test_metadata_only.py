@@ -59,7 +59,7 @@ ANSWERED = [
     ("WITH c AS (SELECT count(*) AS n FROM {t}) SELECT a.n, b.n FROM c a JOIN c b", 0),
 ]  # fmt: skip
 
-# Queries for which the index is not used.
+# Queries that do not use the index.
 UNANSWERED = [
     "SELECT k, count(*) FROM {t} GROUP BY k",
     "SELECT count(DISTINCT id) FROM {t}",

@@ -160,8 +160,8 @@ def test_a_dataframe_executed_twice(spark, table) -> None:
 
 
 #: Queries on the views `old` and `new`, whose DataFrames were created before and after ten rows
-#: were added. Each query has two answers: the answer without a journal, which plain Spark also
-#: returns, and the answer with a journal.
+#: were added. Each query has two answers. The first is the answer without a journal, as in plain
+#: Spark. The second is the answer with a journal.
 READS = {
     "SELECT count(*) FROM (SELECT id FROM new EXCEPT ALL SELECT id FROM old)": (10, 0),
     "SELECT count(*) FROM new LEFT ANTI JOIN old USING (id)": (10, 0),

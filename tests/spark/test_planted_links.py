@@ -54,8 +54,8 @@ def put(journal: Path, run: int, **records: dict[str, Any]) -> None:
 
 
 def refs(folder: Path, name: str) -> list[dict[str, Any]]:
-    """The data files in a folder, in the form in which a record lists them. `name` is the folder's
-    name in the record."""
+    """The data files in a folder, in the format of a record. `name` is the folder's name in the
+    record."""
     return [
         {"path": f"{name}/{file.name}", "size": file.stat().st_size,
          "modificationTime": file.stat().st_mtime_ns // 1_000_000}

@@ -292,8 +292,7 @@ def odd(
 
 
 def rebased(spark: SparkSession) -> AbstractContextManager[None]:
-    """Writes timestamps, during the block, in a form in which their values depend on the time
-    zone."""
+    """During the block, makes Spark write timestamps whose values depend on the time zone."""
     return settings(
         spark,
         spark__sql__parquet__outputTimestampType="INT96",

@@ -137,7 +137,7 @@ def test_jars_overridden(tmp_path: Path) -> None:
 
 def test_running_without_pyzorder(tmp_path: Path) -> None:
     """Without pyzorder, each call fails with an error that says what to do. The calls run in one
-    process, in the order in which a notebook user would make them."""
+    process, in the same order as in a notebook."""
     said = run(
         """
         spark = plain().getOrCreate()

@@ -190,8 +190,8 @@ def test_a_table_in_a_folder_of_its_own_below(
 
 @pytest.fixture
 def neighbours(spark: SparkSession, database: str, tmp_path: Path) -> Path:
-    """Creates the tables `first` and `second`, whose only partitions are stored in the same folder.
-    Returns this folder."""
+    """Creates the tables `first` and `second`. Each table has a single partition, and both
+    partitions are stored in the same folder. Returns this folder."""
     shared = tmp_path / "shared"
     for name in ("first", "second"):
         spark.sql(
@@ -255,8 +255,8 @@ def test_a_switch_of_a_partition_that_another_table_uses(
 def test_recovery_by_a_table_without_the_partition(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """If two tables have the same location, but only one of them has the partition whose files a
-    killed run has moved, the other table cannot end this run."""
+    """If two tables have the same location and a killed run has moved the files of a partition that
+    only one of them has, the other table cannot end this run."""
     table, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
     made = [
         f"CREATE TABLE {{}} (id BIGINT, day INT) USING parquet PARTITIONED BY (day) LOCATION '{table}'",

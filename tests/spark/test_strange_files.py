@@ -1,5 +1,5 @@
-"""Statements report files in a table's folder whose types differ from those of the other files, and
-files that are not data files."""
+"""Statements report two kinds of files in a table's folder: data files with types that differ from
+those of the other files, and files that are not data files."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ def test_a_put_that_fails(folder: Folder, how: str, record: str) -> None:
     assert folder.data() == table.files
 
 
-#: (the point at which OPTIMIZE is killed, the files that were copied but not yet deleted, the
-#: folders to which they were copied)
+#: (the point that kills OPTIMIZE, the files that were copied but not yet deleted, the target
+#: folders of the copies)
 HALF_MOVES = [
     ("after-retire", "part-", "_zorder/_retired/_1/_{}.retired"),
     ("after-commit", ".staged", "{}"),

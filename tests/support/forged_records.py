@@ -41,8 +41,8 @@ class Target:
     table: str
 
     def names(self, home: Path) -> Iterator[str]:
-        """The paths with which a record could refer to the folder. `home` is the folder of the
-        table with the forged records."""
+        """The paths by which a record could refer to the folder. `home` is the folder of the table
+        with the forged records."""
         yield f"file:{self.folder}"
         yield os.path.relpath(self.folder, home)
         yield f"file:{home}/../{self.folder.relative_to(home.parent)}"
@@ -51,8 +51,8 @@ class Target:
         yield self.folder.name
 
     def files(self, name: str) -> list[dict[str, Any]]:
-        """The target's data files in the form in which a record lists them. The paths of the files
-        begin with `name`."""
+        """The target's data files, in the format of a record. The paths of the files begin with
+        `name`."""
         return [
             {
                 "path": f"{name}/{file.relative_to(self.folder)}",

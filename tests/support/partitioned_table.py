@@ -17,8 +17,8 @@ ALL = list(range(400))
 SCHEMA = "id BIGINT, other BIGINT, day STRING"
 BY_LOCATION = "TBLPROPERTIES ('zorder.publish.method' = 'location')"
 
-#: The partition of a row: an ordinary partition, a partition whose name needs escaping, the null
-#: partition, or a partition that is stored outside the table's folder.
+#: The partition of a row. There are four partitions: an ordinary one, one with a name that needs
+#: escaping, the null partition, and one that is stored outside the table's folder.
 DAY = "element_at(array('1', 'a b/c:%', NULL, '4'), 1 + int(id % 4)) AS day"
 
 

@@ -69,11 +69,11 @@ def plain(spark: SparkSession) -> Any:
 def truth(
     spark: SparkSession, relation: str, predicates: Sequence[str]
 ) -> list[dict[str, set[str]]]:
-    """For each predicate, the files with rows for which it is TRUE, FALSE or NULL in plain Spark.
+    """For each predicate, the files with rows that make it TRUE, FALSE or NULL in plain Spark.
 
     A single scan evaluates all predicates. If this scan fails, each half of the predicates is
     evaluated by a separate scan, and so on. A scan may fail because Spark evaluates a shared
-    subexpression on rows for which no predicate needs the subexpression's value.
+    subexpression even on rows that need its value for no predicate.
     """
     columns = ", ".join(f"({p}) AS p{i}" for i, p in enumerate(predicates))
     try:

@@ -42,7 +42,8 @@ MESSAGES = messages()
 
 
 def scala_calls(source: str) -> Iterator[tuple[str, set[str]]]:
-    """The catalogue entries that a Scala file uses, each with the parameters that it passes."""
+    """The catalogue entries that a Scala file uses, and the parameters that it passes to each
+    entry."""
     for start in re.finditer(r'\berror\(\s*"(ZORDER_[A-Z_.]+)"', source):
         depth, end, arguments = 1, start.end(), ""
         while depth:
@@ -53,7 +54,8 @@ def scala_calls(source: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def python_calls(source: str) -> Iterator[tuple[str, set[str]]]:
-    """The catalogue entries that a Python file uses, each with the parameters that it passes."""
+    """The catalogue entries that a Python file uses, and the parameters that it passes to each
+    entry."""
     for call in ast.walk(ast.parse(source)):
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "error":
             (name,) = call.args

@@ -165,8 +165,8 @@ def test_the_sign_of_zero(tmp_path: Path) -> None:
 
 
 def test_long_and_odd_strings(tmp_path: Path) -> None:
-    """Lookups find long strings, whose bounds are truncated, and characters whose order in UTF-8
-    differs from their order in UTF-16."""
+    """Lookups find long strings, although the bounds of such strings are truncated. They also find
+    characters that UTF-8 and UTF-16 order differently."""
     texts = [
         "y" * 1100,
         "y" * 256,

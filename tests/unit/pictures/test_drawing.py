@@ -104,7 +104,7 @@ def test_notes_of_several_panels() -> None:
 
 
 def stored(unindexed: set[int], opened: set[int] | None, **more: Any) -> Layout:
-    """A grid layout in which some files are not indexed and a query opens some files."""
+    """A grid layout. Some files are not indexed, and a query opens some of the files."""
     files = [replace(f, indexed=i not in unindexed) for i, f in enumerate(GRID.files)]
     lit = None if opened is None else frozenset(f"file:/t/{i}" for i in opened)
     return replace(GRID, files=tuple(files), opened=lit, **more)
