@@ -191,7 +191,8 @@ def footers(folder: Path, columns: Sequence[str]) -> tuple[list[Any], list[Any]]
 
 
 def best_grid(files: int, columns: int) -> float:
-    """Returns the mean share of files that a lookup opens in the best integer grid of cells."""
+    """Returns the mean share of files that a lookup opens if the files form the best possible
+    grid."""
 
     def grids(cells: int, left: int) -> Any:
         if left == 1:

@@ -89,8 +89,7 @@ def two_executors(
 
 
 def writers(workers: list[subprocess.Popen[bytes]], table: Path) -> dict[int, set[str]]:
-    """The process id of each executor of these workers, with the names of the new files that it has
-    open."""
+    """The names of the new files that each executor of these workers has open, by process id."""
     found: dict[int, set[str]] = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():

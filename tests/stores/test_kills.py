@@ -98,5 +98,5 @@ def test_statements_killed(folder: Folder, statement: str, point: str) -> None:
     restored = "RESTORE" in statement and POINTS[point]
     assert folder.data() == (table.files if restored else optimized)
     if "RESTORE" in statement and not restored:
-        table.run(statement)  # again, after the files have been moved away and back
+        table.run(statement)  # repeated after the files have been moved away and back
         assert folder.data() == table.files and table.ids() == ALL
