@@ -84,7 +84,7 @@ class Jdbc:
         return self.ask(do="query", sql=sql)
 
     def prepared(self, sql: str, *values: tuple[str, object]) -> dict[str, Any]:
-        """Runs a PreparedStatement with parameters of these types and values. Returns the same
+        """Runs a PreparedStatement with parameters of the given types and values. Returns the same
         fields as `query`."""
         listed = [[kind, str(value)] for kind, value in values]
         return self.ask(do="prepared", sql=sql, values=listed)

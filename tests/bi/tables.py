@@ -57,9 +57,9 @@ class LoadTable:
         )
 
     def batches(self, since: float, until: float) -> range:
-        """The range of the number of batches that a query between these times may see. The query
-        must see each batch whose INSERT had ended by `since`, and may see each batch whose INSERT
-        had begun by `until`."""
+        """The numbers of batches that a query between the given times may see, as a range. The
+        query must see each batch whose INSERT had ended by `since`, and may see each batch whose
+        INSERT had begun by `until`."""
         ended = sum(time <= since for time in list(self.ended))
         begun = sum(time <= until for time in list(self.begun))
         return range(ended, begun + 1)

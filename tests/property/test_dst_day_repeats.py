@@ -77,7 +77,7 @@ class Days:
         )  # fmt: skip
 
     def rules(self, past: list[Any], yearly: list[Any]) -> Any:
-        """The result for an artificial zone that has these transitions between the offsets 0 and
+        """The result for an artificial zone with the given transitions between the offsets 0 and
         1."""
         zero = self.time.ZoneOffset.UTC
         return self.of(
@@ -105,8 +105,8 @@ def micros(text: str) -> int:
 
 
 def check(days: Any, repeated: list[int], others: list[int]) -> None:
-    """Checks intervals that start or end at most one microsecond before or after these instants.
-    The transitions at the instants in `repeated` repeat a day."""
+    """Checks intervals that start or end at most one microsecond before or after the given
+    instants. The transitions at the instants in `repeated` repeat a day."""
     asked = sorted({at + step for at in repeated + others for step in (-1, 0, 1)})
     for i, first in enumerate(asked):
         for last in (first, *asked[i + 1 : i + 6], asked[-1]):

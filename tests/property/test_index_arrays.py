@@ -19,7 +19,7 @@ SPARK = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], de
 
 
 def array(spark: SparkSession, values: list[int]) -> Any:
-    """A Java long[] with these values."""
+    """Copies the values to a Java long[]."""
     gateway = spark.sparkContext._gateway
     made = gateway.new_array(gateway.jvm.long, len(values))
     for i, value in enumerate(values):

@@ -227,7 +227,7 @@ def holds(filter_: Filter, row: Row, types: dict[str, str]) -> bool:
 
 @st.composite
 def filters(draw: Any, types: dict[str, str], depth: int = 3) -> Filter:
-    """Draws a filter on columns of these types."""
+    """Draws a filter on columns of the given types."""
     if depth > 0 and draw(st.booleans()):
         kind = draw(st.sampled_from(["And", "Or"]))
         return (kind, *(draw(filters(types, depth - 1)) for _ in range(2)))

@@ -57,7 +57,7 @@ class Process:
 
 
 def problems(notes: list[dict[str, Any]], since: float, before: float) -> list[str]:
-    """The errors of all statements, and the errors of queries that ended between these times."""
+    """The errors of all statements, and the errors of queries that ended in the given interval."""
     ledger = Ledger(notes)
     found = []
     for note in notes:

@@ -37,7 +37,7 @@ class Writer(Worker):
         return op
 
     def remove(self, table: str, ops: Sequence[int], what: str, act: Callable[[], None]) -> bool:
-        """Runs a statement that removes exactly these batches."""
+        """Runs a statement that removes exactly the given batches."""
         step = self.step()
         self.book.note("removing", table=table, ops=list(ops), step=step)
         done = self.attempt(act, what)

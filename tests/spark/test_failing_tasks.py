@@ -63,7 +63,7 @@ class Child:
 
 @contextmanager
 def running(table: Path, statement: str, master: str, *settings: str) -> Iterator[Child]:
-    """Runs the statement in a separate process whose Spark session uses this master."""
+    """Runs the statement in a separate process, in a session with the given Spark master."""
     with subprocess.Popen(
         [sys.executable, str(DRIVER), str(table), "", statement, *settings],
         stdout=subprocess.PIPE,
@@ -89,7 +89,7 @@ def two_executors(
 
 
 def writers(workers: list[subprocess.Popen[bytes]], table: Path) -> dict[int, set[str]]:
-    """The names of the new files that each executor of these workers has open, by process id."""
+    """The names of the new files that each executor of the workers has open, by process id."""
     found: dict[int, set[str]] = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():

@@ -15,7 +15,7 @@ from tests.support.scans import explain, opened, settings
 
 
 def with_ids(**ids: int) -> StructType:
-    """A schema whose columns have these names and field ids."""
+    """A schema with the given column names and field ids."""
     return StructType(
         [StructField(name, LongType(), True, {"parquet.field.id": i}) for name, i in ids.items()]
     )

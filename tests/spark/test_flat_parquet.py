@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.support import indexes, scans
 from tests.support.tables import data_files, rows_of
 
-#: If this setting is present, even with its default value, OPTIMIZE uses Spark's own writer.
+#: A setting that makes OPTIMIZE use Spark's own writer, even if it has its default value.
 SPARKS_OWN = {"parquet.page.row.count.limit": "20000"}
 
 ROWS = 5000

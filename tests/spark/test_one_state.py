@@ -1,5 +1,5 @@
-"""All scans of a table in a plan see the same state of the table's files, even if the table changes
-while the query runs.
+"""All scans of a table in one plan see the same state of the table, even if the table changes while
+the query runs.
 
 The function `slow` in a query blocks one scan while another session changes the table. The result
 contains one number from each of two scans. These numbers are equal only if both scans see the same

@@ -37,7 +37,7 @@ CONFLICTS = {
 
 
 def write(folder: Path, provider: str, *columns: object) -> None:
-    """Writes one file for each of these columns."""
+    """Writes one file for each of the given columns."""
     folder.mkdir()
     for n, column in enumerate(columns):
         a = column if isinstance(column, pa.Array) else pa.array(column)

@@ -178,7 +178,7 @@ def test_files_changed_after_indexing(spark: SparkSession, tmp_path: Path, fmt: 
     assert explain(fresh)[0]["unindexed"] == 1 and fresh.count() == 1
 
     # A file is replaced with a different file of the same name. A DataFrame that listed the old
-    # file must also notice this.
+    # file must also notice the change.
     held = spark.read.format(fmt).load(str(path))
     assert held.where("id = 5").count() == 1
     victim = sorted(path.glob("part-00000-*"))[0]
@@ -188,7 +188,7 @@ def test_files_changed_after_indexing(spark: SparkSession, tmp_path: Path, fmt: 
     assert victim.name in opened(held.where("id = 107"))
     assert spark.read.format(fmt).load(str(path)).where("id = 107").count() == 2
 
-    # This file is deleted.
+    # Another writer deletes the file.
     victim.unlink()
     assert spark.read.format(fmt).load(str(path)).where("id = 107").count() == 1
 

@@ -98,7 +98,7 @@ def test_refused_without_conditional_puts(folder: Folder) -> None:
 
 
 def parquet(numbers: list[int]) -> bytes:
-    """The bytes of a Parquet file like those that other engines write."""
+    """The bytes of a Parquet file as other engines would write it."""
     content = io.BytesIO()
     pq.write_table(pa.table({"id": pa.array(numbers, pa.int64())}), content)
     return content.getvalue()

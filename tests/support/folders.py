@@ -67,7 +67,7 @@ class Folder:
             stream.close()
 
     def write(self, name: str, content: bytes) -> None:
-        """Writes a file with these bytes. Replaces an existing file of the same name."""
+        """Writes a file with the given content. Replaces an existing file of the same name."""
         stream = self._fs.create(self.path(name), True)
         stream.write(bytearray(content))
         stream.close()

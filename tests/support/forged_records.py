@@ -70,8 +70,8 @@ def records(journal: Path, run: int = 1) -> dict[str, dict[str, Any]]:
 
 
 def mark_of(record: Path) -> str:
-    """The mark of a run whose journal contains this record. A run writes its mark to the folders
-    that it fills."""
+    """The mark of a run, computed from the file with the run's record. A run writes its mark to the
+    folders that it fills."""
     table = record.parents[2].name
     return hashlib.sha256(f"{table}\n".encode() + record.read_bytes()).hexdigest()
 
@@ -139,7 +139,7 @@ def write(
     name: int,
     number: int,
 ) -> None:
-    """Adds a forged run with this number to the journal of the table in `home`."""
+    """Adds a forged run with the given number to the journal of the table in `home`."""
     outcome, done, days = STATES[state]
     life = (home / "_zorder" / "_incarnation").read_text().strip()
     called = list(target.names(home))[name]

@@ -44,7 +44,7 @@ def build(
 
 
 def remove(spark: SparkSession, path: Path, files: Sequence[str]) -> int:
-    """Publishes a snapshot without entries for these files."""
+    """Publishes a snapshot without entries for the given files."""
     return int(_api(spark).remove(spark._jsparkSession, str(path), list(files)))
 
 

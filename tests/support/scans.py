@@ -45,7 +45,8 @@ def opened(df: DataFrame) -> set[str]:
 
 @contextmanager
 def settings(spark: SparkSession, **values: str) -> Iterator[None]:
-    """Changes these settings during the block. In their names, two underscores stand for a dot."""
+    """Changes the given settings during the block. In their names, two underscores stand for a
+    dot."""
     before = {
         key.replace("__", "."): spark.conf.get(key.replace("__", "."), None) for key in values
     }

@@ -32,8 +32,8 @@ SUBMIT_OPTIONS = (
 
 
 def session(threads: int = 1, memory: str = "1g", **settings: str) -> SparkSession:
-    """Creates a session with these settings. In their names, two underscores stand for a dot. With
-    a remote server, the settings are ignored."""
+    """Creates a session with the given settings. In their names, two underscores stand for a dot.
+    With a remote server, the settings are ignored."""
     remote = os.environ.get("PYZORDER_TEST_REMOTE")
     if remote is not None:
         return SparkSession.builder.remote(remote).getOrCreate()

@@ -38,8 +38,7 @@ def test_the_committed_picture_is_what_is_drawn(path: Path, draw: Callable[[], s
 
 
 def test_the_filter_that_is_shown_keeps_the_files_that_are_shown() -> None:
-    """The files that the diagram shows as kept are those that the index filter from sql/skipping
-    selects."""
+    """In the diagram, the kept files are those that the index filter from sql/skipping selects."""
     names = "path, day_minValue, day_maxValue, day_num_nulls, store_minValue, store_maxValue, store_num_nulls"
     with duckdb.connect() as engine:
         engine.execute("CREATE TABLE s(path TEXT, a DATE, b DATE, c INT, d INT, e INT, f INT)")

@@ -113,7 +113,7 @@ def shell(code: str) -> list[str]:
 
 
 def scheduled(language: str) -> list[Block]:
-    """The code blocks in this language. There must be at least one block."""
+    """The code blocks in the given language. There must be at least one block."""
     found = [block for block in BLOCKS if block.language.split(" ")[0] == language]
     assert found
     return found
@@ -137,7 +137,7 @@ def dags() -> list[ast.Module]:
 
 
 def arguments_of_dags(name: str) -> list[str]:
-    """The string constants that the documents' Airflow files pass for this argument."""
+    """The string constants that the documents' Airflow files pass for the given argument."""
     return [
         str(keyword.value.value)
         for dag in dags()

@@ -195,7 +195,7 @@ def rejected() -> list[tuple[str, str]]:
 
 
 def quotes(words: str, message: str) -> bool:
-    """Whether the message contains these words. Some of the words may be the value of a
+    """Whether the message contains the quoted words. Some of the words may be the value of a
     placeholder."""
     literals = errors.PLACEHOLDER.split(message)[::2]
     ends = [words[:n] for n in range(4, len(words))] + [words[n:] for n in range(len(words) - 4)]

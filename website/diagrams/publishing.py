@@ -28,7 +28,7 @@ from website.diagrams.svg import (
 _CASES = Path(__file__).parents[2] / "sql" / "journal" / "stages.json"
 
 NEW = "new"
-"""In these cases, the names of new files have this prefix."""
+"""The prefix of new files' names in these cases."""
 
 
 @dataclass(frozen=True)

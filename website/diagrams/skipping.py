@@ -58,7 +58,7 @@ INDEX = (
 )
 
 DAYS, STORE = (5, 8), 7
-"""The query selects these days and this store."""
+"""The days and the store that the query selects."""
 
 #: The first and the last value on the axes of the bars.
 AXIS = (1, 12)

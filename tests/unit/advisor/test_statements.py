@@ -34,7 +34,7 @@ class Names:
 
 
 def read(*statements: str, database: str = "db") -> Workload:
-    """Builds the workload from these statements."""
+    """Builds the workload from the given statements."""
     workload = Workload()
     table = TableNames(("db", "sales"), "file:/w/sales", COLUMNS["sales"])
     reader = StatementReader(table, Names(), workload, database)

@@ -40,8 +40,8 @@ def forge(
     replaced: tuple[bytes, bytes] = (b"", b""),
     **options: Any,
 ) -> None:
-    """Publishes a snapshot with these rows. `replaced` contains a byte sequence in the snapshot's
-    file and its replacement."""
+    """Publishes a snapshot with the given rows. `replaced` contains a byte sequence in the
+    snapshot's file and its replacement."""
     publish(STORE, folder, lambda _: columns)
     (file,) = Path(folder.index).glob("_snapshot-*")
     sink = io.BytesIO()

@@ -20,7 +20,7 @@ from tests.support.layouts import GRID, layout
 
 
 def faces(picture: Picture, colour: str) -> int:
-    """The number of rectangles with this fill colour."""
+    """The number of rectangles with the given fill colour."""
     found = [c for axes in picture.axes for c in axes.collections if isinstance(c, PolyCollection)]
     filled = [c for c in found if len(c.get_facecolor()) and to_hex(c.get_facecolor()[0]) == colour]
     return sum(len(c.get_paths()) for c in filled)
