@@ -18,7 +18,7 @@ from tests.support import sessions
 from tests.support.processes import kill_matrix
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", sessions.SUBMIT_OPTIONS)
-os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark's workers run UDFs
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # for UDFs in Spark's workers
 
 
 @pytest.fixture(scope="session")

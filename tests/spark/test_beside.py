@@ -130,7 +130,7 @@ def settings(extensions: list[Any], home: Path) -> tuple[dict[str, str], str]:
         "spark.sql.zorder.optimize.targetFileSize": "16k",
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # Delta's VACUUM uses this setting
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # for Delta's VACUUM
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -74,7 +74,7 @@ def truth(
 
     A single scan evaluates all predicates. If this scan fails, each half of the predicates is
     evaluated by a separate scan, and so on. A scan may fail because Spark evaluates a shared
-    subexpression even on rows that need its value for no predicate.
+    subexpression even on rows where no predicate needs it.
     """
     columns = ", ".join(f"({p}) AS p{i}" for i, p in enumerate(predicates))
     try:
