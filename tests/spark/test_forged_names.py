@@ -155,8 +155,8 @@ def test_a_marker_in_a_folder_named_like_a_scheme(
 def test_data_in_a_folder_named_like_a_scheme(
     spark: SparkSession, table: Path, tmp_path: Path, statement: str
 ) -> None:
-    """A folder `file:/victim` in the table is not confused with the folder /victim, even if it
-    contains a file with the same name, size and modification time."""
+    """A folder `file:/victim` in the table is not confused with the folder /victim, even if both
+    contain a file with the same name, size and modification time."""
     victim = tmp_path / "victim" / "x.parquet"
     write(victim, range(1000, 1020))
     spark.sql("DROP TABLE forger")

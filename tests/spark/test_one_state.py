@@ -285,8 +285,8 @@ def test_around_a_location_switch(spark, tmp_path) -> None:
 
 
 def test_a_path_that_leaves_files_out(spark, tmp_path) -> None:
-    """Two scans of a table see the same state even if their listings always differ, because an
-    option excludes some files from one of the listings."""
+    """Two scans of a table see the same state even if an option excludes some files from one of
+    their listings. In that case, the listings always differ."""
     made = Table(f"parquet.`{tmp_path / 't'}`", tmp_path / "t", "")
     made.write(spark, 0, 20)
     spark.sql(f"OPTIMIZE {made.name} ZORDER BY (id)").collect()

@@ -179,8 +179,8 @@ SEVERAL_SCANS = {
 def test_several_scans_and_a_file_that_has_gone(
     spark: SparkSession, table: Path, tmp_path: Path, query: str, adaptive: str
 ) -> None:
-    """All scans in a query see the same state even if another engine has replaced a file, with
-    either a different name or the same name."""
+    """All scans in a query see the same state even if another engine has replaced a file. The new
+    file has either a different name or the same name."""
     spark.sql(f"CREATE TABLE other (id BIGINT) USING parquet LOCATION '{tmp_path / 'other'}'")
     try:
         spark.sql("INSERT INTO other VALUES (100), (102)")
