@@ -11,7 +11,7 @@ from collections.abc import Callable
 from tests.bi.clients import Client
 from tests.bi.tables import Ledger, LoadTable, Question, judge
 
-#: The number of queries after which a client reconnects. BI tools also reconnect.
+#: A client reconnects after this number of queries, like a BI tool.
 QUESTIONS_A_CONNECTION = 40
 
 

@@ -112,7 +112,7 @@ OPTIMIZED = Case(PARTITIONED, OPTIMIZE, "", 40)
 
 @pytest.fixture
 def folder(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Creates the table of a case with 40 rows. Returns the table's folder."""
+    """Creates the case's table and writes 40 rows. Returns the table's folder."""
     case: Case = request.param
     spark.sql(case.table.format(tmp_path / "t"))
     try:
