@@ -1,11 +1,11 @@
-"""Measures whether the advisor finds the best columns for a workload, and how much they save.
+"""Measures whether the advisor finds a workload's best columns, and how much these columns save.
 
     python benchmarks/advisor.py [--scale 1] [--files 100]
 
-The workloads read TPC-DS store_sales. Each workload filters mostly by one or two columns, and
-sometimes by others. The advisor is given half of the statements, and its recommendation is carried
-out. pyzorder.explain then shows how many bytes the other half would open. Prints a table, and
-writes it to benchmarks/results/advisor.md.
+The workloads read TPC-DS store_sales. Most queries in a workload filter by one or two columns, and
+a few filter by other columns. The advisor sees half of the statements, and the benchmark carries
+out its recommendation. pyzorder.explain then reports how many bytes the other half would open.
+Prints a table, and writes it to benchmarks/results/advisor.md.
 """
 
 from __future__ import annotations
@@ -78,10 +78,11 @@ def everything(draw: random.Random) -> str:
 
 @dataclass(frozen=True)
 class Planted:
-    """A workload whose best columns are known.
+    """A workload whose best clustering columns are known.
 
     Attributes:
-        questions: functions that draw a statement, and their shares of the workload in percent.
+        questions: functions that each return a random statement, and the percentage of the
+            workload's statements that each function contributes.
         columns: the columns that the advisor should find.
     """
 
@@ -90,7 +91,7 @@ class Planted:
     columns: frozenset[str]
 
     def statements(self, seed: int) -> list[str]:
-        """Returns random statements in the workload's proportions."""
+        """Returns random statements. Each function contributes its share of them."""
         draw = random.Random(seed)
         return [
             question(draw)
@@ -124,7 +125,7 @@ WORKLOADS = [
 
 
 def write_table(spark: SparkSession, source: Path, files: int) -> None:
-    """Writes and indexes store_sales in its original order, in about `files` files."""
+    """Writes store_sales in its original order to about `files` files, and indexes the files."""
     folder = demo.OUTPUT / "warehouse" / "store_sales"
     spark.sql("DROP TABLE IF EXISTS store_sales")
     shutil.rmtree(folder, ignore_errors=True)
@@ -139,7 +140,7 @@ def opened(spark: SparkSession, statements: list[str]) -> float:
     total = 0
     for statement in statements:
         df = spark.sql(statement)
-        if "JOIN" in statement:  # join keys are known only after the query has run
+        if "JOIN" in statement:  # the explanation includes join keys only after the query has run
             df.collect()
         (scan,) = (scan for scan in pyzorder.explain(df) if scan.table == "store_sales")
         total += scan.details["selectedBytes"]
@@ -149,7 +150,7 @@ def opened(spark: SparkSession, statements: list[str]) -> float:
 def measure(
     spark: SparkSession, workload: Planted, source: Path, files: int
 ) -> tuple[list[str], bool]:
-    """Returns a workload's line of the results, and whether the advice is as expected."""
+    """Returns the line of results for a workload, and whether the advice is as expected."""
     write_table(spark, source, files)
     seen, held_back = workload.statements(1), workload.statements(2)
     advice: Advice = advise(spark, "store_sales", seen)

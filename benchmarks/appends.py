@@ -1,11 +1,12 @@
-"""Measures how much OPTIMIZE rewrites after each of ten 5 % appends, and how much lookups open.
+"""Measures how much OPTIMIZE rewrites after each of ten appends, and how much lookups then open.
 
     python benchmarks/appends.py [--rounds 10] [--files 64]
 
-The table has a million rows, clustered by (a, b). The appended rows are either spread over the
-whole space, or come after all earlier rows in `a`, which acts as a timestamp. A lookup opens the
-files whose bounds in the Parquet footers contain the value, so the figures do not vary between
-runs. For each kind of append, the last line shows OPTIMIZE FULL. Prints a table, and writes it to
+The table has a million rows, clustered by (a, b). Each append adds 5 % of that number. In one
+series, the appended rows are spread over the whole space. In the other series, `a` acts as a
+timestamp, so each append has higher values of `a` than all earlier rows. A lookup opens the files
+whose bounds in the Parquet footers contain the value, so the figures do not vary between runs. The
+last line of each series shows the effect of OPTIMIZE FULL. Prints a table, and writes it to
 benchmarks/results/appends.md.
 """
 
@@ -34,19 +35,20 @@ FINGERPRINT = "count(*)", "sum(CAST(xxhash64(*) AS DECIMAL(38,0)))"
 
 
 def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Returns random rows, which differ in each round. Round 0 is the initial table."""
+    """Returns random rows that differ in each round. Round 0 is the initial table."""
     a, b = (f"CAST(rand({2 * round_ + i}) * 1000000 AS INT)" for i in (1, 2))
     return spark.range(0, rows, 1, 4).selectExpr(f"{a} AS a", f"{b} AS b", "uuid() AS payload")
 
 
 def in_time(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Returns rows whose `a` acts as a timestamp: each round comes after the previous one."""
+    """Returns rows in which `a` acts as a timestamp. Each round has higher values than the one
+    before."""
     start, length = (0, 1_000_000) if round_ == 0 else (950_000 + 50_000 * round_, 50_000)
     return uniform(spark, rows, round_).withColumn("a", (F.col("a") % length + start).cast("int"))
 
 
 def opened(spark: SparkSession, folder: Path) -> float:
-    """Returns the mean share of the table's bytes that a lookup of a value in the table opens."""
+    """Returns the share of the table's bytes that a lookup opens, averaged over existing values."""
     files, _ = footers(folder, COLUMNS)
     sizes = np.array([size for _, size in files])
     some = spark.read.parquet(str(folder)).select(*COLUMNS).orderBy(F.xxhash64(*COLUMNS))
@@ -66,7 +68,7 @@ def fingerprint(spark: SparkSession, folder: Path) -> Any:
 def measure(
     spark: SparkSession, rows: Callable[[SparkSession, int, int], DataFrame], arguments: Any
 ) -> list[list[str]]:
-    """Returns one line per round; raises AssertionError if a row is lost or duplicated."""
+    """Returns one line per round. Raises AssertionError if a row is lost or duplicated."""
     folder = FOLDER / "appended to"
     shutil.rmtree(folder, ignore_errors=True)
     rows(spark, ROWS, 0).write.parquet(str(folder))

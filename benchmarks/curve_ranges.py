@@ -4,8 +4,9 @@
 
 With the method `direct`, a file can start anywhere on the z-order curve, so its rows fill only part
 of the box between its bounds. pyzorder therefore also records the smallest and largest z-value of
-each file. With the method `boundaries`, each file is a cell whose rows fill its box. The files are
-counted with pyzorder.explain. Prints a table, and writes it to benchmarks/results/curve_ranges.md.
+each file. With the method `boundaries`, each file is a cell, and its rows fill its box. The files
+are counted with pyzorder.explain. Prints a table, and writes it to
+benchmarks/results/curve_ranges.md.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ BOXES, SPAN = 60, 1_000_000_000
 
 
 def boxes(columns: Sequence[str], side: float) -> list[dict[str, tuple[int, int]]]:
-    """Returns boxes over the share `side` of each column's values, or lookups if `side` is 0.
+    """Returns boxes that span a share of `side` of each column's values. If `side` is 0, returns
+    lookups.
 
     A lookup restricts only one of the columns.
     """
@@ -44,7 +46,7 @@ def boxes(columns: Sequence[str], side: float) -> list[dict[str, tuple[int, int]
 
 
 def by_bounds(entries: Sequence[Row], box: dict[str, tuple[int, int]]) -> int:
-    """Returns how many files a query on a box opens if only minima and maxima are used."""
+    """Returns how many files a query on a box opens without z-value ranges."""
     return sum(
         all(
             e[f"{c}_minValue"] <= high and low <= e[f"{c}_maxValue"]
@@ -55,7 +57,7 @@ def by_bounds(entries: Sequence[Row], box: dict[str, tuple[int, int]]) -> int:
 
 
 def measure(spark: SparkSession, dataset: Dataset, files: int, method: str) -> list[list[str]]:
-    """Returns a line for lookups, and one for boxes that span a tenth of each column."""
+    """Returns one line for lookups and one line for boxes that span a tenth of each column."""
     folder = FOLDER / "laid out"
     shutil.rmtree(folder, ignore_errors=True)
     dataset.read(spark).write.parquet(str(folder))

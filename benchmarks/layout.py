@@ -1,11 +1,12 @@
-"""Measures the files, row groups, bytes and rows that lookups and boxes read in each layout.
+"""Measures what lookups and boxes read in each layout: files, row groups, bytes and rows.
 
     python benchmarks/layout.py [--only lineitem,uniform_2] [--files 64,100,256,1000] [--resume]
 
-Every table is written in each layout, with about the same number of files. The figures for what
-queries open (opened.py) are means over columns and values, and do not vary between runs. The rows
-of a box are those that Spark's reader returns after it has skipped pages. Layouts of other projects
-are measured for the real and the difficult tables, but not for the uniform ones.
+Every table is written in each layout, with about the same number of files. opened.py computes how
+much queries open. These figures are means over columns and values, and do not vary between runs.
+The share of rows that a box reads is measured with Spark's reader, which also skips pages. Layouts
+of other projects are measured for the real and the difficult tables, but not for the uniform
+tables.
 
 Prints a table, and writes each line to benchmarks/results as soon as it is measured. The results
 are in layout_uniform.md and layout.md. layout_peers.md compares the number of files opened in the
@@ -115,7 +116,7 @@ ALL: Layouts = {"as it came": _as_it_came, "ORDER BY": _order_by, **OWN, **OTHER
 def measure(
     spark: SparkSession, dataset: Dataset, files: int, layouts: Layouts
 ) -> Iterator[list[str]]:
-    """Yields one line per layout; raises AssertionError if a layout loses or duplicates a row."""
+    """Yields one line per layout. Raises AssertionError if a layout loses or duplicates a row."""
     if not layouts:
         return
     df = dataset.read(spark)
@@ -127,7 +128,7 @@ def measure(
         shutil.rmtree(folder, ignore_errors=True)
         try:
             lay_out(df, dataset.columns, files, folder)
-        except subprocess.CalledProcessError as failure:  # raised for other projects' processes
+        except subprocess.CalledProcessError as failure:  # another project's process failed
             print(f"{dataset.name}  {name}  failed: {failure}", flush=True)
             continue
         written = spark.read.schema(df.schema).parquet(*map(str, data_files(folder)))
@@ -150,11 +151,11 @@ HEADER = ["wanted", "table", "layout", "files", "lookup", "by column", "box", "b
 
 
 def against_pyzorder(lines: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Divides the share of files that queries open in other layouts by the share in pyzorder's.
+    """Returns the share of files that queries open in other layouts, relative to pyzorder's layout.
 
-    Each line has a ratio for lookups, for boxes, and for both together. The share for both is the
-    mean of the shares for lookups on each column and for boxes. The last line of each layout has
-    the geometric means.
+    Each line has three ratios: for lookups, for boxes, and for both together. For the third ratio,
+    the shares for lookups on each column and the share for boxes are averaged in each layout. The
+    last line of each layout has the geometric means.
     """
     shares = {
         (table, size, layout): (

@@ -1,14 +1,14 @@
-"""Measures whole queries on tables of many files, including listing and planning.
+"""Measures the total time of queries on tables with many files, including listing and planning.
 
     python benchmarks/many_files.py [--files 1000,20000,100000] [--queries 100] [--peers]
 
-The tables have real files: distinct Parquet files of 100 rows, with 100 hard links to each of them.
-Every query reads the 200 links to two of the distinct files. Except in the smallest table,
-different queries read different files. For each table and each way to read it, a fresh process runs
+A table consists of hard links. It has 100 links to each distinct Parquet file, which has 100 rows.
+Every query reads the 200 links to two of the distinct files. Different queries read different
+files, except in the smallest table. For each table and each way to read it, a fresh process runs
 one query after another. The figures are the times of the first and the second query, and the median
 time of the later ones. The smallest table has only as many files as each query reads.
 
-With --peers, Delta and Iceberg also read the same files, on the Spark version that
+With --peers, Delta and Iceberg also read the same files. They run on the Spark version that
 benchmarks/peers.py lists for them. The files are converted for Delta (CONVERT TO DELTA) and added
 to an Iceberg table (add_files). pyzorder is measured again on that Spark version.
 """
@@ -38,7 +38,7 @@ READ = 2
 
 STALENESS = "spark.sql.zorder.index.maxStaleness"
 
-#: Names of the ways to read a table. `prepare` creates the table for each.
+#: The ways to read a table. For each of them, `prepare` creates the table.
 OURS = ("plain Spark", "pyzorder, 0s", "pyzorder, 1h")
 DELTA, ICEBERG = "Delta 4.4.0", "Iceberg 1.10.0"
 
@@ -115,7 +115,7 @@ def run(name: str, folder: Path, home: Path, distinct: int, queries: int) -> lis
 
 
 def child(environment: Path | None, what: str, *arguments: object) -> str:
-    """Runs this script in a fresh process, in `environment` or, by default, in the current one."""
+    """Runs this script in a fresh process. By default, the process uses the current environment."""
     python = [environment / "bin/with-java", environment / "bin/python"] if environment else [
         sys.executable]  # fmt: skip
     return subprocess.run(

@@ -25,14 +25,16 @@ LOOKUPS, BOXES, READ, DRAWN = 500, 300, 5, 50_000
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounds of units (files or row groups), as arrays of ranks indexed by column and unit."""
+    """The bounds of units (files or row groups). They are arrays of ranks, indexed by column and
+    unit."""
 
     least: npt.NDArray[np.int64]
     greatest: npt.NDArray[np.int64]
     bytes: npt.NDArray[np.int64]
 
     def opened(self, low: Sequence[int | None], high: Sequence[int | None]) -> tuple[float, float]:
-        """Returns the share of the units, and of their bytes, that may contain rows of a box."""
+        """Returns the share of units that may contain rows of a box, and the share of their
+        bytes."""
         hit = np.ones(len(self.bytes), dtype=bool)
         for c, (a, b) in enumerate(zip(low, high, strict=True)):
             if a is not None and b is not None:
@@ -41,7 +43,7 @@ class Bounds:
 
 
 class Queries:
-    """Lookups and boxes around values in a table, and the ranks by which values are compared."""
+    """Lookups and boxes around values in a table, and the ranks of the values."""
 
     def __init__(self, dataset: Dataset, files: Sequence[Path]) -> None:
         self.dataset = dataset
@@ -91,7 +93,7 @@ class Queries:
         return Bounds(np.array(least), np.array(greatest), np.array(sizes))
 
     def lookups(self, bounds: Bounds) -> list[float]:
-        """Returns, for each column, the mean share of the units that `column = value` opens."""
+        """Returns the mean share of the units that `column = value` opens, for each column."""
         means = []
         for c, values in enumerate(self.values):
             shares = []
@@ -104,7 +106,7 @@ class Queries:
         return means
 
     def boxes(self, bounds: Bounds) -> tuple[float, float]:
-        """Returns the mean share of the units, and of their bytes, that a box opens."""
+        """Returns the mean share of units that a box opens, and the mean share of their bytes."""
         shares = []
         for box in self.asked_boxes:
             low, high = (
@@ -115,7 +117,8 @@ class Queries:
 
     @cached_property
     def asked_boxes(self) -> list[list[tuple[Any, Any] | None]]:
-        """For each box, the lowest and highest value of each column; None if it is unrestricted."""
+        """The lowest and highest value of each column in each box, or None for unrestricted
+        columns."""
         rows = [r for r in self.asked[:BOXES] if all(v is not None and v == v for v in r)]
         return [[self._side(c, value) for c, value in enumerate(row)] for row in rows]
 
@@ -128,7 +131,8 @@ class Queries:
         return ordered[first], ordered[first + 2 * half]
 
     def rows_read(self, df: DataFrame) -> float:
-        """Returns the mean share of the rows that Spark's reader returns for some of the boxes."""
+        """Returns the share of rows that Spark's reader returns, averaged over some of the
+        boxes."""
         total, read = df.count(), []
         for box in self.asked_boxes[:READ]:
             some = df.select(*self.dataset.columns)
@@ -187,7 +191,8 @@ def footers(folder: Path, columns: Sequence[str]) -> tuple[list[Any], list[Any]]
 
 
 def best_grid(files: int, columns: int) -> float:
-    """Returns the mean share of files that a lookup opens in the best integer grid of cells."""
+    """Returns the mean share of files that a lookup opens if the files form the best possible
+    grid."""
 
     def grids(cells: int, left: int) -> Any:
         if left == 1:

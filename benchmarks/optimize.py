@@ -3,13 +3,13 @@
     python benchmarks/optimize.py [--rounds 5] [--files 64] [--scales 1,10]
 
 The table is TPC-H lineitem in 64 files, with rows in their original order. It is clustered by
-(l_partkey, l_shipdate, l_suppkey) into the same number of files, with a heap of 2 GiB. A plain
-rewrite runs one task per file, and each task writes one new file. Each round measures every kind of
-rewrite once. The seconds are the minimum over all rounds, and only their ratios matter. At larger
-scale factors, only the plain rewrite and pyzorder run, with files of the same size and a third of
-the rounds. The OPTIMIZE of another project alternates with pyzorder's on the newest Spark version
-that the project supports. Prints the results, and writes them to benchmarks/results/optimize.md and
-optimize_peers.md.
+(l_partkey, l_shipdate, l_suppkey) into the same number of files. The JVM has a heap of 2 GiB. A
+plain rewrite runs one task per file, and each task writes one new file. Each round measures every
+kind of rewrite once. The reported time is the minimum over all rounds. Only the ratios of these
+times matter. Larger scale factors are measured only for the plain rewrite and pyzorder. The files
+have the same size, and there are a third as many rounds. Other projects are measured on the newest
+Spark version that they support. Their OPTIMIZE alternates with pyzorder's OPTIMIZE. Prints the
+results, and writes them to benchmarks/results/optimize.md and optimize_peers.md.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Cost:
 
 
 def source(spark: SparkSession, scale: int, files: int) -> Path:
-    """Returns a folder with lineitem in about `files` files, and creates it first if needed."""
+    """Returns a folder with lineitem in about `files` files. Creates the folder if needed."""
     folder = FOLDER / f"lineitem_{scale}_{files}"
     if not (folder / "_SUCCESS").exists():
         rows = lineitem(spark, scale)
@@ -105,7 +105,7 @@ WAYS = {
 
 
 class Meter:
-    """Measures seconds, jobs, shuffled bytes and the peak heap of a run."""
+    """Measures a run's duration, number of jobs, shuffled bytes and peak heap."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._jvm: Any = spark._jvm
@@ -176,7 +176,7 @@ def against_peers(table: Path, files: int, rows: list[list[str]]) -> None:
     """Measures the peers that `make peers` has fetched, and writes results/optimize_peers.md.
 
     Args:
-        rows: existing results, to which the results of the remaining peers are added.
+        rows: existing results. The results of the remaining peers are added to them.
     """
     for name, peer in peers.PEERS.items():
         if any(row[0] == name for row in rows):

@@ -34,7 +34,7 @@ def microseconds(parser: Any, statement: str, calls: int) -> float:
 
 
 def main() -> None:
-    """Prints one line per statement: the best of eleven turns for each parser, and their ratio."""
+    """Prints one line per statement: each parser's best time in eleven turns, and their ratio."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--calls", type=int, default=500, help="number of calls per round")
     calls: int = parser.parse_args().calls

@@ -6,9 +6,9 @@
 
 `lay-out` and `time` run in the environment of a Spark version that the peer supports. The folder
 `peers` in that environment contains the peer's jars (`make peers` creates both). With `lay-out`,
-the peer writes a table with about FILES Parquet files, which are then copied to FOLDER. `time`
-alternates between a plain rewrite, pyzorder's OPTIMIZE and the peer's OPTIMIZE, and prints as JSON
-how many seconds they take.
+the peer writes a table with about FILES Parquet files, and the script copies these files to FOLDER.
+`time` alternates between a plain rewrite, pyzorder's OPTIMIZE and the peer's OPTIMIZE, and prints
+their durations in seconds as JSON.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: Number of times that `time` measures each kind of rewrite.
 ROUNDS = 3
 
-#: Maximum number of attempts by `lay-out` to reach the number of files.
+#: The maximum number of attempts that `lay-out` makes to reach the requested number of files.
 TRIES = 5
 
 ROOT = Path(__file__).parents[1]
@@ -41,7 +41,7 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Peer:
-    """A peer, with its Spark version, its jars on Maven Central, and its settings."""
+    """A project to compare with: its Spark version, its jars on Maven Central, and its settings."""
 
     spark: str
     jars: tuple[str, ...]
@@ -111,7 +111,7 @@ def lay_out(name: str, source: Path, folder: Path, columns: Sequence[str], files
 def seconds(
     name: str, source: Path, folder: Path, columns: Sequence[str], files: int
 ) -> dict[str, list[float]]:
-    """Returns how many seconds a plain rewrite, pyzorder and the peer take.
+    """Returns the durations in seconds of a plain rewrite, pyzorder's OPTIMIZE and the peer's.
 
     All three run on the peer's Spark version.
 
@@ -184,13 +184,12 @@ def start_spark(peer: Peer, home: str) -> SparkSession:
     return pyzorder.configure(builder).getOrCreate()
 
 
-#: A function that rewrites a peer's table, and one that returns its files afterwards.
+#: A function that rewrites a peer's table, and a function that returns the new files.
 Prepared = tuple[Callable[[], object], Callable[[], Sequence[str]]]
 
 
 def as_many(spark: SparkSession, arguments: argparse.Namespace, table: Path) -> Sequence[str]:
-    """Returns the files of the peer's layout, with a target size that gives about `arguments.files`
-    files.
+    """Lays out the table in about `arguments.files` files, and returns these files.
 
     If one target size gives too many files and another gives too few, tries a size between the two.
     """
@@ -220,7 +219,7 @@ def as_many(spark: SparkSession, arguments: argparse.Namespace, table: Path) -> 
 def prepare(
     spark: SparkSession, arguments: argparse.Namespace, table: Path, target: int
 ) -> Prepared:
-    """Writes the rows to a table of the peer, to be rewritten with a target file size in bytes."""
+    """Writes the rows to a table of the peer, and prepares a rewrite to files of `target` bytes."""
     make = {"D": delta, "I": iceberg, "H": hudi}[arguments.peer[0]]
     shutil.rmtree(table, ignore_errors=True)
     return make(
@@ -235,7 +234,8 @@ def size_of(folder: Path) -> int:
 def time_all(
     spark: SparkSession, arguments: argparse.Namespace, home: Path
 ) -> dict[str, list[float]]:
-    """Returns how many seconds each round takes, excluding its preparation."""
+    """Returns how many seconds each rewrite takes in each round. The preparation is not
+    measured."""
     from pyzorder import ZOrderTable
 
     rows = spark.read.parquet(str(arguments.source))
@@ -295,7 +295,7 @@ def iceberg(  # type: ignore[no-untyped-def]
         "CALL peer.system.rewrite_data_files(table => 'db.t', strategy => 'sort', "
         f"sort_order => 'zorder({columns})', options => map('rewrite-all', 'true', "
         f"'target-file-size-bytes', '{size}', "
-        f"'max-file-size-bytes', '{1 << 40}'))"  # do not split files that grow
+        f"'max-file-size-bytes', '{1 << 40}'))"  # files that have grown are not split
     )
     return (
         lambda: spark.sql(statement).collect(),
@@ -323,12 +323,11 @@ def hudi(  # type: ignore[no-untyped-def]
     spark.read.parquet(str(source)).write.format("hudi").options(**inserting).save(str(table))
     clustering = {
         **writing,
-        # The number of parts into which Hudi cuts the curve is the input's size divided by this
-        # setting.
+        # Hudi divides the input's size by this setting, and cuts the curve into that many parts.
         "hoodie.clustering.plan.strategy.target.file.max.bytes":
             size * size_of(table) // size_of(source),
-        # Hudi then cuts each part into files of up to 100 times that size, measured by the rows
-        # in memory.
+        # Hudi then cuts each part into files whose rows take up at most 100 times that size in
+        # memory.
         "hoodie.parquet.compression.ratio": 99,
         "hoodie.clustering.plan.strategy.small.file.limit": 1 << 40,
         "hoodie.clustering.plan.strategy.max.bytes.per.group": 1 << 40,

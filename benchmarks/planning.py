@@ -2,11 +2,12 @@
 
     python benchmarks/planning.py [--files 10000,100000,1000000]
 
-The tables are synthetic, with `--files` files and an index of four columns. Measures how much
+The tables are synthetic. They have `--files` files and an index of four columns. Measures how much
 memory the index takes, and how many milliseconds each of three steps takes: loading the index,
-finding the entries of a listing, and pruning a listing whose entries are known
-(io.pyzorder.skipping.files.PlanningBenchmark, in jvm/src/bench). For a small table without an
-index, measures the time to plan a query with and without the extension, in separate processes.
+finding the entries for the files in a listing, and pruning the listing if the entries are known.
+The code is in io.pyzorder.skipping.files.PlanningBenchmark (jvm/src/bench). For a small table
+without an index, measures the time to plan a query with and without the extension, in separate
+processes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pyspark.sql import SparkSession
 
 import pyzorder
 
-#: Maximum milliseconds of warm pruning and of a cold load, by number of files.
+#: For each number of files, the maximum milliseconds of warm pruning and of a cold load.
 TARGETS = {10_000: (5, 150), 100_000: (10, 1_000), 1_000_000: (50, 5_000)}
 #: Maximum milliseconds to match entries, and maximum MiB of memory, for a million files.
 MATCHING, MEMORY = 500, 128
@@ -86,9 +87,9 @@ def plan_in_turns(with_extension: bool) -> None:
 
 
 def overhead(turns: int) -> tuple[float, float]:
-    """Returns the median milliseconds without the extension, and how many it adds.
+    """Returns the median milliseconds without the extension, and how many the extension adds.
 
-    Two processes, one with the extension and one without it, are measured alternately.
+    Alternates between two processes, one with and one without the extension.
     """
     command = [sys.executable, __file__, "--plan"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

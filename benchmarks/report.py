@@ -1,4 +1,4 @@
-"""Writes and reads the results of benchmarks, which are tables in benchmarks/results."""
+"""Writes and reads the tables of benchmark results in benchmarks/results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def write(name: str, title: str, said: str, rows: Sequence[Sequence[str]]) -> None:
-    """Writes results/`name`.md, with a line about the environment. `rows` begin with the header."""
+    """Writes results/`name`.md, with a line about the environment. The first row is the header."""
     versions = (
         f"pyzorder {pyzorder.__version__}, Spark {pyspark.__version__}, "
         f"Python {platform.python_version()}, {platform.system()} {platform.machine()}, "
@@ -28,7 +28,8 @@ def write(name: str, title: str, said: str, rows: Sequence[Sequence[str]]) -> No
 
 
 def read(name: str) -> list[list[str]]:
-    """Returns the rows of results/`name`.md without the header, or none if there is no file."""
+    """Returns the rows of results/`name`.md without the header. Returns an empty list if the file
+    does not exist."""
     path = RESULTS / f"{name}.md"
     lines = path.read_text().splitlines() if path.exists() else []
     return [line[2:-2].split(" | ") for line in lines if line.startswith("|")][2:]

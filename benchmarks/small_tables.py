@@ -2,10 +2,11 @@
 
     python benchmarks/small_tables.py [--rounds 60]
 
-The tiny tables are optimized and have 3 files of 10 rows. In one session, each query is run in
-pairs, with and without skipping. The result is the median ratio over all pairs. The small table has
-about 100 MB, and is written by OPTIMIZE with its defaults (at most 32 files, of at least 1 MiB).
-The time to read all of it is compared with the time to read the same rows from one file.
+The tiny tables are optimized and have 3 files of 10 rows. Each query is run in pairs, once with and
+once without skipping, in a single session. The result is the median ratio over all pairs. The small
+table has about 100 MB. OPTIMIZE writes it with the default file size, to at most 32 files of at
+least 1 MiB each. The time to read the whole table is compared with the time to read the same rows
+from one file.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ QUERIES = {
     "self join": "SELECT count(*) FROM fact x JOIN fact y ON x.a = y.b WHERE x.c = {i}",
 }
 SKIPPING = "spark.sql.zorder.skipping.enabled"
-#: Maximum ratio of the time that a join takes with skipping to the time without it.
+#: The maximum ratio of a join's time with skipping to its time without skipping.
 MOST = 1.05
 
 
@@ -45,13 +46,15 @@ def seconds(run: Callable[[], object]) -> float:
 
 
 def figures(taken: list[float], beside: list[float]) -> list[str]:
-    """Returns the median of `beside` in milliseconds, and the median ratio of `taken` to it."""
+    """Returns the median of `beside` in milliseconds, and the median ratio of `taken` to
+    `beside`."""
     ratio = statistics.median(a / b for a, b in zip(taken, beside, strict=True))
     return [f"{1000 * statistics.median(beside):.1f} ms", f"{ratio:.3f}"]
 
 
 def costs(spark: SparkSession, rounds: int) -> list[list[str]]:
-    """Returns a row for each query: milliseconds without skipping, and the ratio with skipping."""
+    """Returns a row for each query: the milliseconds without skipping, and the ratio with
+    skipping."""
     for name in ("fact", "dim", "dim2"):
         spark.range(0, 30, 1, 3).selectExpr(
             "CAST(id AS INT) AS a", "CAST(id * 7 % 30 AS INT) AS b", "CAST(id % 10 AS INT) AS c"
@@ -72,7 +75,7 @@ def costs(spark: SparkSession, rounds: int) -> list[list[str]]:
 
 
 def finer(spark: SparkSession, rounds: int) -> list[str]:
-    """Returns a row that compares lineitem as OPTIMIZE writes it with the same rows in one file."""
+    """Returns a row that compares reading lineitem after OPTIMIZE with reading it from one file."""
     rows = datasets.DATASETS[0].read(spark)
     rows.where("l_orderkey % 3 = 0").coalesce(1).write.saveAsTable("one")
     rows.where("l_orderkey % 3 = 0").coalesce(1).write.saveAsTable("cut")

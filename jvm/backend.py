@@ -1,9 +1,9 @@
 """The build backend that `pip install` uses. It compiles the jar and then calls setuptools.
 
-The jar is built for the Spark version that PYZORDER_SPARK names, such as 3.5. If it is not set, the
-jar is built for the version of the environment's PySpark or, without PySpark, for the newest
-version that this Python can run. `make wheel` sets PYZORDER_SPARK to several versions. In that
-case, at most one of the jars may be missing or out of date.
+The jar is built for the Spark version that PYZORDER_SPARK names, such as 3.5. If this variable is
+not set, the jar is built for the version of the installed PySpark. Without PySpark, the jar is
+built for the newest version that this Python can run. `make wheel` sets PYZORDER_SPARK to several
+versions. In that case, at most one of the jars may be missing or out of date.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ JARS = build.ROOT / "pyzorder" / "jars"
 
 
 def pyspark_home() -> Path | None:
-    """The folder of a PySpark that has jars and is importable or in this Python's site-packages."""
+    """The folder of a PySpark with jars (importable or in site-packages), or None if there is
+    none."""
     spec = importlib.util.find_spec("pyspark")
     homes = [Path(spec.origin).parent] if spec is not None and spec.origin is not None else []
     homes.append(Path(sysconfig.get_path("purelib")) / "pyspark")
@@ -47,7 +48,7 @@ def pyspark_home() -> Path | None:
 
 
 def installed_spark() -> str | None:
-    """The minor version of `pyspark_home`."""
+    """The minor version of the PySpark in `pyspark_home`."""
     home = pyspark_home()
     return None if home is None else build.spark_version_of(home)
 
@@ -60,12 +61,12 @@ def wanted_sparks() -> list[str]:
 
 
 def to_compile() -> list[str]:
-    """The wanted Spark versions whose jars are missing or out of date."""
+    """The requested Spark versions whose jars are missing or out of date."""
     return [spark for spark in wanted_sparks() if not build.is_built(spark, JARS)]
 
 
 def build_requires() -> list[str]:
-    """The packages that are needed to build the jar and are missing on this machine."""
+    """The packages that must be installed before the jar can be built."""
     missing = [spark for spark in to_compile() if spark != installed_spark()]
     needed = [f"pyspark=={build.spark_versions()[spark]['pyspark']}" for spark in missing[:1]]
     if to_compile() and build.machine_java() is None:

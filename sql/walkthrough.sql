@@ -34,7 +34,7 @@ EXPLAIN SELECT sum(amount) FROM sales WHERE customer_id = 7;
 SELECT sum(amount) AS amount_after FROM sales WHERE customer_id = 7;
 EXPLAIN SELECT * FROM sales WHERE sold_date = DATE'2024-02-29' AND customer_id < 100;
 
--- Show the health of the index, one row per column, and the index itself as a table.
+-- Show the health of the index, with one row per column. Then show the index itself as a table.
 DESCRIBE SKIPPING INDEX ON sales;
 SELECT path, num_records, customer_id_minValue, customer_id_maxValue
 FROM skipping_index('sales') ORDER BY path LIMIT 3;
@@ -57,7 +57,7 @@ VACUUM sales DRY RUN;
 DROP SKIPPING INDEX ON sales;
 CREATE SKIPPING INDEX ON sales (customer_id, sold_date);
 
--- Declare the clustering columns on the table. OPTIMIZE then needs no ZORDER BY.
+-- Declare the clustering columns of the table. OPTIMIZE then needs no ZORDER BY.
 ALTER TABLE sales SET TBLPROPERTIES ('zorder.clusterBy' = 'customer_id, sold_date');
 OPTIMIZE sales;
 SELECT sum(amount) AS amount_of_all FROM sales WHERE customer_id = 7;

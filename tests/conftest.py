@@ -18,12 +18,13 @@ from tests.support import sessions
 from tests.support.processes import kill_matrix
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", sessions.SUBMIT_OPTIONS)
-os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # for Spark's workers, which run UDFs
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # for UDFs in Spark's workers
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The local Spark session with pyzorder, shared by all tests. Unset whatever you set in it."""
+    """The local Spark session with pyzorder, shared by all tests. Unset every setting that you
+    change."""
     home = tmp_path_factory.mktemp("spark")
     settings = {"spark.sql.warehouse.dir": str(home / "warehouse")}
     for mode in ("datetimeRebaseModeInRead", "datetimeRebaseModeInWrite",
@@ -52,7 +53,8 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Prints how many processes were killed at each step and how many later reads were correct."""
+    """Prints how many processes were killed at each step, and how many reads after the kills were
+    correct."""
     if kill_matrix.kills():
         terminalreporter.section(f"{kill_matrix.kills()} processes killed by SIGKILL")
         printed = Console(file=io.StringIO(), width=100)

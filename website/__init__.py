@@ -1,1 +1,2 @@
-"""Builds the parts of the site that are not pages in docs/, for MkDocs (`make docs`)."""
+"""Builds the parts of the site that do not come from docs/. MkDocs calls this code (`make
+docs`)."""

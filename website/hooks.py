@@ -1,4 +1,4 @@
-"""MkDocs hooks that add pages from outside docs/ and fill in the reference."""
+"""MkDocs hooks that add pages from outside docs/ and fill in the reference pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mkdocs.structure.files import Files
     from mkdocs.structure.pages import Page
 
-log = logging.getLogger("mkdocs.hooks.website")  # a warning fails a strict build
+log = logging.getLogger("mkdocs.hooks.website")  # a strict build fails on a warning
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:

@@ -38,7 +38,8 @@ def source_of(page: str) -> str:
 
 
 def rewrite(text: str, change: Callable[[str], str | None]) -> str:
-    """Replaces the target of each relative link by what `change` returns, unless that is None."""
+    """Replaces the target of each relative link with the result of `change`, unless the result is
+    None."""
 
     def changed(link: re.Match[str]) -> str:
         target = link[2]
@@ -47,14 +48,14 @@ def rewrite(text: str, change: Callable[[str], str | None]) -> str:
         new = change(target)
         return link[0] if new is None else f"{link[1]}{new}{link[3] or ''}{link[4]}"
 
-    parts = FENCE.split(text)  # every second part is code, which stays unchanged
+    parts = FENCE.split(text)  # every second part is code and stays unchanged
     return "".join(part if i % 2 else LINK.sub(changed, part) for i, part in enumerate(parts))
 
 
 def for_site(text: str, page: str, missing: Callable[[str], None]) -> str:
-    """Returns a page's text with its links pointing to pages of the site.
+    """Returns a page's text with links to pages of the site.
 
-    `missing` is called with the path of each linked file that is not on the site.
+    Calls `missing` with the path of each linked file that is not on the site.
     """
     folder = posixpath.dirname(source_of(page))
 

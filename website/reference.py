@@ -1,6 +1,6 @@
 """Generates parts of the reference pages from a session with pyzorder and from sql/statements.
 
-Pages in docs/reference mark where each part goes: `<!-- from the code: settings -->`.
+Markers such as `<!-- from the code: settings -->` in docs/reference show where each part belongs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 MARKER = re.compile(r"<!-- from the code: ([\w ]+) -->")
 
-#: A query for the rows of the small table on which all statements run.
+#: A query that returns the rows of the small table. All statements run on this table.
 ROWS = "SELECT id % 10 AS a, id AS b FROM range(100)"
 
 FUNCTIONS = ("interleave_bits", "zorder_value", "range_id")
@@ -114,12 +114,12 @@ def usages(spark: SparkSession) -> list[str]:
 
 
 def statements_text(spark: SparkSession) -> str:
-    """Returns the syntax of all statements as a code block."""
+    """Returns a code block with the syntax of all statements."""
     return "\n".join(["```", *usages(spark), "```"])
 
 
 def functions_text(spark: SparkSession) -> str:
-    """Returns the output of DESCRIBE FUNCTION for pyzorder's functions, as a table."""
+    """Returns a table of pyzorder's functions with the output of DESCRIBE FUNCTION."""
     rows = []
     for name in FUNCTIONS:
         lines = [row[0] for row in spark.sql(f"DESCRIBE FUNCTION {name}").collect()]
@@ -130,7 +130,7 @@ def functions_text(spark: SparkSession) -> str:
 
 
 def accepted_text() -> str:
-    """Returns the statements that must be accepted, as a code block."""
+    """Returns a code block with the statements that must be accepted."""
     return "\n".join(["```sql", *lines("accepted.txt"), "```"])
 
 
@@ -218,7 +218,8 @@ def columns(schema: StructType, prefix: str = "") -> Iterator[tuple[str, str, st
 
 
 def struct_of(kind: DataType) -> StructType | None:
-    """Returns a struct type, or the struct type of an array's elements, or None for other types."""
+    """Returns a struct type unchanged, returns the element type of an array of structs, and returns
+    None for other types."""
     from pyspark.sql.types import ArrayType, StructType
 
     inner = kind.elementType if isinstance(kind, ArrayType) else kind

@@ -8,8 +8,8 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 /**
  * A JDBC client that reads requests from its standard input and writes answers to its standard
- * output. Each request and each answer is a line of JSON. clients.py sends the requests. The driver
- * is Hive's JDBC driver, which Spark's jars include.
+ * output. Each request and each answer is a line of JSON. clients.py sends the requests. The client
+ * uses Hive's JDBC driver. The driver ships with Spark.
  */
 object JdbcClient {
 

@@ -27,9 +27,9 @@ from tests.support.processes.servers import free_port, spark_server
 
 SERVER = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 
-#: The limit on the growth of the heap between the first minute and the end of the test. The heap is
-#: measured after full garbage collections. Caches and the server's records of statements and
-#: sessions grow a little.
+#: The maximum growth of the heap from the first minute to the end of the test. The heap is measured
+#: after full garbage collections. It grows a little because of caches and because of the server's
+#: records of statements and sessions.
 GROWTH = 1.25
 
 HEAD = "minute  queries     per s   median ms   95 % ms  appends  OPTIMIZE  heap MiB  RSS MiB"
@@ -38,7 +38,7 @@ HEAD = "minute  queries     per s   median ms   95 % ms  appends  OPTIMIZE  heap
 def row(
     minute: float, since: float, ledger: Ledger, memory: Memory, previous: dict[str, int]
 ) -> str:
-    """A line of statistics about the work since the previous line and the current use of memory."""
+    """A line of statistics: the work since the previous line, and the current use of memory."""
     taken = sorted(ledger.taken()) or [0.0]
     counts = {key: n - previous.get(key, 0) for key, n in ledger.counts.items()}
     queries = counts.get("queries", 0)

@@ -1,4 +1,4 @@
-"""A common interface to the clients on which BI tools are based: JDBC, PyHive and SQLAlchemy."""
+"""A common interface to JDBC, PyHive and SQLAlchemy. BI tools are based on these clients."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Client(Protocol):
 
 
 def java(*arguments: str) -> list[str]:
-    """A command that runs the same Java as Spark, with a small heap and Spark's jars."""
+    """A command that runs Spark's Java with a small heap and Spark's jars."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else "java"
     options = ["-Xss8m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
@@ -84,7 +84,7 @@ class Jdbc:
         return self.ask(do="query", sql=sql)
 
     def prepared(self, sql: str, *values: tuple[str, object]) -> dict[str, Any]:
-        """Runs a PreparedStatement with parameters of these types and values. Returns the same
+        """Runs a PreparedStatement with parameters of the given types and values. Returns the same
         fields as `query`."""
         listed = [[kind, str(value)] for kind, value in values]
         return self.ask(do="prepared", sql=sql, values=listed)
@@ -127,7 +127,7 @@ class PyHive:
 
 
 class SqlAlchemy:
-    """A connection through SQLAlchemy with PyHive's dialect, which Superset uses."""
+    """A connection through SQLAlchemy with PyHive's dialect, as in Superset."""
 
     def __init__(self, port: int) -> None:
         self.engine = sqlalchemy.create_engine(f"hive://{USER}@127.0.0.1:{port}/default")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from tests.bi.clients import Client
 from tests.bi.tables import Ledger, LoadTable, Question, judge
 
-#: A client reconnects after this many queries, as BI tools do.
+#: A client reconnects after this number of queries, like a BI tool.
 QUESTIONS_A_CONNECTION = 40
 
 
@@ -39,11 +39,11 @@ class Role(threading.Thread):
             self.ledger.failed(f"{type(self).__name__}: {traceback.format_exc()[-3000:]}")
 
     def work(self, client: Client) -> None:
-        """Does the work of this role over one connection."""
+        """Performs the work of this role over one connection."""
         raise NotImplementedError
 
     def pause(self, seconds: float) -> bool:
-        """Waits for about this many seconds. Returns False if the client should stop."""
+        """Waits for about `seconds` seconds. Returns False if the client should stop."""
         return not self.told.wait(seconds * self.random.uniform(0.5, 1.5))
 
 
@@ -94,7 +94,7 @@ class Reader(Role):
 
     def repeated(self, client: Client, table: LoadTable, question: Question) -> str:
         """Repeats a query after a wrong answer, both on the same connection and on a new one.
-        Returns a text that says whether the new answers are right."""
+        Returns a message that says whether the new answers are right."""
         new = self.connect()
         told = []
         for who, one in (("on the same connection", client), ("on a new one", new)):

@@ -1,7 +1,7 @@
 """The tables in the load test, and the correct answers to all queries on them.
 
-Batch k consists of BATCH ids, starting with k * BATCH. All values in a row are computed from its
-id, so the number of batches determines the rows of a table.
+Batch k consists of BATCH ids, starting with k * BATCH. A row's values are computed from its id, so
+the number of batches determines the rows of a table.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class LoadTable:
         )
 
     def batches(self, since: float, until: float) -> range:
-        """The numbers of batches that a query between these times may see. The query must see each
-        batch whose INSERT had ended by `since`, and may see each batch whose INSERT had begun by
-        `until`."""
+        """The numbers of batches that a query between the given times may see, as a range. The
+        query must see each batch whose INSERT had ended by `since`, and may see each batch whose
+        INSERT had begun by `until`."""
         ended = sum(time <= since for time in list(self.ended))
         begun = sum(time <= until for time in list(self.begun))
         return range(ended, begun + 1)
@@ -138,7 +138,7 @@ def load_tables() -> list[LoadTable]:
 
 
 class Ledger:
-    """Records the durations of queries, the numbers of statements, and errors."""
+    """Records how long queries take, how often each statement runs, and which errors occur."""
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
@@ -162,7 +162,7 @@ class Ledger:
             self.wrong.append(what)
 
     def taken(self) -> list[float]:
-        """The durations in seconds of the queries since the last call."""
+        """The durations, in seconds, of all queries since the last call."""
         with self._turn:
             taken, self._taken = self._taken, []
         return taken

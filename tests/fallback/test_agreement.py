@@ -32,16 +32,16 @@ VALUES = {
 #: different column.
 FAILS = {"s = 5", "_metadata.file_size > 5"}
 
-#: For each pattern of predicates, the reason why the fallback opens fewer files than the jar. The
-#: fallback skips the file that contains only nulls, and the jar opens it.
+#: Patterns of predicates for which the fallback opens fewer files than the jar, with the reasons.
+#: The fallback skips the file that contains only nulls, and the jar opens it.
 OPENS_FEWER = {
     r"^i > \d OR length": "the jar skips such files only if the comparison is the whole condition",
     r"trunc\(": "Spark does not declare that trunc returns null for null",
     r"NOT LIKE 'a%c'": "the optimizer replaces it with three conditions joined by OR",
 }
 
-#: For each pattern of predicates, the reason why the fallback opens more files than the jar. Each
-#: pattern matches at least one predicate in sql/skipping.
+#: Patterns of predicates for which the fallback opens more files than the jar, with the reasons.
+#: Each pattern matches at least one predicate in sql/skipping.
 KEEPS_MORE = {
     r"\\": "sqlglot may read a string with a backslash differently than Spark",
     r"ESCAPE": "the fallback does not support LIKE with ESCAPE",

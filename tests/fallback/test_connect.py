@@ -1,4 +1,4 @@
-"""The fallback works without the jar: in a Spark Connect client, and in a Spark session without
+"""The fallback works without the jar, both in a Spark Connect client and in a Spark session without
 pyzorder's extension."""
 
 from __future__ import annotations

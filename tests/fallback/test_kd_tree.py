@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from pyzorder.fallback import kd_tree
 from tests.property.test_kd_tree import leaves_of
 
-# (number of files, spread of each column, number of slabs of each column). 0 slabs means that the
-# column is cut last, into as many slabs as needed.
+# (number of files, spread of each column, number of slabs of each column). If the number of slabs
+# is 0, the column is cut last, into as many slabs as needed.
 GRIDS = [
     (64, (1, 1, 1), [4, 4, 0]),
     (90, (1, 1, 1), [6, 5, 0]),

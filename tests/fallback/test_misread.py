@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyzorder import fallback
 from tests.support import scans
 
-#: Each of these conditions is TRUE for some of the rows below.
+#: Conditions that are TRUE for some of the rows below.
 CONDITIONS = """
 s IS NOT FALSE
 NOT (s <=> false)

@@ -1,5 +1,5 @@
-"""The fallback's OPTIMIZE copies a table's rows to new files. These files are clustered no worse
-than files that the jar writes."""
+"""The fallback's OPTIMIZE copies a table's rows to new files. These files are clustered at least as
+well as files that the jar writes."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def test_the_jar_goes_on_with_a_copy(spark: SparkSession, tmp_path: Path) -> Non
 
 
 def shares(spark: SparkSession, table: Path) -> tuple[float, float]:
-    """The mean share of files that lookups in one column open, and the mean share that boxes open
-    if they span 10 % of both columns."""
+    """The mean share of files that lookups in one column open, and the mean share of files that
+    boxes open. A box spans 10 % of both columns."""
     random, total = np.random.default_rng(3), len(data_files(table))
     relation = f"parquet.`{table}`"
 
@@ -90,8 +90,8 @@ def test_files_as_good_as_the_jars(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("partition", ["id % 3", "concat('p', id % 3)"])
 def test_rows_lie_in_order(spark: SparkSession, tmp_path: Path, partition: str) -> None:
-    """With a single clustering column, the rows in each file are sorted by that column. Each file
-    is written by one task."""
+    """With a single clustering column, the rows in each file are sorted by that column, and each
+    file is written by a single task."""
     table, to = tmp_path / "t", tmp_path / "z"
     rows = spark.range(0, 6000, 1, 4).selectExpr("abs(xxhash64(id)) AS a", f"{partition} AS p")
     rows.write.partitionBy("p").parquet(str(table))
@@ -254,8 +254,8 @@ def test_a_column_that_would_be_lost(spark: SparkSession, tmp_path: Path, column
 def test_rows_are_counted(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If another writer adds rows to the copy's folder, OPTIMIZE fails. It neither creates an index
-    nor switches the table to the copy."""
+    """If another writer adds rows to the copy's folder, OPTIMIZE fails. It creates no index and
+    does not switch the table to the copy."""
     table, to = tmp_path / "t", tmp_path / "z"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     copy = importlib.import_module("pyzorder.fallback.optimize")._Copy

@@ -104,8 +104,8 @@ COLUMNS = "int(id % 10 + {k} * 10) AS a; concat('s', id % 10 + {k} * 10) AS s; "
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of a database that contains the tables t and u, each with eight files, and a view
-    v of t."""
+    """The folder of a database. It contains the tables t and u, which have eight files each, and a
+    view v of t."""
     folder = tmp_path_factory.mktemp("queries")
     spark.sql(f"CREATE DATABASE q LOCATION '{folder}'")
     spark.sql("USE q")
@@ -144,7 +144,7 @@ def test_answers_of_plain_spark(spark: SparkSession, tables: Path, line: str) ->
 
 
 def interpreted(spark: SparkSession) -> Any:
-    """Turns off code generation, because its cost does not pay off for queries that run only
+    """Turns off code generation, because it costs more time than it saves in queries that run
     once."""
     return scans.settings(
         spark,
@@ -279,8 +279,8 @@ def test_changed_after_the_query_was_planned(spark: SparkSession, tmp_path: Path
 
 
 def test_time_zones(spark: SparkSession, tmp_path: Path) -> None:
-    """A scan uses the bounds of timestamps only if its settings match those with which the bounds
-    were collected."""
+    """A scan uses the bounds of timestamps only if the bounds were collected with the same
+    settings."""
     table = tmp_path / "t"
     for k in range(3):
         rows = spark.range(0, 10, 1, 1).selectExpr(f"timestamp_micros({k} * 86400000000 + id) AS a")

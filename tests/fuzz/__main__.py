@@ -1,8 +1,9 @@
 """Runs the fuzz test for a long time: `make fuzz CASES=50000`.
 
-Each seed generates several worlds, which are random tables with predicates. Several processes check
-seeds in parallel. Finished seeds are recorded in a file, so the next run can continue from there.
-The run stops at the first difference, which is shrunk and printed as SQL together with its seed.
+Each seed generates several worlds. A world is a random table with predicates. Several processes
+check seeds in parallel. Finished seeds are recorded in a file, so the next run can continue from
+there. The run stops at the first difference. It shrinks the difference to a small example, and
+prints this example as SQL together with the seed.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ class Tally:
 
 def check(spark: SparkSession, folder: Path, world: World) -> Tally:
     """Asserts that every predicate, its negation and its IS NULL form select the same rows with and
-    without skipping, and that no row has an outcome that was judged impossible for its file.
+    without skipping. Also asserts that no row has an outcome that was judged impossible for the
+    row's file.
 
     Leaves out predicates that fail without skipping, and worlds that plain Spark cannot read.
     """
@@ -164,8 +165,9 @@ def answerable(spark: SparkSession, view: str, predicates: Sequence[str]) -> lis
 def against_jar(
     spark: SparkSession, predicates: Sequence[str]
 ) -> Iterator[tuple[str, set[str], set[str]]]:
-    """Yields each predicate, its negation and its IS NULL form, with the files that have a matching
-    row and the files that the jar opens. Leaves out queries that plain Spark cannot plan."""
+    """Yields each predicate, its negation and its IS NULL form. Each comes with the files that have
+    a matching row and the files that the jar opens. Leaves out queries that plain Spark cannot
+    plan."""
     truth = scans.truth(spark, VIEW, predicates)
     for predicate, files in zip(predicates, truth, strict=True):
         for text, needed in (

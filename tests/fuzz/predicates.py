@@ -48,8 +48,7 @@ AROUND: dict[str, list[tuple[str, str]]] = {
 
 
 def near(data_type: str, i: int) -> Any:
-    """The value at position `i`, from 0 to 1000, in an ascending series of values that are close to
-    each other."""
+    """The value at position `i` in an ascending series of close values. `i` is from 0 to 1000."""
     if data_type == "boolean":
         return i > 500
     if data_type == "tinyint":
@@ -128,7 +127,7 @@ def literal(value: Any, data_type: str) -> str:
 
 @st.composite
 def leaves(draw: Draw, columns: Mapping[str, str]) -> str:
-    """A comparison, an IN list, a pattern or a null test."""
+    """Generates a comparison, an IN list, a LIKE pattern or a null test."""
     name = draw(st.sampled_from(sorted(columns)))
     data_type, side = columns[name], name
     kind = draw(st.sampled_from(
@@ -163,7 +162,7 @@ def leaves(draw: Draw, columns: Mapping[str, str]) -> str:
 
 @st.composite
 def likes(draw: Draw, side: str) -> str:
-    """LIKE with and without wildcards, and functions that compare parts of strings."""
+    """Generates LIKE with and without wildcards, and functions that compare parts of strings."""
     text = draw(st.integers(0, 1000).map(lambda i: near("string", i)))
     cut = text[: draw(st.integers(0, len(text)))]
     pattern = draw(st.sampled_from([f"{cut}%", cut, f"{cut}_%", f"%{cut}", f"{cut[:3]}%{cut[4:]}"]))
@@ -175,7 +174,7 @@ def likes(draw: Draw, side: str) -> str:
 
 @st.composite
 def predicates(draw: Draw, columns: Mapping[str, str], depth: int = 3) -> str:
-    """A predicate with at most `depth` levels."""
+    """Generates a predicate with at most `depth` levels."""
     kind = draw(st.sampled_from(
         ["leaf"] * 5 + ["AND"] * 4 + ["OR"] * 3 + ["NOT", "NOT", "other"])) if depth else "leaf"  # fmt: skip
     part = predicates(columns, depth - 1)

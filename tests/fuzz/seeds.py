@@ -1,4 +1,4 @@
-"""Checks, in the current process, the worlds that one seed of the long run generates."""
+"""Checks the worlds of one seed of the long run. The checks run in the current process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def one(number: int) -> Tally:
 
         try:
             on_drawn(run, examples=WORLDS, cases=CASES, number=number, shrink=True)
-        except Exception as error:  # the error may not be picklable
+        except Exception as error:  # the original error may not be picklable
             notes = getattr(error, "__notes__", [])
             raise AssertionError("\n".join([f"{type(error).__name__}: {error}", *notes])) from None
     return tally

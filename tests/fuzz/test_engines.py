@@ -1,4 +1,4 @@
-"""On generated tables, the files that `pyzorder.files` leaves out have no matching row."""
+"""On random tables, the files that `pyzorder.files` leaves out have no matching rows."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.support.tables import data_files
 
 
 class Tally:
-    """Counts over all predicates: files of the tables, files that the jar skips, and files that
-    `pyzorder.files` leaves out."""
+    """Counts all files, the files that the jar skips, and the files that `pyzorder.files` leaves
+    out. The counts are sums over all predicates."""
 
     def __init__(self) -> None:
         self.cases = self.files = self.jar = self.left_out = 0

@@ -37,7 +37,7 @@ ZONES = ["UTC", "America/Los_Angeles", "America/St_Johns", "Asia/Kathmandu", "Pa
 
 @dataclass
 class File:
-    """A data file, which may lack some of the table's columns. `types` are the types of its
+    """A data file that may lack some of the table's columns. `types` are the types of its
     columns."""
 
     name: str
@@ -48,8 +48,8 @@ class File:
 
 @dataclass
 class World:
-    """A table's columns and files, the changes that are made after the files have been indexed, and
-    the session settings."""
+    """A table's columns and files, changes to the files after they have been indexed, and the
+    session settings."""
 
     format: str
     writer: str
@@ -94,7 +94,7 @@ def files(draw: Draw, name: str, columns: dict[str, str], format: str) -> File:
     for column, data_type in columns.items():
         chance = draw(st.integers(0, 19))
         if chance == 0 and len(columns) > 1 and column != "k":
-            continue  # the file lacks the column
+            continue  # the file has no such column
         narrower = NARROWER.get(data_type, []) if chance in (1, 2) else []
         types[column] = draw(st.sampled_from(narrower)) if narrower else data_type
     start = draw(st.integers(0, 950))
@@ -183,9 +183,9 @@ def on_drawn(
 ) -> None:
     """Checks `examples` generated worlds with `cases` predicates each.
 
-    `number` is the seed. Without a seed, every run checks the same worlds, which are derived from
-    the name of `check`. With `shrink`, a failing world is reduced to a smaller world that still
-    fails.
+    `number` is the seed. Without a seed, the worlds are derived from the name of `check`, so every
+    run checks the same worlds. With `shrink`, a failing world is reduced to a smaller world that
+    still fails.
     """
     drawn = given(worlds(cases))(check)
     drawn = settings(

@@ -151,8 +151,8 @@ def test_long_z_value_vectors(spark: SparkSession) -> None:
 
 
 def test_batches_of_draws(spark: SparkSession, tmp_path: Path, mode: str) -> None:
-    """The encoders agree on random values of all types, which are compared in one batch. If a value
-    fails, add it to the vectors."""
+    """The encoders agree on a batch of random values of all types. If a value fails, add it to the
+    vectors."""
     types = [t for t in BY_TYPE if t != "time" or has_time(spark)]
     size = 60
 

@@ -7,8 +7,8 @@ import scala.tools.nsc.{Global, Settings}
 import scala.tools.nsc.reporters.StoreReporter
 
 /**
- * Compiles sources with all their mutants at once. At run time, `Active` determines which mutant
- * runs at each mutated place. Mutants that do not compile are left out and marked in the list.
+ * Compiles sources together with all their mutants. At run time, `Active` determines which mutant
+ * is executed at a mutated place. Mutants that do not compile are left out and marked in the list.
  *
  * Arguments: the folder for the classes, the file for the list of mutants, and the Scala files. The
  * columns of the list are tab-separated: number, file, line, column, before, after, and whether the
@@ -81,7 +81,7 @@ object Mutator {
 
   private def shown(text: String): String = text.replaceAll("\\s+", " ")
 
-  /** The code of `Active`, which selects the active mutant and records the reached mutants. */
+  /** The code of `Active`. It selects the active mutant and records which mutants are reached. */
   private val active = new scala.reflect.internal.util.BatchSourceFile("Active.scala",
     """package io.pyzorder.mutants
       |
@@ -123,7 +123,7 @@ object Mutator {
 
     val text: String = out.toString
 
-    /** The mutant whose text is at this position in the file that was written. */
+    /** The mutant at this position of the written file. */
     def at(place: Int): Option[Int] =
       ranges.filter { case (start, end, _) => start <= place && place <= end }
         .minByOption { case (start, end, _) => end - start }.map(_._3)

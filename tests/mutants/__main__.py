@@ -1,11 +1,12 @@
 """Finds mutants of the predicate rules that no test detects (`make mutants`).
 
-Every place in the rules' sources that can be mutated (comparisons, && and ||, NOT, true and false,
-outcomes, cases, conditions, names with a counterpart) is compiled with all its variants. `Active`
-selects one of them at run time (see Mutator.scala). Each mutant is tested with the cases that reach
-its place until one of them fails. Cases that killed other mutants on the same line run first. Cases
-that reach few mutants run next, and cases that reach the most mutants run last. Stryker4s works in
-a similar way but needs ScalaTest, whereas these rules are tested through Spark's optimizer.
+The rules' sources are compiled with all variants of every place that can be mutated. These places
+are comparisons, && and ||, NOT, true and false, outcomes, cases, conditions, and names with a
+counterpart. `Active` selects a variant at run time (see Mutator.scala). Each mutant is tested with
+the cases that reach its place until one of them fails. Cases that killed other mutants on the same
+line run first. Cases that reach few mutants run next, and cases that reach the most mutants run
+last. Stryker4s works in a similar way, but it needs ScalaTest, and the tests of these rules run
+Spark's optimizer from Python.
 
 A surviving mutant reveals a gap in the tests. The run then fails, unless explained.tsv says why the
 mutant is harmless. The columns of explained.tsv are file, source line, before, after and reason. To
@@ -39,7 +40,7 @@ SURVIVORS = OUT / "survivors.tsv"
 HERE = Path(__file__).parent
 EXPLAINED = HERE / "explained.tsv"
 
-#: Files without rules. They create a box for display, or collect join keys.
+#: Files without rules. The classes in these files create boxes for display or collect join keys.
 LEFT_OUT = {"PredicateBox.scala", "JoinKeyFilter.scala", "KeyValues.scala"}
 
 #: The modules that contain cases, in order of speed. The fastest module is first.
@@ -52,7 +53,7 @@ CASES = [
     "tests/spark/test_z_value_ranges.py",
 ]
 
-#: The number of cases that run last. These cases reach the most mutants. An example is a case that
+#: The number of cases that run last because they reach the most mutants. An example is a case that
 #: checks a whole fixture file.
 LAST = 5
 
@@ -131,8 +132,8 @@ class Mutation:
         return session._jvm.io.pyzorder.mutants.Active
 
     def passes(self, item: pytest.Item, items: list[pytest.Item]) -> bool:
-        """Runs a case and returns whether it passes. Keeps the fixtures that it shares with other
-        cases in the module."""
+        """Runs a case and returns whether it passes. Keeps the fixtures that the case shares with
+        other cases in its module."""
         following = next(other for other in items if other is not item)
         reports = runtestprotocol(item, log=False, nextitem=following)
         self.said = "\n".join(str(report.longrepr) for report in reports if report.failed)

@@ -1,8 +1,8 @@
 """Cases that kill mutants of the predicate rules: `python -m tests.mutants`.
 
 Each line in sql/skipping and each predicate in test_pruning is a separate test here. The regular
-tests check a whole file or all predicates at once, so mutation testing with these tests would take
-an hour.
+tests check a whole file or all predicates together, so mutation testing with them would take an
+hour.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ VIEWS = {
     "odd": (test_pruning.ODD_COLUMNS, test_pruning.ODD_ROWS),
 }
 
-#: For each view and time zone, the predicates, and the maximum number of files that each predicate
+#: The predicates for each view and time zone, and the maximum number of files that each predicate
 #: may open. An empty time zone stands for the session time zone.
 ZONES = {
     ("pruned", ""): test_pruning.PREDICATES,
@@ -83,8 +83,8 @@ def within(spark: SparkSession, zone: str) -> AbstractContextManager[None]:
 
 @pytest.fixture(scope="module")
 def pruned(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Truth:
-    """Creates the views. Returns the outcomes of each predicate in each file, as computed by plain
-    Spark."""
+    """Creates the views. Computes the outcomes of each predicate in each file with plain Spark, and
+    returns them."""
     found = {}
     for name, (columns, rows) in VIEWS.items():
         path = Path(tmp_path_factory.mktemp("mutants")) / name

@@ -1,5 +1,5 @@
-"""Local days that occur twice in a time zone are detected. The tests find them with the UTC offsets
-before and after each transition."""
+"""Local days that occur twice in a time zone are detected. The tests determine these days from the
+UTC offsets before and after each transition."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class Days:
         self.list = jvm.java.util.ArrayList
 
     def transition(self, local: str, before: int, after: int) -> Any:
-        """A Java transition at a local time that is given in the offset `before`. Offsets are in
-        hours."""
+        """A Java transition. The local time of the transition has the offset `before`. Offsets are
+        in hours."""
         offset = self.time.ZoneOffset.ofHours
         at = self.time.LocalDateTime.parse(local)
         return self.time.zone.ZoneOffsetTransition.of(at, offset(before), offset(after))
@@ -77,7 +77,7 @@ class Days:
         )  # fmt: skip
 
     def rules(self, past: list[Any], yearly: list[Any]) -> Any:
-        """The result for an artificial zone that has these transitions between the offsets 0 and
+        """The result for an artificial zone with the given transitions between the offsets 0 and
         1."""
         zero = self.time.ZoneOffset.UTC
         return self.of(
@@ -105,8 +105,8 @@ def micros(text: str) -> int:
 
 
 def check(days: Any, repeated: list[int], others: list[int]) -> None:
-    """Checks intervals that start or end at these instants or one microsecond before or after them.
-    The transitions at the instants in `repeated` repeat a day."""
+    """Checks intervals that start or end at most one microsecond before or after the given
+    instants. The transitions at the instants in `repeated` repeat a day."""
     asked = sorted({at + step for at in repeated + others for step in (-1, 0, 1)})
     for i, first in enumerate(asked):
         for last in (first, *asked[i + 1 : i + 6], asked[-1]):
@@ -127,8 +127,8 @@ def test_a_zone(days: Days, zone: str) -> None:
 
 
 def test_every_zone(days: Days) -> None:
-    """The result is right in every zone, both for the transitions that Java lists and for the next
-    transitions that the zone's rules define."""
+    """The result is right in every zone. This applies to the transitions that Java lists and to the
+    next transitions according to the zone's rules."""
     with_repeats = 0
     for zone in days.time.ZoneId.getAvailableZoneIds():
         rules = days.time.ZoneId.of(zone).getRules()
@@ -144,7 +144,7 @@ def test_every_zone(days: Days) -> None:
         exact = not any(t.repeats_a_day for t in coming)
         ends = [micros("1800-01-01"), *repeated, last + SECOND]
         for before, after in zip(ends, ends[1:], strict=False):
-            if exact:  # otherwise the result is conservative in future years
+            if exact:  # otherwise, days in future years may be judged as repeated
                 assert found.inOrder(before, after - 1), zone
                 assert found.inOrder(before, after) == (after not in repeated), zone
             assert after not in repeated or not found.inOrder(before, after), zone
@@ -154,7 +154,7 @@ def test_every_zone(days: Days) -> None:
 
 def test_made_up_transitions(days: Days) -> None:
     """Clocks that go back across midnight repeat a day. Clocks that go back to midnight, go back
-    within a day, or go forward do not."""
+    within a day, or go forward do not repeat a day."""
     past = [
         days.transition("2001-05-01T23:30:00", 0, 1),
         days.transition("2001-11-01T00:30:00", 1, 0),

@@ -1,5 +1,5 @@
-"""In the index that the driver keeps in memory, packed longs unpack to their original values, and
-every path can be found."""
+"""In the driver's in-memory index, packed longs unpack to their original values, and every path can
+be found."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pyspark.sql import SparkSession
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
 
-# The largest differences that fit into one, two and four bytes, and each of them plus one.
+# The largest differences that fit into one, two and four bytes, and these numbers plus one.
 SPREADS = [0, 1, 255, 256, 65_535, 65_536, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1]
 
 SPARK = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
 def array(spark: SparkSession, values: list[int]) -> Any:
-    """A Java long[] with these values."""
+    """Copies the values to a Java long[]."""
     gateway = spark.sparkContext._gateway
     made = gateway.new_array(gateway.jvm.long, len(values))
     for i, value in enumerate(values):

@@ -1,5 +1,5 @@
-"""Every outcome (TRUE, FALSE or NULL) that a predicate has for a row of a file is judged possible
-for that file."""
+"""If a predicate has an outcome (TRUE, FALSE or NULL) for some row of a file, this outcome is
+judged possible for the file."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def test_every_outcome_is_judged_possible(spark: SparkSession, tmp_path: Path) -
                 impossible += scans.check_judged(spark, VIEW, asked)
 
     on_drawn(run, examples=10, cases=15)
-    assert impossible > 200  # otherwise rules that exclude nothing would also pass
+    assert impossible > 200  # without this check, rules that exclude nothing would also pass
 
 
 def test_constant_files_have_one_outcome(spark: SparkSession, tmp_path: Path) -> None:
-    """If all rows of a file are equal, exactly one outcome is judged possible. This finds rules
-    that are weaker than necessary."""
+    """If all rows of a file are equal, exactly one outcome is judged possible. This test detects
+    rules that are weaker than necessary."""
 
     @settings(
         max_examples=4, deadline=None, database=None, derandomize=True,

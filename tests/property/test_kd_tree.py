@@ -1,5 +1,5 @@
-"""The k-d tree has exactly N cells of similar size and keeps equal ids together, and queries open
-no more files than with a grid."""
+"""The k-d tree has exactly N cells of similar size, and keeps equal ids together. Queries open no
+more files than with a grid."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Ids = NDArray[np.int32]
 
 
 def jvm_ints(spark: SparkSession, values: Ids) -> Any:
-    """Copies the values to a Java int[]. They are transferred as bytes."""
+    """Copies the values to a Java int[]. The values are transferred as bytes."""
     jvm, gateway = spark._jvm, spark.sparkContext._gateway
     array = gateway.new_array(gateway.jvm.int, len(values))
     raw = jvm.java.nio.ByteBuffer.wrap(bytearray(np.asarray(values, dtype=">i4").tobytes()))
@@ -25,7 +25,7 @@ def jvm_ints(spark: SparkSession, values: Ids) -> Any:
 
 
 def python_ints(spark: SparkSession, array: Any) -> Ids:
-    """Copies the values from a Java int[]. They are transferred as bytes."""
+    """Copies the values from a Java int[]. The values are transferred as bytes."""
     raw = spark._jvm.java.nio.ByteBuffer.allocate(4 * len(array))
     raw.asIntBuffer().put(array)
     return np.frombuffer(raw.array(), dtype=">i4").astype(np.int32)
@@ -51,7 +51,7 @@ def leaves_of(
 
 
 def touched(rows: list[Ids], leaf: Ids, leaves: int, share: float) -> float:
-    """The mean share of files whose bounds intersect a random box that spans `share` of each
+    """The mean share of files whose bounds intersect a random box. A box spans `share` of each
     column. If `share` is 0, the boxes are lookups of random values in one column."""
     random = np.random.default_rng(5)
     low = np.array([np.full(leaves, 2**31 - 1)] * len(rows))

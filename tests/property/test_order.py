@@ -1,4 +1,4 @@
-"""Encoding preserves order: the encoded bits and bytes of two values have the same order as the
+"""Encoding preserves order. The encoded bits and bytes of two values have the same order as the
 values."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The z-value box of a filter contains every row that makes the filter TRUE."""
+"""The z-value box of a filter contains every row for which the filter is TRUE."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.vectors import oracle
 
 NAN = float("nan")
 
-#: The values of each type that occur in filters and rows. Values in rows may also be null.
+#: For each type, the values that occur in filters and rows. Values in rows may also be null.
 VALUES: dict[str, list[Any]] = {
     "int": [-(2**31), -7, 0, 3, 5, 2**31 - 1],
     "bigint": [-(2**40), 2**40, 2**63 - 1],
@@ -61,7 +61,7 @@ class Java(NamedTuple):
         return value
 
     def column(self, name: str) -> Any:
-        """A column, whose type is INT by default. `f(name)` is a column to which a function is
+        """A column. Its type is INT by default. `f(name)` is a column to which a function is
         applied."""
         path = name.rstrip(")").rsplit("(", 1)[-1]
         of = self.type(self.types.get(path, "int"))
@@ -127,7 +127,7 @@ def text(prefix: str, rest: bytes) -> int:
 
 
 #: Filters on a table with columns `a INT, b STRING` that is clustered by both columns. Each filter
-#: has the box that is added, or None if no box is added.
+#: is followed by the box that is added, or by None if no box is added.
 BOXES: list[tuple[Filter, tuple[tuple[int, int], tuple[int, int]] | None]] = [
     (("Below", "a", 5, True), ((1, A[5]), ALL)),
     (("Below", "a", 5, False), ((1, A[5]), ALL)),
@@ -193,8 +193,8 @@ def test_decimals_of_more_digits_than_the_column_has(spark: SparkSession) -> Non
 
 
 def test_several_curves(spark: SparkSession) -> None:
-    """If runs used different curves, each curve adds a box, unless one of its columns is not
-    indexed."""
+    """If OPTIMIZE runs used different curves, each curve adds a box, unless one of its columns is
+    not indexed."""
     java = Java(spark, {"a": "int", "b": "string"})
     filter_ = ("And", ("OneOf", "a", [3]), ("HasNull", "b"))
     a, b = java.indexed("a"), java.indexed("b")
@@ -227,7 +227,7 @@ def holds(filter_: Filter, row: Row, types: dict[str, str]) -> bool:
 
 @st.composite
 def filters(draw: Any, types: dict[str, str], depth: int = 3) -> Filter:
-    """Draws a filter on columns of these types."""
+    """Draws a filter on columns of the given types."""
     if depth > 0 and draw(st.booleans()):
         kind = draw(st.sampled_from(["And", "Or"]))
         return (kind, *(draw(filters(types, depth - 1)) for _ in range(2)))

@@ -1,9 +1,10 @@
 """Runs OPTIMIZE while other processes change the same tables: `make soak MINUTES=30`.
 
-Several processes write to, alter, query and optimize the tables, and some of them are killed. Each
-process records every statement before and after running it (see ledger.py). The records determine
-which rows a query must return and which rows it may return. No row may occur twice. The run stops
-at the first wrong answer, or at an error that does not report a concurrent change.
+Several processes write to the tables, alter, query and optimize them. Some of these processes are
+killed. Each process records every statement before and after running it (see ledger.py). The
+records determine which rows a query must return and which rows it may return. No row may occur
+twice. The run stops at the first wrong answer, or at an error that does not report a concurrent
+change.
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ class Process:
         os.killpg(self.process.pid, signal.SIGKILL)
 
     def failed(self) -> bool:
-        """Whether the process exited with an error without being stopped or killed."""
+        """Whether the process exited with an error, although it was neither stopped nor killed."""
         return self.process.poll() not in (None, 0, KILLED, -signal.SIGKILL)
 
 
 def problems(notes: list[dict[str, Any]], since: float, before: float) -> list[str]:
-    """The errors in all statements, and the errors in queries that ended between these times."""
+    """The errors of all statements, and the errors of queries that ended in the given interval."""
     ledger = Ledger(notes)
     found = []
     for note in notes:
@@ -88,7 +89,7 @@ def report(notes: list[dict[str, Any]], kills: int) -> str:
 
 
 def soak(home: Path, seconds: float, seed: int, pause: float) -> int:
-    """Waits until all processes are ready, then runs for this many seconds. Returns 1 if an error
+    """Waits until all processes are ready, then runs for `seconds` seconds. Returns 1 if an error
     was found."""
     print(f"seed {seed}, files in {home}", flush=True)
     chance = random.Random(seed)

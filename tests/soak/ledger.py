@@ -2,9 +2,9 @@
 see.
 
 Rows are written in batches of ROWS rows. Each batch is written by one statement. A statement is
-recorded before and after it runs. Between these two records, its progress is unknown. While no
-statement runs, all rows are known. Times are from the machine's monotonic clock, which all
-processes share.
+recorded before and after it runs. Between these two records, the progress of the statement is
+unknown. While no statement runs, the expected rows are known exactly. All processes use the
+machine's monotonic clock, so their times are comparable.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import Any
 
 ROWS = 40
 
-#: The columns of every table. `a` is the clustering column and `p` the partition column.
+#: The columns of every table. `a` is the clustering column, and `p` is the partition column.
 SCHEMA = "id BIGINT, op BIGINT, a BIGINT, pad STRING, p INT"
 
 
-#: Records about rows: the beginning and the end of adding batches, removing batches, and moving the
-#: table. If a removal fails ("spared"), its batches may or may not still exist.
+#: Records about rows. They mark the beginning and the end of adding batches, removing batches and
+#: moving the table. If a removal fails ("spared"), its batches may or may not still exist.
 KINDS = {"adding": "add", "added": "add", "removing": "remove", "removed": "remove",
          "spared": "remove", "moving": "move", "moved": "move"}  # fmt: skip
 
@@ -61,7 +61,7 @@ class Book:
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
-    """The records of all processes, without incomplete last lines."""
+    """The records of all processes. Incomplete last lines are left out."""
     found = []
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.read_text().split("\n")[:-1]:
@@ -81,7 +81,7 @@ class Batch:
     removed: float | None = None
 
     def certain(self, since: float, until: float) -> bool:
-        """Whether the rows certainly exist during the whole interval."""
+        """Whether the rows definitely exist during the whole interval."""
         return (
             self.added is not None
             and self.added <= since

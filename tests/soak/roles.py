@@ -1,9 +1,9 @@
 """The processes of the soak test: `python -m tests.soak.roles catalog|optimizer|reader HOME SEED`.
 
-Two processes append to the table `calm`. Its rows are not changed in any other way, and it is
-accessed only by its path. `storm` is a catalog table that is changed with every kind of SQL
-statement for partitions and tables. `moved` is renamed, altered and dropped. The classes that write
-are in writers.py.
+Two processes append to the table `calm`. Apart from these appends, the rows of `calm` do not
+change. The table is accessed only by its path. `storm` is a catalog table, and every kind of SQL
+statement for partitions and tables is run on it. `moved` is renamed, altered and dropped. The
+classes that write are in writers.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ POINTS = ("after-markers", "after-index", "after-retire", "mid-retire", "before-
 
 
 class ByName(Worker):
-    """Runs OPTIMIZE and queries that use table names, in the process that has the catalog."""
+    """Runs OPTIMIZE and queries by table name. Runs in the process that has the catalog."""
 
     def optimize(self) -> None:
         while self.goes_on():
@@ -115,7 +115,7 @@ class Reader(Writer):
             self.observe(table, "an old frame", lambda: frame, since)
 
     def planned(self) -> None:
-        """Plans a scan, which selects its files immediately, and reads the files later."""
+        """Plans a scan, so its files are selected immediately. Reads the files later."""
         table, question = self.table(), {"low": 0, "high": 1000, "p": None}
         since = time.monotonic()
         seen: dict[str, object]

@@ -94,8 +94,8 @@ class Worker:
         return self.home / "warehouse" / table
 
     def question(self) -> dict[str, Any]:
-        """A random query, which selects either all rows or the rows in a few files, and either all
-        partitions or one partition."""
+        """A random query. It selects all rows or the rows in a few files, in all partitions or in
+        one partition."""
         low = self.random.choice([0, self.random.randrange(900)])
         high = 1000 if low == 0 else low + 100
         return {"low": low, "high": high, "p": self.random.choice([None, None, 0, 1, 2, 3])}

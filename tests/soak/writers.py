@@ -1,7 +1,8 @@
 """The soak test's writers. Each writer is a thread that records what it writes.
 
-Spark's own writes to a table run one at a time. They share the folder `_temporary`, and the first
-write that finishes deletes this folder. pyzorder's statements run concurrently with these writes.
+Spark's own writes to a table run one at a time, because they share the folder `_temporary`, and the
+first write that finishes deletes this folder. pyzorder's statements run concurrently with these
+writes.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Writer(Worker):
         return op
 
     def remove(self, table: str, ops: Sequence[int], what: str, act: Callable[[], None]) -> bool:
-        """Runs a statement that removes exactly these batches."""
+        """Runs a statement that removes exactly the given batches."""
         step = self.step()
         self.book.note("removing", table=table, ops=list(ops), step=step)
         done = self.attempt(act, what)

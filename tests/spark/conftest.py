@@ -1,5 +1,5 @@
-"""Fixtures for tests that run statements. They reset settings, create a database for a test, and
-start a Thrift server that all tests share."""
+"""Fixtures for tests that run statements. The fixtures reset settings, create a database for a
+test, and start a Thrift server that all tests share."""
 
 from __future__ import annotations
 
@@ -80,10 +80,11 @@ def held(spark: SparkSession, tmp_path: Path) -> Callable[..., object]:
 
 @pytest.fixture(scope="session")
 def thrift_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of a Thrift server with pyzorder, its own Derby metastore and its own warehouse.
+    """The port of a Thrift server with pyzorder. The server has its own Derby metastore and
+    warehouse.
 
-    A client has already connected and disconnected, so Hive has closed the class loader from which
-    pyzorder's jar was loaded.
+    A client has already connected and disconnected, so Hive has closed the class loader that loaded
+    pyzorder's jar.
     """
     port = free_port()
     options = [f"hive.server2.thrift.port={port}", "hive.server2.thrift.bind.host=127.0.0.1"]

@@ -1,5 +1,5 @@
-"""The advisor finds the best layout for workloads whose best layout is known. It predicts how many
-bytes queries open with that layout."""
+"""The advisor finds the best layout for workloads whose best layout is known. It also predicts how
+many bytes queries open with that layout."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def make(spark: SparkSession, folder: Path) -> str:
 
 @pytest.fixture
 def own(spark: SparkSession, database: str, tmp_path: Path) -> str:
-    """Creates the table `facts` for a test that changes it."""
+    """Creates a separate table `facts` for a test that changes the table."""
     name = make(spark, tmp_path)
     aim_at(spark, tmp_path / "facts", FILES)
     return name
@@ -126,8 +126,7 @@ def statements(questions: dict[Any, int], seed: int) -> list[str]:
 
 
 def bytes_opened(spark: SparkSession, asked: Sequence[str]) -> float:
-    """The average number of bytes in `facts` that a statement opens. `explain` reports these
-    numbers."""
+    """The average number of bytes in `facts` that a statement opens, as reported by `explain`."""
     total = 0
     for statement in asked:
         df = spark.sql(statement)
@@ -167,7 +166,8 @@ def test_an_index_alone_is_advised_where_the_files_lie_well(
 
 
 def test_a_folder_of_partitions(spark: SparkSession, tmp_path: Path) -> None:
-    """The benefit of a layout does not include files that filters on partition columns skip."""
+    """Files that are already skipped by filters on partition columns do not count as a benefit of a
+    layout."""
     path = str(tmp_path / "t.orc")
     spark.range(0, 8_000, 1, 1).selectExpr(
         "cast(pmod(xxhash64(id), 500) as int) a", "cast(id % 4 as int) p"

@@ -24,8 +24,8 @@ from tests.support.tables import data_files, target_size
 SCHEMA = "id BIGINT, s STRING, x DOUBLE"
 LARGE = "spark.sql.zorder.index.driverLimit"
 
-#: What `ask` returns: the ids that a filter on each column finds, and aggregates for which the
-#: index is sufficient. The table contains the ids 0 to 99, and `s` contains them as text.
+#: What `ask` returns: the ids that a filter on each column finds, and aggregates that the index can
+#: answer. The table contains the ids 0 to 99, and `s` contains the same ids as text.
 ANSWERS = [12, *range(95, 100), (100, 0, 99)]
 
 
@@ -114,7 +114,7 @@ def strange_pointers(table: Path) -> None:
 
 
 def typed(data_type: str) -> Callable[[Path], None]:
-    """Gives the pointer a single column whose type is this JSON text."""
+    """Replaces the columns in the pointer with a single column of the given JSON type."""
 
     def edit(table: Path) -> None:
         edited(columns=["@"])(table)
@@ -135,7 +135,7 @@ def user_defined(name: str) -> str:
 
 
 def padded(member: str, count: int) -> Callable[[Path], None]:
-    """Adds a field to the pointer. The field contains a list of `count` members."""
+    """Adds a field with a list of `count` members to the pointer."""
 
     def edit(table: Path) -> None:
         edited(more="@")(table)
@@ -160,7 +160,7 @@ def rewritten(rows: Callable[[pa.Table], pa.Table], **options: Any) -> Callable[
 
 
 def long_text(column: str, size: int) -> Callable[[pa.Table], pa.Table]:
-    """Replaces the value in the first row with a text of this many bytes."""
+    """Replaces the value in the first row with a string of the given size in bytes."""
 
     def put(rows: pa.Table) -> pa.Table:
         place = rows.schema.get_field_index(column)
@@ -233,7 +233,7 @@ def test_damaged(spark: SparkSession, source: Path, tmp_path: Path, what: str) -
     if what.startswith(("many", "a long path")):
         assert not skips(spark, table)
     if what == "no pointer":
-        return  # a missing index is not damage
+        return  # a missing index does not count as damaged
     spark.sql(f"REFRESH SKIPPING INDEX ON '{table}'")
     assert skips(spark, table)
 
@@ -256,8 +256,8 @@ def test_codecs(spark: SparkSession, source: Path, tmp_path: Path, codec: str, l
 
 
 def test_pointers_are_read_once(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    """A pointer is read again only if its size or modification time changes. This is sufficient,
-    because pyzorder never changes a pointer."""
+    """A pointer is read again only if its size or modification time changes. Checking these is
+    sufficient, because pyzorder never changes a pointer."""
     table = copy(source, tmp_path / "t")
     change(pointer(table), pointer(table).read_bytes())
     size = pointer(table).stat().st_size
@@ -284,8 +284,8 @@ def flipped(file: Path, part: float) -> bytes:
 @pytest.mark.parametrize("large", [False, True])
 def test_flipped_bits(spark: SparkSession, source: Path, tmp_path: Path, large: bool) -> None:
     """Queries return the right answers even if a bit is flipped in a pointer, a snapshot, a record
-    or the incarnation. Spark reads a `large` index. For such an index, only the snapshot is
-    tested."""
+    or the incarnation. If `large` is set, Spark reads the index, and bits are flipped only in the
+    snapshot."""
     wrong = []
     names = [snapshot(source)] if large else index_files(source)
     with scans.settings(spark, spark__sql__zorder__index__driverLimit="1" if large else "512m"):
@@ -420,8 +420,8 @@ def test_entries_of_hidden_files(spark: SparkSession, tmp_path: Path, name: str)
 def test_a_journal_that_leaves_the_folder(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:
-    """A forged run can neither make readers read another table's file nor make a writer delete that
-    file."""
+    """A forged run cannot make readers read another table's file, and cannot make a writer delete
+    that file."""
     table, other = copy(source, tmp_path / "t"), tmp_path / "other"
     spark.range(100, 101, 1, 1).selectExpr("id", "'x' AS s", "0D AS x").write.parquet(str(other))
     (file,) = data_files(other)
@@ -503,7 +503,7 @@ def test_clock_skew(spark: SparkSession, source: Path, tmp_path: Path, seconds: 
 
 
 def test_a_lease_from_the_future(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    """If a lease has a modification time in the future, its writer is considered alive until a user
+    """A writer whose lease has a modification time in the future is considered alive until a user
     declares the writer dead. Readers are not affected."""
     table = copy(source, tmp_path / "t")
     journal = table / "_zorder" / "_journal"

@@ -107,8 +107,8 @@ def named(extensions: list[Any]) -> str:
 
 
 def settings(extensions: list[Any], home: Path) -> tuple[dict[str, str], str]:
-    """The session's settings, and the name of Iceberg's catalog. Iceberg uses Spark's session
-    catalog unless Delta has replaced it."""
+    """The session's settings, and the name of Iceberg's catalog. Iceberg's catalog is
+    `spark_catalog`, unless Delta uses that name."""
     own, conf = "spark.sql.catalog.spark_catalog", {}
     peers = [one for one in extensions if isinstance(one, Peer)]
     for peer in peers:
@@ -130,7 +130,7 @@ def settings(extensions: list[Any], home: Path) -> tuple[dict[str, str], str]:
         "spark.sql.zorder.optimize.targetFileSize": "16k",
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # Delta's VACUUM uses this
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # for Delta's VACUUM
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -140,8 +140,8 @@ def settings(extensions: list[Any], home: Path) -> tuple[dict[str, str], str]:
 def run(
     statements: list[str], conf: dict[str, str], extensions: str, home: Path
 ) -> list[dict[str, Any]]:
-    """Runs the statements in a separate process whose session has these extensions. Returns the
-    outcome of each statement."""
+    """Runs the statements in a separate process, in a session with the given extensions. Returns
+    the outcome of each statement."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=home, capture_output=True, text=True, timeout=1200,
         input=json.dumps({"settings": conf, "statements": statements, "extensions": extensions}),

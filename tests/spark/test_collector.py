@@ -57,8 +57,8 @@ def only(entries: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_every_type(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """Statistics are known for columns of every type in a file with values, a file with only nulls
-    and a file without rows."""
+    """Statistics are known for columns of every type. This is tested with a file with values, a
+    file with only nulls and a file without rows."""
     width = max(len(values) for _, values in COLUMNS)
     rows = [
         ", ".join(
@@ -144,8 +144,8 @@ def test_long_strings(spark: SparkSession, tmp_path: Path, fmt: str, size: int, 
 
 
 def test_bytes_that_are_no_text(spark: SparkSession, tmp_path: Path) -> None:
-    """Bounds enclose strings that are not valid UTF-8. ORC footers store bounds as characters,
-    which cannot represent such bytes, whereas Parquet footers store bytes."""
+    """Bounds enclose strings that are not valid UTF-8. Parquet footers store such bounds as bytes.
+    ORC footers store them as characters, which cannot represent these bytes."""
     for fmt in FORMATS:
         path = tmp_path / fmt
         write(
@@ -200,8 +200,8 @@ STAMP = "SELECT timestamp'1990-01-01 00:00:00.000001' AS t UNION ALL SELECT NULL
 
 @pytest.mark.parametrize("stored", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
 def test_sparks_own_timestamps(spark: SparkSession, tmp_path: Path, stored: str) -> None:
-    """In Parquet files that Spark has written, timestamps do not depend on settings of the reader,
-    because the files record how timestamps are stored."""
+    """Parquet files that Spark has written record how timestamps are stored. Their timestamps
+    therefore do not depend on the reader's settings."""
     path = tmp_path / "t"
     with conf(spark, **{"spark.sql.parquet.outputTimestampType": stored}):
         write(spark, path, "parquet", STAMP)
@@ -245,8 +245,8 @@ OLD = [date(1500, 3, 1), date(2000, 1, 1)]
 
 @pytest.mark.parametrize("read", ["CORRECTED", "LEGACY", "EXCEPTION"])
 def test_old_dates_of_others(spark: SparkSession, tmp_path: Path, read: str) -> None:
-    """In files from other writers, bounds of old dates depend on the setting that determines how
-    dates are read. Bounds of modern dates do not depend on this setting."""
+    """In files from other writers, the bounds of old dates depend on the calendar setting of the
+    reader. The bounds of modern dates do not depend on this setting."""
     path = tmp_path / "t"
     path.mkdir()
     stamps = [datetime(1500, 3, 1, tzinfo=timezone.utc), datetime(2000, 1, 1, tzinfo=timezone.utc)]
@@ -339,8 +339,8 @@ def test_orc_of_arrow(spark: SparkSession, tmp_path: Path) -> None:
     assert all(indexes.known(entry, c) for c in "isxdbn")
 
 
-# (stored type, declared type). Depending on the types, Spark converts the values, truncates them or
-# fails.
+# (stored type, declared type). Depending on the two types, Spark converts the values, truncates
+# them or fails.
 WIDER: list[tuple[str, str]] = [
     ("int", "bigint"), ("bigint", "int"), ("int", "smallint"), ("float", "double"),
     ("decimal(5,2)", "decimal(12,2)"), ("decimal(5,2)", "decimal(12,4)"), ("string", "int"),

@@ -1,5 +1,5 @@
-"""With Spark Connect, statements and ZOrderTable work, and functions that need the driver's JVM
-fail with an error that names this cause."""
+"""With Spark Connect, statements and ZOrderTable work. Functions that need the driver's JVM fail
+with an error that says so."""
 
 from __future__ import annotations
 

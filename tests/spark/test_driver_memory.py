@@ -16,14 +16,14 @@ from tests.support import sessions
 from tests.support.tables import aim_at, data_files
 
 MIB = 1 << 20
-PIECE = 16 * 1024  # in bytes, small enough to fill all parts of the heap
+PIECE = 16 * 1024  # the size in bytes, small enough to fill all parts of the heap
 ROWS = 200_000
 FILLED = "the heap is full"
 
 
 def fill_heap(spark: SparkSession, left: int) -> list[object]:
-    """Fills the JVM's heap except for this many bytes. The memory is in use as long as the result
-    is referenced."""
+    """Fills the JVM's heap except for `left` bytes. The memory is in use as long as the result is
+    referenced."""
     jvm, gateway = spark._jvm, spark.sparkContext._gateway
     runtime = jvm.java.lang.Runtime.getRuntime()
     kept: list[object] = []
@@ -69,7 +69,7 @@ def test_out_of_memory(spark: SparkSession, tmp_path: Path, left: int, dies: boo
         try:
             succeeded = child.wait(timeout=150) == 0
         except subprocess.TimeoutExpired:
-            succeeded = False  # stuck in garbage collection
+            succeeded = False  # the process is stuck in garbage collection
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)

@@ -1,5 +1,5 @@
-"""PyArrow, DuckDB and Polars give Spark's answers on tables that Spark has written and optimized,
-and do not open the files that the index rules out."""
+"""PyArrow, DuckDB and Polars return the same answers as Spark on tables that Spark has written and
+optimized. They do not open the files that the index rules out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from tests.support.engine_tables import spoil
 from tests.support.tables import aim_at, data_files
 from tests.unit.engines.test_partitions import TYPES
 
-#: Columns of every type whose bounds other engines can use, over range(0, 4000).
+#: One column of each type whose bounds other engines can use. The expressions are evaluated on
+#: range(0, 4000).
 COLUMNS = """
     if(id % 50 = 3, NULL, int(hash(id) % 1000)) AS a, bigint(hash(id, 1) % 1000) AS l,
     smallint(id % 300) AS sh, float(id % 400) / 4 AS f, if(id = 77, double('NaN'), id / 8D) AS x,
@@ -40,7 +41,7 @@ C, F = pl.col, pc.field
 _INSTANT = pa.scalar(946684800_000_000, pa.timestamp("us", tz="UTC"))
 _LOCAL = pa.scalar(946684800_000_000, pa.timestamp("us"))
 
-#: A condition in Spark's SQL, in DuckDB's (if it is another), for PyArrow, and for Polars.
+#: Conditions in four forms: Spark's SQL, DuckDB's SQL (empty if it is the same), PyArrow, Polars.
 CONDITIONS: list[tuple[str, str, Any, Any]] = [
     ("a = 7", "", F("a") == 7, C("a") == 7),
     ("a > 900", "", F("a") > 900, C("a") > 900),
@@ -66,7 +67,7 @@ CONDITIONS: list[tuple[str, str, Any, Any]] = [
 
 @pytest.fixture(scope="module")
 def optimized(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of about 20 files, clustered by two columns, with one more file that is not
+    """Creates a table of about 20 files that are clustered by two columns, and one file that is not
     indexed."""
     table = tmp_path_factory.mktemp("engines") / "t"
     with scans.settings(spark, spark__sql__parquet__outputTimestampType="TIMESTAMP_MICROS"):
@@ -103,7 +104,7 @@ def test_answers(
     spark: SparkSession, optimized: Path, tmp_path: Path, sql: str, in_duckdb: str, arrow: Any,
     polars: Any,
 ) -> None:  # fmt: skip
-    """The answers stay the same when the skipped files are overwritten with garbage."""
+    """All engines return Spark's answer, even if the skipped files are overwritten with garbage."""
     frame = spark.read.parquet(str(optimized)).where(sql)
     ((count, least),) = frame.selectExpr("count(*)", "min(l)").collect()
     copied = tmp_path / "t"
@@ -124,7 +125,7 @@ def test_answers(
         assert connection.sql(query).fetchall() == [(count, least)]
         paths = [str(optimized / name) for name in kept]
         listed = query.replace("FROM ds", f"FROM read_parquet({paths})")
-        if "isnan" not in listed:  # DuckDB trusts footers that leave out NaN
+        if "isnan" not in listed:  # footers exclude NaN from bounds, and DuckDB relies on bounds
             assert connection.sql(listed).fetchall() == [(count, least)]
 
 
@@ -161,7 +162,7 @@ def test_files_as_spark_lists_them(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("texts", [row[0] for row in TYPES], ids=str)
 def test_partition_columns(spark: SparkSession, tmp_path: Path, texts: list[str]) -> None:
-    """The expectations of the unit test are what Spark infers."""
+    """Spark infers the types and values that the unit test of partition columns expects."""
     for k, text in enumerate(texts):
         (tmp_path / f"p={text}").mkdir()
         pq.write_table(pa.table({"k": [k]}), tmp_path / f"p={text}" / "a.parquet")
@@ -186,7 +187,7 @@ def _literal(value: Any) -> str:
 
 
 def check_alike(table: Path, conditions: list[str]) -> None:
-    """Asserts that each engine finds the same number of rows as over the files alone."""
+    """Asserts that DuckDB finds the same number of rows with and without the index."""
     paths = [str(path) for path in data_files(table)]
     plain, ours = ds.dataset(paths), pyzorder.dataset(table)
     with duckdb.connect() as connection:
@@ -273,7 +274,8 @@ def test_collations_and_char(spark: SparkSession) -> None:
 
 
 def test_files_of_other_writers(spark: SparkSession, tmp_path: Path) -> None:
-    """Unsigned integers, nanoseconds, and decimals of other precisions."""
+    """DuckDB returns the right answers for unsigned integers, milliseconds and short decimals in
+    files that PyArrow has written."""
     table = tmp_path / "t"
     table.mkdir()
     for k in range(3):
@@ -304,7 +306,8 @@ def test_a_file_that_was_replaced(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_staleness_of_a_table_that_spark_covers(spark: SparkSession, tmp_path: Path) -> None:
-    """OPTIMIZE records what its index covers, so no listing is needed for a while."""
+    """If CREATE SKIPPING INDEX has recorded that the index covers all files, other engines plan
+    without a listing until the maximum staleness has passed."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")

@@ -27,8 +27,8 @@ def test_dry_run_touches_nothing(spark: SparkSession, database: str, tmp_path: P
 def test_a_dry_run_estimates_what_queries_open(
     spark: SparkSession, database: str, tmp_path: Path, method: str, curve: str
 ) -> None:
-    """A dry run computes its estimates from a sample. They agree with the files that OPTIMIZE then
-    writes."""
+    """A dry run computes its estimates from a sample. The estimates agree with the files that
+    OPTIMIZE then writes."""
     spark.range(0, 60_000, 1, 4).selectExpr(
         "cast(xxhash64(id) % 100000 as int) a", "cast(xxhash64(id, 1) % 100000 as double) b"
     ).write.format("parquet").saveAsTable("t")

@@ -1,5 +1,5 @@
-"""Wherever a table occurs in a query, the query opens fewer files with skipping and returns the
-same rows."""
+"""Skipping works wherever a table occurs in a query. The query returns the same rows and opens
+fewer files."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_sessions_have_settings_of_their_own(spark: SparkSession, table: Path) -
 @pytest.mark.parametrize("storage", ["parquet", "orc", "parquet PARTITIONED BY (p)"])
 def test_inserts_of_another_session_are_seen(spark: SparkSession, storage: str) -> None:
     """A query sees rows that another session inserted. Spark itself refreshes its listing of a
-    table only in the session that wrote to it."""
+    table only in the session that wrote to the table."""
     other = spark.newSession()
     spark.sql(
         f"CREATE TABLE shared_t USING {storage} AS SELECT id AS d, id % 2 AS p FROM range(10)"

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 import pyzorder
 from tests.support.documents import PAGES, ROOT, Block, blocks
 
-#: Texts that the blocks of a page must print in this order, because the page shows them.
+#: Output that the blocks of a page must print, in order. The page shows the same output.
 PRINTED = {
     "docs/tour.md": ["trips: opens 40 of 40 files (40 unindexed)", "the table has no index",
                      "40 files would become", " skipped by join keys of 50 values"],
@@ -51,8 +51,8 @@ def statements(sql: str) -> list[str]:
 
 @pytest.fixture
 def data(spark: SparkSession, database: str, tmp_path: Path) -> str:
-    """Creates the table `sales` that the examples assume, and a folder with the same rows. Returns
-    the parent of this folder."""
+    """Creates the table `sales` that the examples use, and a folder with the same rows. Returns the
+    parent of this folder."""
     rows = spark.range(0, 1000, 1, 2).selectExpr(
         "id % 50 AS customer_id",
         "date'2024-01-01' + int(id % 365) AS sold_date",

@@ -63,7 +63,7 @@ class Child:
 
 @contextmanager
 def running(table: Path, statement: str, master: str, *settings: str) -> Iterator[Child]:
-    """Runs the statement in a separate process whose Spark session uses this master."""
+    """Runs the statement in a separate process, in a session with the given Spark master."""
     with subprocess.Popen(
         [sys.executable, str(DRIVER), str(table), "", statement, *settings],
         stdout=subprocess.PIPE,
@@ -89,8 +89,7 @@ def two_executors(
 
 
 def writers(workers: list[subprocess.Popen[bytes]], table: Path) -> dict[int, set[str]]:
-    """For each executor of these workers, its process id and the names of the new files that it has
-    open."""
+    """The names of the new files that each executor of the workers has open, by process id."""
     found: dict[int, set[str]] = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
@@ -110,8 +109,8 @@ def writers(workers: list[subprocess.Popen[bytes]], table: Path) -> dict[int, se
 
 
 def settled(spark: SparkSession, table: Path, expected: tuple[object, ...], files: int) -> None:
-    """Asserts that the table has the expected rows, that there is one file per leaf of the k-d
-    tree, and that VACUUM removes leftover files."""
+    """Asserts that the table has the expected rows and one file per leaf of the k-d tree. Also
+    asserts that VACUUM removes leftover files."""
     rows = spark.read.parquet(str(table))
     assert summary(spark, table) == expected
     leaves = [re.match(r"part-(\d+)-", path.name) for path in data_files(table)]
@@ -133,7 +132,8 @@ def summary(spark: SparkSession, table: Path) -> tuple[object, ...]:
 
 
 def create(spark: SparkSession, table: Path, rows: int) -> tuple[object, ...]:
-    """Writes this many rows, and sets a target size with which OPTIMIZE writes `FILES` files."""
+    """Writes the given number of rows, and sets a target size with which OPTIMIZE writes `FILES`
+    files."""
     columns = ("id", "xxhash64(id) AS a", "concat('text-', hash(id), '-', id) AS text")
     frame = spark.range(0, rows, 1, 4).selectExpr(*columns)
     frame.write.option("compression", "gzip").parquet(str(table))  # makes writing slow
@@ -183,8 +183,8 @@ def test_an_executor_is_lost(
 def test_two_attempts_of_a_task(
     spark: SparkSession, tmp_path: Path, two_executors: tuple[str, list[subprocess.Popen[bytes]]]
 ) -> None:
-    """If an executor is stopped while it writes a file and resumes after another executor has run
-    the same task, each row still exists exactly once."""
+    """An executor is stopped while it writes a file, another executor runs the same task, and then
+    the first executor resumes. Each row still exists exactly once."""
     master, workers = two_executors
     table = tmp_path / "t"
     expected = create(spark, table, 800_000)

@@ -15,7 +15,7 @@ from tests.support.scans import explain, opened, settings
 
 
 def with_ids(**ids: int) -> StructType:
-    """A schema whose columns have these names and field ids."""
+    """A schema with the given column names and field ids."""
     return StructType(
         [StructField(name, LongType(), True, {"parquet.field.id": i}) for name, i in ids.items()]
     )
@@ -41,8 +41,8 @@ def test_a_schema_without_ids_is_found_by_name(
 
 
 def test_columns_that_are_found_by_id_skip_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """No file is skipped if columns are read by field id. Here, the schema swaps the names of two
-    columns, so a lookup of their bounds by name would skip the wrong files."""
+    """No file is skipped if columns are read by field id. In this test, the schema swaps the names
+    of two columns, so looking up their bounds by name would skip the wrong files."""
     folder = tmp_path / "t"
     folder.mkdir()
     schema = pa.schema(

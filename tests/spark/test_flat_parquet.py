@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.support import indexes, scans
 from tests.support.tables import data_files, rows_of
 
-#: If this setting is present, even with its default value, OPTIMIZE uses Spark's own writer.
+#: A setting that makes OPTIMIZE use Spark's own writer, even if it has its default value.
 SPARKS_OWN = {"parquet.page.row.count.limit": "20000"}
 
 ROWS = 5000
@@ -61,8 +61,8 @@ def make(spark: SparkSession, folder: Path) -> None:
 
 
 def footer_of(file: Path) -> dict[str, Any]:
-    """The content of a footer: its schema, its key-value metadata, and the metadata of the column
-    chunks by column."""
+    """The content of a footer: the schema, the key-value metadata, and the column chunks' metadata
+    by column."""
     footer = pq.ParquetFile(file).metadata
     columns: dict[str, list[Any]] = {}
     for group in range(footer.num_row_groups):
@@ -123,7 +123,7 @@ def test_the_same_files(spark: SparkSession, tmp_path: Path, settings: dict[str,
 
 
 def entry(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    """The only entry in the index, without the name, size and modification time of the file."""
+    """The index's single entry, without the name, size and modification time of the file."""
     (text,) = indexes.loaded_frame(spark, folder).toJSON().collect()
     left_out = {"path", "size", "modification_time"}
     return {key: value for key, value in json.loads(text).items() if key not in left_out}

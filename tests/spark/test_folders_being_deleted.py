@@ -1,7 +1,8 @@
-"""pyzorder leaves nothing behind if a table's folder is deleted, renamed or overwritten in the
-meantime.
+"""pyzorder leaves nothing behind if a table's folder is deleted, renamed or overwritten while a
+statement runs.
 
-A file system deletes a folder file by file, and fails if a new file appears before it has finished.
+A file system deletes a folder file by file. The deletion fails if a new file appears in the
+meantime.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ def test_nothing_is_in_the_way_of_a_new_table(
 
 
 def test_a_writer_of_a_table_that_is_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
-    """A writer that starts while a table is being deleted leaves nothing behind. When the writer
-    starts, the data files have been deleted, but the folder and some old records still exist."""
+    """A writer leaves nothing behind if it starts after a table's data files have been deleted, but
+    before the folder and some old records have been deleted."""
     table = tmp_path / "t"
     spark.range(40).write.parquet(str(table))
     Rewrite(spark, table).publish()
@@ -84,8 +85,8 @@ def test_a_writer_of_a_table_that_is_being_deleted(spark: SparkSession, tmp_path
     [("moved-in", "day=1"), ("moved-in", ""), ("before-done", ""), ("after-done", "")],
 )
 def test_deleted_file_by_file(spark: SparkSession, tmp_path: Path, point: str, folder: str) -> None:
-    """A process may list a table's files, and delete only these files after a writer has added new
-    ones. The writer detects the deletion, and removes its new files from the folders that are being
+    """A process that deletes a table may have listed its files before a writer adds new files. The
+    writer then detects the deletion, and removes its new files from the folders that are being
     deleted."""
     table = tmp_path / "t"
     create(spark, table)
@@ -102,8 +103,8 @@ def test_deleted_file_by_file(spark: SparkSession, tmp_path: Path, point: str, f
 
 @pytest.mark.crash
 def test_no_marker_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
-    """A writer leaves no marker behind if the rest of `_zorder` has been deleted. The marker would
-    prevent the creation of a new table."""
+    """A writer leaves no marker behind if the rest of `_zorder` has been deleted, because a marker
+    would prevent the creation of a new table."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     with paused(table, "after-verify", f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
@@ -216,8 +217,8 @@ def test_a_folder_that_another_has_just_made_is_left(spark: SparkSession, tmp_pa
 
 
 def test_a_folder_stays_for_a_moment_where_a_table_was(spark: SparkSession, tmp_path: Path) -> None:
-    """A folder that was just created is not removed immediately. CREATE TABLE creates a folder and
-    then sets its permissions, so the folder must not disappear in between."""
+    """A writer does not immediately remove a folder that was just created. CREATE TABLE creates a
+    folder and then sets its permissions, so the folder must not disappear in between."""
     table = tmp_path / "t"
     with optimizing(spark, table) as run:
         for _ in range(60):
@@ -232,7 +233,7 @@ def test_a_folder_stays_for_a_moment_where_a_table_was(spark: SparkSession, tmp_
 
 @pytest.mark.parametrize("_again", range(3))
 def test_a_new_table_without_rows_stays(spark: SparkSession, tmp_path: Path, _again: int) -> None:
-    """The folder of a new table is not removed, even if it remains empty for seconds."""
+    """The folder of a new table is not removed, even if it remains empty for several seconds."""
     table = tmp_path / "t"
     with optimizing(spark, table) as run:
         while table.exists():
@@ -260,7 +261,7 @@ def test_renamed_and_renamed_back(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_a_file_that_was_away_for_a_moment(spark: SparkSession, tmp_path: Path) -> None:
     """If a file in the table is missing for a moment, OPTIMIZE reports a conflict. If a file
-    outside the table is missing, OPTIMIZE reports the original error."""
+    outside the table is missing, OPTIMIZE reports Spark's original error."""
     table = tmp_path / "t"
     spark.range(40).write.parquet(str(table))
     jvm: Any = spark._jvm
@@ -278,8 +279,8 @@ def test_a_file_that_was_away_for_a_moment(spark: SparkSession, tmp_path: Path) 
 
 
 def test_a_folder_that_is_gone_is_not_a_full_disk(spark: SparkSession, tmp_path: Path) -> None:
-    """A missing folder is reported as a conflict and not as a full disk, although the file system
-    reports 0 bytes of free space for it."""
+    """A missing folder is reported as a conflict and not as a full disk, although its free space is
+    reported as 0 bytes."""
     table = tmp_path / "t"
     spark.range(40).write.parquet(str(table))
     run = Rewrite(spark, table)
@@ -294,8 +295,8 @@ def test_a_folder_that_is_gone_is_not_a_full_disk(spark: SparkSession, tmp_path:
 def test_a_folder_that_is_empty_for_a_moment(
     spark: SparkSession, tmp_path: Path, statement: str
 ) -> None:
-    """A statement does not report files as damaged if they disappear for a moment, for example
-    during an overwrite."""
+    """A statement does not report files as damaged if they are only missing for a moment, as during
+    an overwrite."""
     folder = tmp_path / "t"
     spark.range(10).coalesce(1).write.parquet(str(folder))
     [file] = data_files(folder)
@@ -305,8 +306,8 @@ def test_a_folder_that_is_empty_for_a_moment(
 
 @pytest.mark.crash
 def test_a_folder_that_is_away_for_a_moment(spark: SparkSession, tmp_path: Path) -> None:
-    """If the table's folder is renamed and then renamed back while another statement holds the
-    lock, a statement reports a conflict or a missing folder."""
+    """If the table's folder is renamed and renamed back while another process holds the lock, a
+    statement reports a conflict or a missing folder."""
     table = tmp_path / "t"
     create(spark, table)
     with paused(table, "after-prepare", f"OPTIMIZE '{table}' FULL ZORDER BY (id)"):

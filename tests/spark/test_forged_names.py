@@ -32,7 +32,7 @@ RUN = 7
 
 @pytest.fixture
 def table(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
-    """The folder of the partitioned table `forger`, which has no journal yet."""
+    """The folder of the partitioned table `forger`. The table has no journal yet."""
     folder = tmp_path / "t"
     spark.sql(
         "CREATE TABLE forger (id BIGINT, p INT) USING parquet PARTITIONED BY (p)"
@@ -65,7 +65,7 @@ def put(table: Path, life: str = LIFE, **records: dict[str, Any]) -> None:
 
 
 def run(spark: SparkSession, statement: str) -> None:
-    """Runs a statement, which may fail with one of pyzorder's errors."""
+    """Runs a statement. The statement may fail, but only with one of pyzorder's errors."""
     with settings(
         spark,
         spark__sql__zorder__vacuum__retentionCheck="false",
@@ -155,8 +155,8 @@ def test_a_marker_in_a_folder_named_like_a_scheme(
 def test_data_in_a_folder_named_like_a_scheme(
     spark: SparkSession, table: Path, tmp_path: Path, statement: str
 ) -> None:
-    """A folder `file:/victim` in the table is not confused with the folder /victim, even if it
-    contains a file with the same name, size and modification time."""
+    """A folder `file:/victim` in the table is not confused with the folder /victim, even if both
+    contain a file with the same name, size and modification time."""
     victim = tmp_path / "victim" / "x.parquet"
     write(victim, range(1000, 1020))
     spark.sql("DROP TABLE forger")
@@ -184,7 +184,7 @@ def test_data_in_a_folder_named_like_a_scheme(
 def test_a_journal_that_names_files_of_another_table(
     spark: SparkSession, table: Path, tmp_path: Path
 ) -> None:
-    """Each journal affects only its own table, even if a query reads both tables."""
+    """A journal affects only its own table, even if a query also reads another table."""
     spark.sql("OPTIMIZE forger ZORDER BY (id)").collect()
     inner = table / "p=1"
     spark.sql(f"CREATE TABLE inner_table (id BIGINT) USING parquet LOCATION '{inner}'")
@@ -205,8 +205,8 @@ def test_a_journal_that_names_files_of_another_table(
 def test_a_journal_of_a_table_with_a_partition_in_another_table(
     spark: SparkSession, table: Path, tmp_path: Path
 ) -> None:
-    """A table has a partition in the folder of another table. If a query reads both tables, the
-    journal of the first table does not hide any rows of the other table."""
+    """If a table has a partition in the folder of another table and a query reads both tables, the
+    journal of the first table does not hide rows of the other table."""
     victim = tmp_path / "victim"
     spark.sql(f"CREATE TABLE victim (id BIGINT) USING parquet LOCATION '{victim}'")
     try:
@@ -228,7 +228,7 @@ def test_a_journal_of_a_table_with_a_partition_in_another_table(
         spark.sql("DROP TABLE victim")
 
 
-#: Columns that make a forged pointer large, but no larger than the maximum size of a pointer.
+#: Kinds of columns that a forged pointer lists in large numbers.
 COLUMNS = {
     "the same z-value": lambda i: {"path": ["zorder_value(id, p)"], "type": "binary"},
     "other z-values": lambda i: {"path": [f"zorder_value(id, c{i})"], "type": "binary"},

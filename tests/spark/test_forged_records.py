@@ -30,7 +30,8 @@ Tree = dict[Path, tuple[int, bytes]]
 
 
 def tree(*folders: Path) -> Tree:
-    """The folders and everything in them, with their modification times and contents."""
+    """Everything in the folders, including the folders themselves, with modification times and
+    contents."""
     found = [p for folder in folders if folder.exists() for p in [folder, *folder.rglob("*")]]
     return {p: (p.stat().st_mtime_ns, b"" if p.is_dir() else p.read_bytes()) for p in found}
 
@@ -58,7 +59,7 @@ class World:
         self.before = tree(*self.folders)
 
     def reset(self) -> None:
-        """Recreates both tables, each with one OPTIMIZE in its journal."""
+        """Recreates both tables. Each of them has one OPTIMIZE in its journal."""
         self.drop()
         for place in self.base.iterdir():
             if place.name in ("t", "p", "elsewhere") or (
@@ -140,8 +141,8 @@ def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
         spark.sql(f"DROP TABLE IF EXISTS {table}")
 
 
-#: Statements that write. After each attack, three of them run in random order. They may fail only
-#: with one of pyzorder's errors.
+#: Statements that write to tables. After each attack, three of them run in random order. A
+#: statement may fail only with one of pyzorder's errors.
 STATEMENTS = [
     "VACUUM {} RETAIN 0 HOURS",
     "OPTIMIZE {} FULL ZORDER BY (other)",
@@ -280,9 +281,9 @@ def test_incarnations_are_no_paths(spark: SparkSession, forgeable: Path, place: 
 def test_partitions_of_another_table(
     spark: SparkSession, tmp_path: Path, state: str, named: str, folder: str
 ) -> None:
-    """A forged record cannot switch a partition of another table. A record of switched partitions
-    requires a marker in the new folder. A user can create this marker if a switch has created the
-    folder and the user may write to the folder."""
+    """A forged record cannot switch a partition of another table. A `partitions` record is accepted
+    only if there is a marker in the new folder. In this test, the user can create the marker,
+    because the user may write to a folder that a switch has created."""
     table, far, to = tmp_path / folder, tmp_path / "far", tmp_path / "t-zorder-0badcafe"
     write_rows(spark, OWN, table)
     write_rows(spark, FOREIGN, far / "day=1")
@@ -320,8 +321,8 @@ def test_partitions_of_another_table(
 
 
 def test_partition_that_another_table_has_too(spark: SparkSession, tmp_path: Path) -> None:
-    """A forged record cannot switch a partition of another table, even if an OPTIMIZE of the
-    forger's table created the partition's folder and both tables use this folder."""
+    """A forged record cannot switch a partition of another table, even if both tables use the
+    partition's folder and an OPTIMIZE of the forger's table created this folder."""
     table = tmp_path / "t"
     write_rows(spark, OWN, table / "day=1")
     columns = "(id BIGINT, other BIGINT, day INT) USING parquet PARTITIONED BY (day)"
@@ -370,7 +371,8 @@ def test_lease_that_is_a_hard_link(spark: SparkSession, forgeable: Path) -> None
 def test_records_of_what_is_no_data_file(
     spark: SparkSession, forgeable: Path, named: str, committed: bool
 ) -> None:
-    """Records cannot make readers read a folder as a file or read files that listings hide."""
+    """Records cannot make readers read a folder as if it were a file, or read files that listings
+    hide."""
     (forgeable / "sub").mkdir()
     (forgeable / "sub" / "_part").write_text("no data")
     file = forgeable / named
@@ -440,8 +442,8 @@ def test_retired_folder_of_links(spark: SparkSession, forgeable: Path) -> None:
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can change the owner of a link")
 @pytest.mark.parametrize("what", ["file", "folder"])
 def test_links_of_another_owner(spark: SparkSession, tmp_path: Path, what: str) -> None:
-    """A file is neither copied nor indexed if it is reached through a link whose owner might not be
-    allowed to read the file."""
+    """A file behind a link is neither copied nor indexed if the link's owner might not be allowed
+    to read the file."""
     write_rows(spark, FOREIGN, tmp_path / "victim")
     write_rows(spark, OWN, tmp_path / "t" / "day=0")
     table, secret = tmp_path / "t", next((tmp_path / "victim").glob("*.parquet"))
@@ -457,7 +459,7 @@ def test_links_of_another_owner(spark: SparkSession, tmp_path: Path, what: str) 
 
 
 def differences(world: World) -> str:
-    """Describes how the targets' files have changed since the start of the attack."""
+    """Describes the changes to the targets' files since the start of the attack."""
     now, before = tree(*world.folders), world.before
     changed = [path for path in now.keys() & before.keys() if now[path] != before[path]]
     gone, new = before.keys() - now.keys(), now.keys() - before.keys()
@@ -492,8 +494,8 @@ def ref(table: Path, file: Path) -> dict[str, Any]:
 
 
 def test_records_in_the_folder_above(spark: SparkSession, tmp_path: Path) -> None:
-    """A user who may write to the parent folder of a table, such as a warehouse or /tmp, cannot
-    change the rows that readers see in the table."""
+    """A user who may write to a table's parent folder (such as a warehouse or /tmp) cannot change
+    the rows that readers see in the table."""
     victim, other = tmp_path / "victim", tmp_path / "elsewhere" / "other"
     write_rows(spark, range(10), victim)
     write_rows(spark, range(1000, 1010), other)

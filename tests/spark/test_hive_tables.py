@@ -40,7 +40,7 @@ def test_optimize(
     cursor: Any, tmp_path: Path, provider: str, partitioned: bool, converted: bool, external: str
 ) -> None:
     """OPTIMIZE and RESTORE leave the rows unchanged. If `converted` is set, Spark reads the table
-    with its own reader. Otherwise, it uses Hive's SerDe."""
+    with its own reader. Otherwise, Spark uses Hive's SerDe."""
     columns = "a BIGINT, b STRING, id BIGINT" + ("" if partitioned else ", day INT")
     location = f" LOCATION '{tmp_path}/t'" if external else ""
     keys = " PARTITIONED BY (day INT)" if partitioned else ""

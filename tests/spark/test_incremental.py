@@ -36,7 +36,7 @@ def optimize(spark: SparkSession, folder: Path, *columns: str, full: bool = Fals
 
 
 def clustered_table(spark: SparkSession, folder: Path, rows: DataFrame, files: int) -> Any:
-    """Writes the rows, clusters them by a and b into about this many files, and returns the metrics
+    """Writes the rows, and clusters them by a and b into about `files` files. Returns the metrics
     of OPTIMIZE."""
     rows.write.parquet(str(folder))
     aim_at(spark, folder, files)
@@ -44,8 +44,8 @@ def clustered_table(spark: SparkSession, folder: Path, rows: DataFrame, files: i
 
 
 def opened(folder: Path, *columns: str) -> float:
-    """The mean share of bytes that lookups of existing values open, computed from the values in the
-    files."""
+    """The mean share of bytes that lookups of existing values open. It is computed from the rows in
+    the files."""
     files = [pq.ParquetFile(path) for path in data_files(folder)]
     sizes = np.array([sum(f.metadata.row_group(g).total_byte_size
                           for g in range(f.metadata.num_row_groups)) for f in files])  # fmt: skip
@@ -84,7 +84,7 @@ def test_appends(spark: SparkSession, tmp_path: Path, rows: Any, limit: float) -
 
 def test_new_files_join_what_they_spoil(spark: SparkSession, tmp_path: Path) -> None:
     """All new files are rewritten. `rewriteFactor` limits the total size of the clustered files
-    that are rewritten with them. If it is 0, all clustered files are kept."""
+    that are rewritten with them. If `rewriteFactor` is 0, all clustered files are kept."""
     folder = tmp_path / "t"
     clustered_table(spark, folder, uniform(spark, 50_000, 0), 32)
     clustered = set(data_files(folder))
@@ -128,8 +128,8 @@ def test_tiny_appends_do_not_pile_up(spark: SparkSession, tmp_path: Path) -> Non
 def test_clustered_files_that_came_out_too_small_are_joined(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """OPTIMIZE merges clustered files that are too small. Such files occur because a write that
-    clusters rows cannot predict the size of files on disk."""
+    """OPTIMIZE merges clustered files that are too small. Such files occur because a clustering
+    write cannot predict the size of its files on disk."""
     folder = tmp_path / "t"
     clustered_table(spark, folder, uniform(spark, 20_000, 0), 48)
     aim_at(spark, folder, 4)

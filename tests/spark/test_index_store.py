@@ -87,7 +87,7 @@ def test_values_survive_in_their_own_type(
 
 
 def test_the_session_does_not_change_the_format(spark: SparkSession, folder: Path) -> None:
-    """Settings of the session, such as the timestamp type of files, do not affect the format of the
+    """Session settings, such as the timestamp type of files, do not affect the format of the
     index."""
     changed = {
         "spark.sql.parquet.outputTimestampType": "INT96",
@@ -122,8 +122,7 @@ def test_versions_count_up_and_old_ones_go(spark: SparkSession, folder: Path) ->
 
 
 def test_publishers_at_the_same_time_lose_nothing(spark: SparkSession, folder: Path) -> None:
-    """If several concurrent writers each remove an entry, all of these entries are removed in the
-    end."""
+    """If several concurrent writers each remove one entry, no removal is lost."""
     for i in range(4):
         write(spark, folder, f"SELECT id, 'x' AS s FROM range({i}, {i + 3})")
     indexes.build(spark, folder, "parquet")
@@ -143,8 +142,8 @@ def test_publishers_at_the_same_time_lose_nothing(spark: SparkSession, folder: P
 def test_threads_that_load_at_the_same_time_see_the_same(
     spark: SparkSession, folder: Path, tmp_path: Path
 ) -> None:
-    """Threads that load indexes at the same time all see the same entries, which shows that they do
-    not share a reader's state. Each thread loads the index of its own copy of the table."""
+    """Threads that load indexes at the same time do not share a reader's state, so they all see the
+    same entries. Each thread loads the index of its own copy of the table."""
     indexes.build(spark, folder, "parquet")
     expected = indexes.loaded(spark, folder)
     copies = [tmp_path / f"copy {i}" for i in range(40)]
@@ -164,8 +163,8 @@ def test_threads_that_load_at_the_same_time_see_the_same(
 
 
 def test_the_row_groups_of_a_large_index(spark: SparkSession) -> None:
-    """Spark filters a large index by row group. It selects the same files as the driver, which
-    filters all entries at once."""
+    """Spark filters a large index by row group. It selects the same files as the driver, although
+    the driver filters all entries at once."""
     helpers = jvm_loops.load(spark)
     made = helpers.skipping.files.PlanningBenchmark(spark._jsparkSession, 150_000)
     assert made.rowGroups() > 1
@@ -241,8 +240,8 @@ def test_damaged_snapshot_is_no_index(spark: SparkSession, folder: Path, damage)
 
 
 def test_names_that_need_care(spark: SparkSession, tmp_path: Path) -> None:
-    """The index is correct for column names with dots, backticks and spaces, and for names that the
-    index table itself uses."""
+    """The index is correct for column names with dots, backticks and spaces, and for names that are
+    also columns of the index table."""
     path = tmp_path / "a t%20:b"
     write(
         spark,

@@ -1,10 +1,9 @@
-"""The keys on the broadcast side of a join skip files, except in joins for which all files must be
-read.
+"""The keys on the broadcast side of a join skip files, unless the join must read all files.
 
 To add a case, add a query to CASES. Also add the number of files that each scan of `fact` opens.
-`fact.k` and the other keys count from 0 to 199, ten per file. `dim` has the same keys. Its column
-`tag` lets queries select some of these keys. Every answer is compared with the answer without
-skipping.
+`fact.k` and the other keys count from 0 to 199, ten per file. `dim` has the same keys. Queries
+select some of the keys in `dim` by its column `tag`. Every answer is compared with the answer
+without skipping.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ CASES = [
     prunes("below an anti join", f"""
         SELECT fact.k FROM fact LEFT ANTI JOIN (SELECT * FROM dim WHERE tag = 5) o ON fact.k = o.k
         JOIN {SOME} q ON fact.k = q.k"""),
-    # Types and combinations of keys.
+    # Keys of different types, and combinations of keys.
     prunes("one key of several",
            f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k AND fact.m + 1 = q.l % 7 + 1"),
     prunes("two INT keys, packed in a LONG",
@@ -124,8 +123,8 @@ CASES = [
     prunes("decimal", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.c = q.c"),
     prunes("wide decimal", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.wide = q.wide"),
     prunes("struct field", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.st.k = q.st.k"),
-    # Bounds exclude NaN, so file 5, which contains NaN, is read if NaN is among the keys. Files 6
-    # and 7 contain -0.0 and 0.0, so their ranges also include the keys 5 and 7.
+    # Bounds exclude NaN. File 5 contains NaN, so it is read if NaN is among the keys. Files 6 and 7
+    # contain -0.0 and 0.0, so their ranges also include the keys 5 and 7.
     prunes("double", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.x = q.x", 4),
     prunes("NaN", "SELECT fact.k FROM fact JOIN (SELECT * FROM dim WHERE tag = 50) q "
            "ON fact.x = q.x", 1),
@@ -172,8 +171,7 @@ CASES = [
     keeps("existence", f"SELECT k FROM fact WHERE m = 1 OR k IN (SELECT k FROM {SOME})"),
     keeps("the existence of a match as a value", f"SELECT k, k IN (SELECT k FROM {SOME}) AS found FROM fact"),
     keeps("scalar subquery", f"SELECT k, (SELECT max(l) FROM {SOME} q WHERE q.k = fact.k) AS v FROM fact"),
-    # Operators below which no file may be skipped, because their results depend on rows that have
-    # no match.
+    # Operators whose results depend on rows without a match. No file may be skipped below them.
     keeps("limit", f"SELECT k FROM (SELECT * FROM fact LIMIT 1000) JOIN {SOME} USING (k)"),
     keeps("ordered limit", f"SELECT k FROM (SELECT * FROM fact ORDER BY -k LIMIT 60) JOIN {SOME} USING (k)"),
     keeps("window", f"SELECT k, r FROM (SELECT k, row_number() OVER (ORDER BY k) AS r FROM fact) "
@@ -219,7 +217,7 @@ CASES = [
                 ON f.k = q.k GROUP BY m) b ON a.m = b.m""", 2, 3),
     prunes("fact with a join and without one", f"""
         SELECT k FROM fact WHERE k IN (SELECT k FROM {SOME}) UNION ALL SELECT k FROM fact""", 2, ALL),
-    # Kinds of broadcast sides.
+    # Different kinds of queries on the broadcast side.
     prunes("a dimension that is itself a join", f"""
         SELECT /*+ BROADCAST(z) */ fact.k FROM fact JOIN (SELECT q.k FROM {SOME} q
         JOIN dim r ON q.k = r.k WHERE r.l > 100) z ON fact.k = z.k""", 1),
@@ -237,7 +235,8 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Creates `fact` with 20 indexed files, and `dim`, which is small enough to be broadcast."""
+    """Creates `fact` with 20 indexed files, and a table `dim` that is small enough to be
+    broadcast."""
     folder = Path(tmp_path_factory.mktemp("joins"))
     spark.range(0, 200, 1, ALL).selectExpr(*columns(FACT)).write.parquet(str(folder / "fact"))
     spark.range(0, 200, 1, 1).selectExpr(*columns(DIM)).write.parquet(str(folder / "dim"))

@@ -158,7 +158,7 @@ def test_statements_killed(spark: SparkSession, tmp_path: Path, statement: str, 
     assert data_files(table) == (old if restored else new)
 
 
-#: What another writer does with a table after it has taken over the lock of a stopped writer.
+#: What another writer does after it has taken over the lock of a stopped writer.
 OTHERS: dict[str, Callable[[SparkSession, Path], object]] = {
     "gives up": lambda spark, table: Rewrite(spark, table).writer.abort(),
     "goes on": lambda spark, table: spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (id)"),
@@ -188,8 +188,8 @@ def check(spark: SparkSession, table: Path, frame: DataFrame) -> None:
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("point", POINTS)
 def test_declared_dead_at(spark: SparkSession, tmp_path: Path, point: str, other: str) -> None:
-    """After another process has taken over the lock of a stopped writer, this writer can no longer
-    change anything."""
+    """A stopped writer can no longer change anything after another process has taken over its
+    lock."""
     table = tmp_path / "t"
     frame = create(spark, table)
     with paused(table, point, f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
@@ -218,8 +218,8 @@ def test_declared_dead_at(spark: SparkSession, tmp_path: Path, point: str, other
 def test_two_recover(
     spark: SparkSession, tmp_path: Path, first: str, point: str, other: str
 ) -> None:
-    """Two processes can recover a table from a dead writer at the same time. Here, the first
-    process is stopped until the second has finished."""
+    """Two processes can recover a table from a dead writer at the same time. In this test, the
+    first process is stopped until the second has finished."""
     table = tmp_path / "t"
     frame = create(spark, table)
     killed(table, first, f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
@@ -264,8 +264,9 @@ def test_a_writer_that_wakes_up_in_another_incarnation(spark: SparkSession, tmp_
 
 
 def test_declared_dead_before_it_moves_files(spark: SparkSession, tmp_path: Path) -> None:
-    """Each row exists exactly once even if a writer that was declared dead still writes RETIRE. The
-    process that takes over its lock sees no RETIRE at first, and undoes the run afterwards."""
+    """Each row exists exactly once even if a writer that was declared dead still writes RETIRE. At
+    first, the process that takes over the writer's lock sees no RETIRE. It undoes the run
+    afterwards."""
     table = tmp_path / "t"
     frame = create(spark, table)
     takes = "spark.sql.zorder.journal.takeOver=1"

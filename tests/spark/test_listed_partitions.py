@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.scans import plain, settings
 
-#: For each query on a table with ten partitions, the values of `p` in the partitions that the query
+#: Queries on a table with ten partitions, and the values of `p` in the partitions that each query
 #: lists.
 QUERIES = {
     "SELECT sum(id) FROM parts WHERE p = 3": {3},

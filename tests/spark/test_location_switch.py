@@ -111,7 +111,7 @@ def test_switch(spark: SparkSession, tmp_path: Path, provider: str) -> None:
 
 
 def test_lifecycle(spark: SparkSession, tmp_path: Path) -> None:
-    """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM work in sequence."""
+    """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM work one after another."""
     home = make(spark, tmp_path)
     optimize(spark)
     assert metrics(optimize(spark)).numFilesRemoved == 0
@@ -195,9 +195,9 @@ def test_another_table_in_the_old_folder(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_path_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """OPTIMIZE is refused if a path is given instead of a table name. A path does not identify the
-    catalog table whose location would be switched. After a switch, the table is no longer in its
-    old folder."""
+    """OPTIMIZE is refused if a path is given instead of a table name, because a path does not
+    identify the catalog table whose location is to be switched. A statement on the old folder is
+    also refused after a switch, because the table is no longer there."""
     home = make(spark, tmp_path)
     with (
         pytest.raises(PySparkException, match="ZORDER_CANNOT_SWITCH_LOCATION.*named by its path"),
@@ -277,8 +277,8 @@ def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(pyspark.__version__ < "4", reason="no rule runs early enough in Spark 3.5")
 def test_session_that_has_used_the_table(spark: SparkSession, tmp_path: Path) -> None:
-    """A session that has used the table before sees the new location. Spark itself caches a table's
-    location in each session."""
+    """A session that has used the table before sees the new location, although Spark itself caches
+    a table's location in each session."""
     make(spark, tmp_path)
     writer, reader, overwriter = (spark.newSession() for _ in range(3))
     for session in (writer, reader, overwriter):
@@ -391,7 +391,7 @@ def test_changed_meanwhile(spark: SparkSession, tmp_path: Path, case: str) -> No
 
 @pytest.mark.parametrize("mode", ["overwrite", "append"])
 def test_overwritten_behind(spark: SparkSession, tmp_path: Path, mode: str) -> None:
-    """If the old folder is overwritten after the switch, the next command that writes reports an
+    """If the old folder is overwritten after the switch, the next write command reports an
     error."""
     home = make(spark, tmp_path)
     optimize(spark)

@@ -1,4 +1,4 @@
-"""COUNT, MIN and MAX return the right answers and read few files if the index is used."""
+"""COUNT, MIN and MAX return the right answers. If the index is used, they read few files."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ ANSWERED = [
     ("WITH c AS (SELECT count(*) AS n FROM {t}) SELECT a.n, b.n FROM c a JOIN c b", 0),
 ]  # fmt: skip
 
-# Queries for which the index is not used.
+# Queries that do not use the index.
 UNANSWERED = [
     "SELECT k, count(*) FROM {t} GROUP BY k",
     "SELECT count(DISTINCT id) FROM {t}",

@@ -1,5 +1,5 @@
-"""COUNT, MIN and MAX return the right answers on partitioned tables, and on tables that change
-after they were indexed."""
+"""COUNT, MIN and MAX return the right answers on partitioned tables and on tables that have changed
+since they were indexed."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ def test_files_changed_after_planning(spark: SparkSession, tmp_path: Path, fmt: 
     fresh = view(spark, path, fmt, "fresh_files")
     assert tuple(same(spark, f"SELECT count(*) FROM {fresh}").first() or ())[0] == 130
 
-    # A file is deleted. Depending on the session's settings, the query ignores the file, or fails
-    # as it would without an index.
+    # A file is deleted. Depending on the session's settings, the query either ignores the missing
+    # file, or fails as it would without an index.
     planned = spark.sql(f"SELECT count(*) FROM {fresh}")
     planned.explain()
     sorted(path.glob("part-00001-*"))[0].unlink()

@@ -156,8 +156,8 @@ def test_char_and_columns_with_a_default(spark: SparkSession) -> None:
             "SELECT count(*) FROM {t} WHERE c = 'x'",
             "SELECT count(*) FROM {t} WHERE g IS NULL",
         ]
-        # The files are indexed with a schema that declares the default, and then with one that does
-        # not. Each time, queries read the files with both schemas.
+        # The files are indexed with a schema that declares the default, and then with a schema that
+        # does not. Each time, queries read the files with both schemas.
         for schema in (spark.table("answers_added").schema, spark.read.parquet(str(path)).schema):
             build(spark, path, "parquet", schema)
             reader = spark.read.schema("a INT, c STRING, v STRING, e INT, g INT").parquet(str(path))

@@ -188,8 +188,8 @@ def test_no_partition_folders(
 
 
 def test_a_table_dropped_meanwhile(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """If another session drops the table before CREATE SKIPPING INDEX runs, the statement fails and
-    creates no folder."""
+    """If another session drops the table before CREATE SKIPPING INDEX runs, the statement fails
+    without creating a folder."""
     folder = tmp_path / "t"
     created(spark, folder, "parquet", False, False)
     table = spark._jvm.io.pyzorder.commands.TableFunctions.tableOf(spark._jsparkSession, "t")
@@ -219,8 +219,8 @@ def test_a_file_in_place_of_the_folder(
 def test_a_file_in_place_of_a_folder_above(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """If a parent of the table's folder is a file, statements have the same results as without a
-    folder, except that CREATE SKIPPING INDEX fails."""
+    """If a parent of the table's folder is a file, statements have the same results as on a table
+    without a folder. The only exception is CREATE SKIPPING INDEX, which fails."""
     (tmp_path / "file").write_text("no folder")
     created(spark, tmp_path / "file" / "t", "parquet", False, False)
     assert {s: condition_of(spark, s.format("t")) for s in STATEMENTS} == STATEMENTS

@@ -1,5 +1,5 @@
-"""If `_zorder` contains unexpected files or folders, queries still return the table's rows, and
-statements succeed or fail with one of pyzorder's errors."""
+"""If `_zorder` contains unexpected files or folders, queries still return the table's rows.
+Statements either succeed or fail with one of pyzorder's errors."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_any_names(
     added: list[tuple[str, str, bytes | str]],
     order: list[str],
 ) -> None:
-    """With random entries in `_zorder`, statements may fail with one of pyzorder's errors, but no
+    """Random entries in `_zorder` can make statements fail with one of pyzorder's errors, but no
     row is lost, and the targets of links remain unchanged."""
     for old in tmp_path.iterdir():
         delete_folder(old)
@@ -188,7 +188,7 @@ def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, inste
     """No row is lost if one of pyzorder's files is replaced with a folder or a dangling link.
 
     DONE is not replaced with a dangling link. Listings do not show such a link, so replacing DONE
-    would have the same effect as deleting it. DONE is the only record that the run has ended.
+    would have the same effect as deleting it. Only DONE records that the run has ended.
     """
     files = [path for path in (source / "_zorder").rglob("*") if path.is_file()]
     kept = [path for path in files if instead == "folder" or path.suffix != ".done"]
@@ -219,7 +219,7 @@ def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, inste
 ])  # fmt: skip
 def test_texts_that_are_no_records(tmp_path: Path, text: bytes) -> None:
     """Python ignores a record that is deeply nested, contains infinities or lone surrogates, or has
-    a path as its incarnation. The JSON parser raises different errors for these texts."""
+    a path as its incarnation. The JSON parser raises different errors for such records."""
     table = tmp_path / "t"
     (table / "_zorder" / "_journal").mkdir(parents=True)
     (table / "a.parquet").write_bytes(b"abc")
@@ -409,8 +409,8 @@ def test_snapshot_with_holes(
 
 @pytest.mark.parametrize("what", ["folders", "something"])
 def test_record_that_grows(spark: SparkSession, source: Path, tmp_path: Path, what: str) -> None:
-    """A 48 MB record does not make queries fail, although Jackson would expand the record to a tree
-    that does not fit into a driver with 1 GiB of memory."""
+    """A 48 MB record does not make queries fail, although Jackson's tree for this record would not
+    fit into a driver with 1 GiB of memory."""
     table = shutil.copytree(source, tmp_path / "t")
     life = (table / "_zorder" / "_incarnation").read_text()
     inner = b",".join([b'"a"' if what == "folders" else b"[]"] * (12 << 20))
@@ -426,7 +426,7 @@ def test_record_that_grows(spark: SparkSession, source: Path, tmp_path: Path, wh
 
 
 def opened(pipe: Path) -> None:
-    """Releases readers that are waiting for a pipe to get a writer."""
+    """Opens a pipe for writing, so that readers no longer wait for it."""
     with contextlib.suppress(OSError):  # no reader is waiting
         os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
 
@@ -549,7 +549,7 @@ LINKED = ["_zorder", *(place for place in PLACES if place != "_zorder")]
 
 @pytest.mark.parametrize("place", LINKED)
 def test_links(spark: SparkSession, source: Path, tmp_path: Path, place: str) -> None:
-    """pyzorder follows no link in `_zorder` to read, write, move or delete anything."""
+    """pyzorder does not read, write, move or delete anything through a link in `_zorder`."""
     table, victim = shutil.copytree(source, tmp_path / "t"), tmp_path / "victim"
     if (table / place).exists():
         shutil.move(table / place, victim)

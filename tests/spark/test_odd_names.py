@@ -232,8 +232,8 @@ def test_text_is_not_executed(spark: SparkSession, database: str, tmp_path: Path
 
 
 def test_advice_can_be_pasted(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """The statement that DESCRIBE SKIPPING INDEX suggests can be run as printed, even if its names
-    are unusual."""
+    """The statement that DESCRIBE SKIPPING INDEX suggests can be run as printed, even if it
+    contains unusual names."""
     rows = spark.range(0, 60, 1, 2).selectExpr(
         "id AS `odd, n``ame`", "named_struct('a b', id % 7) AS `s.t`", "id % 5 AS `1`"
     )
@@ -248,7 +248,7 @@ def test_advice_can_be_pasted(spark: SparkSession, database: str, tmp_path: Path
 
 
 def test_a_comment_hides_nothing(spark: SparkSession, database: str) -> None:
-    """A comment in `where` does not extend beyond the condition, so it does not hide DRY RUN."""
+    """A comment in `where` ends with the condition, so it does not hide DRY RUN."""
     spark.range(0, 20, 1, 2).selectExpr("id", "0 AS p").write.partitionBy("p").saveAsTable("t")
     dry = pyzorder.ZOrderTable.forName(spark, "t").optimize().where("p = 0 -- x").dryRun()
     assert metrics(dry.executeZOrderBy("id"))["numFilesRemoved"] == 2

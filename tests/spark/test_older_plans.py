@@ -1,4 +1,4 @@
-"""A plan that is older than a table's first OPTIMIZE returns every row once, even while this
+"""A plan that was created before a table's first OPTIMIZE returns every row once, even while this
 OPTIMIZE moves files."""
 
 from __future__ import annotations

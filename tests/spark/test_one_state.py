@@ -1,9 +1,9 @@
-"""All scans of a table in the same plan see the same state of its files, even if the table changes
-in the meantime.
+"""All scans of a table in one plan see the same state of the table, even if the table changes while
+the query runs.
 
 The function `slow` in a query blocks one scan while another session changes the table. The result
-contains one number from each of two scans. The two numbers must be equal, so they must come from
-the same state, either before or after the change.
+contains one number from each of two scans. These numbers are equal only if both scans see the same
+state, either before or after the change.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ ACROSS = (
 
 @dataclass(frozen=True)
 class Table:
-    """A table's name in queries, and its folder."""
+    """A table: its name in queries, and its folder."""
 
     name: str
     path: Path
@@ -160,8 +160,8 @@ def test_a_dataframe_executed_twice(spark, table) -> None:
 
 
 #: Queries on the views `old` and `new`, whose DataFrames were created before and after ten rows
-#: were added. Each query has two answers: the answer without a journal, which plain Spark also
-#: returns, and the answer with a journal.
+#: were added. Each query has two answers. The first is the answer without a journal, as in plain
+#: Spark. The second is the answer with a journal.
 READS = {
     "SELECT count(*) FROM (SELECT id FROM new EXCEPT ALL SELECT id FROM old)": (10, 0),
     "SELECT count(*) FROM new LEFT ANTI JOIN old USING (id)": (10, 0),
@@ -285,8 +285,8 @@ def test_around_a_location_switch(spark, tmp_path) -> None:
 
 
 def test_a_path_that_leaves_files_out(spark, tmp_path) -> None:
-    """Two listings of a table show the same state even if they always differ because an option
-    excludes some files from one of the listings."""
+    """Two scans of a table see the same state even if an option excludes some files from one of
+    their listings. In that case, the listings always differ."""
     made = Table(f"parquet.`{tmp_path / 't'}`", tmp_path / "t", "")
     made.write(spark, 0, 20)
     spark.sql(f"OPTIMIZE {made.name} ZORDER BY (id)").collect()

@@ -76,7 +76,7 @@ def test_inserted_files_are_indexed(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_lifecycle(spark: SparkSession, tmp_path: Path) -> None:
-    """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM work in sequence."""
+    """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM work one after another."""
     home = make(spark, tmp_path)
     start = places(spark)
     optimize(spark)
@@ -152,8 +152,8 @@ def test_two_partitions_in_one_folder(spark: SparkSession, tmp_path: Path, metho
 
 @pytest.mark.parametrize("way", ["SET LOCATION", "DROP and ADD"])
 def test_a_partition_that_comes_back(spark: SparkSession, tmp_path: Path, way: str) -> None:
-    """OPTIMIZE has switched a partition to a new folder, and a user moves it back to the old
-    folder. Rows that are inserted afterwards are not copied to the new folder."""
+    """If OPTIMIZE has switched a partition to a new folder and a user sets its location back to the
+    old folder, rows that are inserted afterwards are not copied to the new folder."""
     make(spark, tmp_path)
     old = places(spark)["1"]
     optimize(spark)
@@ -242,7 +242,7 @@ def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_written_behind(spark: SparkSession, tmp_path: Path) -> None:
     """Files that are added to an old folder are copied to the new folder exactly once. If the old
-    folder is overwritten, the next command that writes reports an error."""
+    folder is overwritten, the next write command reports an error."""
     make(spark, tmp_path)
     old = places(spark)
     optimize(spark)

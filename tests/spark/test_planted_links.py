@@ -54,8 +54,8 @@ def put(journal: Path, run: int, **records: dict[str, Any]) -> None:
 
 
 def refs(folder: Path, name: str) -> list[dict[str, Any]]:
-    """The data files in a folder, in the form in which a record lists them. The record uses this
-    name for the folder."""
+    """The data files in a folder, in the format of a record. `name` is the folder's name in the
+    record."""
     return [
         {"path": f"{name}/{file.name}", "size": file.stat().st_size,
          "modificationTime": file.stat().st_mtime_ns // 1_000_000}
@@ -64,7 +64,7 @@ def refs(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 def attempt(spark: SparkSession, statement: str) -> None:
-    """Runs a statement, which may fail with one of pyzorder's errors."""
+    """Runs a statement. The statement may fail, but only with one of pyzorder's errors."""
     try:
         spark.sql(statement).collect()
     except PySparkException as refused:
@@ -126,8 +126,8 @@ def test_where_late_files_are_copied_to(
     spark: SparkSession, parted: Path, tmp_path: Path, kind: str
 ) -> None:
     """Files that were added to a partition's old folder after a switch are copied to the new
-    folder, but not through links. Here, a forged record claims that a partition was switched away
-    from a folder, so the files in this folder are copied."""
+    folder, but not through links. In this test, a forged record claims that a partition was
+    previously stored in a certain folder, so the files in that folder are copied."""
     precious = tmp_path / "precious"
     precious.write_text("theirs")
     (parted / "day=7").mkdir()
@@ -150,7 +150,7 @@ def test_where_late_files_are_copied_to(
 
 
 def switch(spark: SparkSession, home: Path) -> Path:
-    """Switches day=1 to a new folder next to that of the table, and returns the new folder."""
+    """Switches day=1 to a new folder next to the table's folder, and returns the new folder."""
     spark.sql("ALTER TABLE linked SET TBLPROPERTIES ('zorder.publish.method' = 'location')")
     spark.sql("OPTIMIZE linked FULL WHERE day = 1 ZORDER BY (id)")
     [filled] = home.parent.glob("p-zorder-*")
@@ -269,7 +269,7 @@ def test_strange_links_in_a_partition(
 @pytest.mark.parametrize("field", ["retire", "add"])
 def test_files_in_no_folder(spark: SparkSession, field: str) -> None:
     """Records with the path `file:/x` are rejected. If the path were split at its last slash, the
-    folder would be `file:`, which could exist in the table's folder."""
+    folder would be `file:`, and the table's folder could contain a folder of that name."""
     records = spark._jvm.io.pyzorder.publish.journal.Records
     for path, is_one in (("file:/x", False), ("file:/..", False), ("file:/a/x", True)):
         said = {"retire": [], "add": [], "folders": []}

@@ -1,5 +1,5 @@
-"""The index reveals no more than the table: it omits denied columns and secrets, and its files have
-the same permissions and owner."""
+"""The index reveals no more than the table. It omits denied columns and secrets, and its files have
+the same permissions and owner as the table's files."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def mode(path: Path) -> int:
 
 @pytest.mark.parametrize("given", [0o700, 0o711, 0o777])
 def test_permissions(spark: SparkSession, tmp_path: Path, given: int) -> None:
-    """pyzorder's folders have the same permissions as the table's folder, and its files have the
-    same permissions except the permission to execute."""
+    """pyzorder's folders have the same permissions as the table's folder. Its files also have these
+    permissions, except for the execute permission."""
     table = tmp_path / "t"
     spark.range(0, 20, 1, 2).selectExpr("id", "id % 2 AS p").write.partitionBy("p").parquet(
         str(table)
@@ -120,7 +120,7 @@ SECRET = "hunter2-xyzzy"
 
 @contextmanager
 def logged(spark: SparkSession, file: Path) -> Iterator[None]:
-    """Writes everything that pyzorder logs at any level to the file."""
+    """Writes everything that pyzorder logs, at any level, to the file."""
     jvm = spark._jvm
     core = jvm.org.apache.logging.log4j.core
     context = jvm.org.apache.logging.log4j.LogManager.getContext(False)

@@ -1,5 +1,5 @@
 """For every kind of predicate on every type, queries on Parquet and ORC open all files with
-matching rows and few other files."""
+matching rows, and only a few other files."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from tests.support.scans import (
 
 FILES, ROWS = 8, 20
 
-# File g contains the ids 20 g to 20 g + 19. Most columns are null in the last row of each file and
-# in all rows of file 6.
+# File g contains the ids from 20 g to 20 g + 19. Most columns are null in the last row of each file
+# and in all rows of file 6.
 COLUMNS = """
     id,
     if({null}, NULL, CAST(id - 64 AS TINYINT)) AS by,
@@ -169,9 +169,9 @@ PREDICATES = [
     ("id = 5 AND NULL", 0),
 ]
 
-# File g contains the ids 4 g to 4 g + 3. In order, the files contain: only NaN, one value, one
-# value and NaN, one value and null, nulls, several values, zeros, NaN and null. In a different time
-# zone, the index has only the null counts of `t` and `u`.
+# File g contains the ids from 4 g to 4 g + 3. The contents of the files, in order, are: only NaN,
+# one value, one value and NaN, one value and null, nulls, several values, zeros, NaN and null. In a
+# different time zone, the index has only the null counts of `t` and `u`.
 ODD_ROWS = 4
 ODD_COLUMNS = """
     CASE id div 4 WHEN 0 THEN double('NaN') WHEN 2 THEN if(id = 10, double('NaN'), 5D) WHEN 3 THEN if(id = 13, NULL, 5D) WHEN 4 THEN NULL WHEN 5 THEN (id - 20) * 2 + 1D WHEN 6 THEN if(id % 2 = 0, 0D, -0D) WHEN 7 THEN if(id = 30, NULL, double('NaN')) ELSE 5D END AS d,
@@ -292,8 +292,7 @@ def odd(
 
 
 def rebased(spark: SparkSession) -> AbstractContextManager[None]:
-    """During the block, timestamps are written in a form in which their values depend on the time
-    zone."""
+    """During the block, makes Spark write timestamps whose values depend on the time zone."""
     return settings(
         spark,
         spark__sql__parquet__outputTimestampType="INT96",
@@ -304,7 +303,7 @@ def rebased(spark: SparkSession) -> AbstractContextManager[None]:
 def indexed(
     spark: SparkSession, path: Path, view: str, columns: str, rows: int, fmt: str = "parquet"
 ) -> None:
-    """Writes 8 files with this many ids in total, indexes them, and creates a view of them."""
+    """Writes 8 files with `rows` rows in total, indexes the files, and creates a view of them."""
     spark.range(0, rows, 1, FILES).selectExpr(*_split(columns)).write.format(fmt).save(str(path))
     build(spark, path, fmt)
     spark.read.format(fmt).load(str(path)).createOrReplaceTempView(view)
@@ -378,8 +377,8 @@ def test_what_the_optimizer_would_have_left_out(spark: SparkSession, odd: str) -
 
 def test_constant_files_that_do_not_tell_all(spark: SparkSession, tmp_path: Path) -> None:
     """In files with a constant column, no matching row is skipped if a predicate also uses a column
-    that is not indexed or not constant. A file is not skipped if evaluating the predicate on its
-    rows fails."""
+    that is not indexed or not constant. If evaluating the predicate on a file's rows fails, the
+    file is not skipped."""
     path = tmp_path / "t"
     for a, b in ((9, "3, 4"), (8, "4")):
         rows = spark.sql(f"SELECT {a} AS a, explode(array({b})) AS b")

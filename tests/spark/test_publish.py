@@ -1,5 +1,5 @@
-"""Publishing replaces files without readers losing or duplicating rows, detects conflicts, and
-leaves no temporary files behind."""
+"""Publishing replaces files without losing or duplicating rows for readers. It detects conflicts
+and leaves no temporary files behind."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def test_a_query_planned_before_still_answers(spark: SparkSession, table: Path, 
 
 
 def test_a_folder_that_got_other_partitions(spark: SparkSession, tmp_path: Path) -> None:
-    """The folder's partition columns change after a DataFrame was created. The DataFrame returns no
-    rows or fails, as in plain Spark. If Spark lists the folder again, the DataFrame may return all
-    rows."""
+    """If a folder's partition columns change after a DataFrame was created, the DataFrame returns
+    no rows or fails, as in plain Spark. If Spark lists the folder again, the DataFrame may return
+    all rows."""
     table = tmp_path / "t"
     table.mkdir()
     schema = "id BIGINT, day BIGINT"

@@ -294,7 +294,7 @@ def test_history(spark: SparkSession, tmp_path: Path) -> None:
 
 
 class Page(HTMLParser):
-    """Collects the elements and texts of a page."""
+    """Collects the elements and the text of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -323,7 +323,7 @@ def test_report(spark: SparkSession, reported: str, tmp_path: Path) -> None:
     ]
     assert re.findall(r"(?:url\(|@import)\s*['\"]?(?!#)[^)]*", text) == []
     assert tags.count("svg") >= 4
-    assert page.texts.count(ODD) >= 2  # in a table row and as a label in pictures
+    assert page.texts.count(ODD) >= 2  # in a table row, and in labels of pictures
     assert f"WHERE {where}" in page.texts
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 ODD = "<script>alert(1)</script>"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
-#: A script that finds texts outside a picture's frame, and pairs of texts that overlap.
+#: A script that finds labels outside a picture's frame, and pairs of labels that overlap.
 MISPLACED = """() => [...document.querySelectorAll('svg')].flatMap((svg, picture) => {
   const frame = svg.getBoundingClientRect();
   const texts = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]);
@@ -33,8 +33,7 @@ MISPLACED = """() => [...document.querySelectorAll('svg')].flatMap((svg, picture
   return out;
 })"""
 
-#: A script that returns the lowest contrast ratio between the page and a text, as defined by WCAG
-#: 2.
+#: A script that returns the lowest contrast ratio between text and page, as defined in WCAG 2.
 CONTRAST = """() => {
   const light = css => css.match(/[\\d.]+/g).slice(0, 3).map(v => v / 255)
     .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
@@ -50,7 +49,7 @@ CONTRAST = """() => {
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """The Chromium that is installed on this machine, or else the one that Playwright has
+    """The Chromium on this machine or, if there is none, the Chromium that Playwright has
     downloaded."""
     sync_api = pytest.importorskip(
         "playwright.sync_api",
@@ -74,7 +73,7 @@ def page_file(
     """A report on a table and a query. The table has a column with an unusual name and a file with
     only nulls.
 
-    Starts Spark only if a browser is available.
+    Spark is started only if a browser is available.
     """
     spark: SparkSession = request.getfixturevalue("spark")
     folder = tmp_path_factory.mktemp("report")

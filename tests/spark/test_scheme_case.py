@@ -1,5 +1,5 @@
-"""A table whose location spells the scheme in capitals, such as FILE:/t, keeps every row if an
-OPTIMIZE is killed. Hadoop ignores the case of schemes, and listings return them in lower case."""
+"""If an OPTIMIZE is killed, no row is lost, even if the table's location has a scheme in capitals,
+such as FILE:/t. Hadoop ignores the case of schemes, and listings return them in lower case."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Sessions with pyzorder immediately see what other sessions with pyzorder write, even if
-spark.sql.zorder.index.maxStaleness lets them plan queries without a listing."""
+"""Sessions with pyzorder immediately see what other sessions with pyzorder write, even if they plan
+queries without a listing (spark.sql.zorder.index.maxStaleness)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def directory(folder: str, rows: int, provider: str = "parquet") -> str:
 
 @dataclass(frozen=True)
 class Case:
-    """A change to a table with the ids 0 to 39, half of them in p = 0. {t} is the table's folder.
+    """A change to a table. The table has the ids 0 to 39, and half of them are in p = 0. {t} is the
+    table's folder.
 
     :param table:  the statement that creates the table
     :param before: the statements that create or drop the index
@@ -111,7 +112,7 @@ OPTIMIZED = Case(PARTITIONED, OPTIMIZE, "", 40)
 
 @pytest.fixture
 def folder(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Creates the table of a case with 40 rows. Returns the table's folder."""
+    """Creates the case's table and writes 40 rows. Returns the table's folder."""
     case: Case = request.param
     spark.sql(case.table.format(tmp_path / "t"))
     try:
@@ -131,7 +132,7 @@ def run(spark: SparkSession, statements: str, folder: str) -> None:
 
 
 def assert_seen(spark: SparkSession, readers: list[SparkSession], rows: int) -> None:
-    """Asserts that the readers and new sessions see this many rows, both in a scan and from the
+    """Asserts that the readers and new sessions count `rows` rows, both in a scan and from the
     index."""
     for session in (*readers, bound(fresh(spark), "1h"), fresh(spark)):
         assert session.sql("SELECT count(*) FROM stale").collect() == [(rows,)]

@@ -72,11 +72,11 @@ def test_pyspark_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_java_missing(tmp_path: Path) -> None:
-    """If Java is missing, the error message says that Java is missing. PySpark's own message would
-    say only that the Java gateway exited."""
+    """If Java is missing, the error message says so. PySpark's own message would say only that the
+    Java gateway exited."""
     said = run("pyzorder.configure(plain())", tmp_path, PATH=str(tmp_path), JAVA_HOME="")
     assert "ZORDER_JAVA_MISSING" in said and "there is no java on PATH" in said
-    (tmp_path / "spark-env.sh").touch()  # this script could set JAVA_HOME
+    (tmp_path / "spark-env.sh").touch()  # may set JAVA_HOME
     script = "print(pyzorder.configure(plain())._options['spark.sql.extensions'])"
     environment = {"PATH": str(tmp_path), "JAVA_HOME": "", "SPARK_CONF_DIR": str(tmp_path)}
     assert "io.pyzorder.ZOrderExtensions" in run(script, tmp_path, **environment)
@@ -137,7 +137,7 @@ def test_jars_overridden(tmp_path: Path) -> None:
 
 def test_running_without_pyzorder(tmp_path: Path) -> None:
     """Without pyzorder, each call fails with an error that says what to do. The calls run in one
-    process, in the order in which a notebook user would make them."""
+    process, in the same order as in a notebook."""
     said = run(
         """
         spark = plain().getOrCreate()

@@ -1,5 +1,5 @@
-"""If a folder belongs to two tables, statements either work for both tables or are refused and
-leave the rows unchanged."""
+"""If a folder belongs to two tables, statements either work for both tables, or are refused without
+changing any rows."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_two_tables_on_one_location(spark: SparkSession, database: str, tmp_path
 
 def test_another_default(spark: SparkSession, database: str, tmp_path: Path) -> None:
     """OPTIMIZE is refused if two tables declare different defaults for a column that some files
-    lack. For the rows in these files, one table returns 5, and the other returns null."""
+    lack. For the rows in these files, one table would return 5, and the other would return null."""
     table = tmp_path / "t"
     spark.range(0, ROWS, 1, 2).write.option("path", str(table)).saveAsTable("one")
     spark.sql("ALTER TABLE one ADD COLUMN c INT DEFAULT 5")
@@ -155,7 +155,7 @@ KILLED_AT = ["after-markers", "after-retire", "after-commit", "before-done"]
 )
 def test_the_other_was_killed(spark: SparkSession, outer: Path, point: str) -> None:
     """If a run on `outer` was killed, `inner` cannot be changed until a statement on `outer` has
-    completed or undone that run."""
+    either completed or undone the run."""
     killed(outer, point)
     inner = Rewrite(spark, outer / "day=1")
     with refused("ZORDER_SHARED_FOLDER"):
@@ -190,8 +190,8 @@ def test_a_table_in_a_folder_of_its_own_below(
 
 @pytest.fixture
 def neighbours(spark: SparkSession, database: str, tmp_path: Path) -> Path:
-    """Creates the tables `first` and `second`, whose only partitions are stored in the same folder.
-    Returns this folder."""
+    """Creates the tables `first` and `second`. Each table has a single partition, and both
+    partitions are stored in the same folder. Returns this folder."""
     shared = tmp_path / "shared"
     for name in ("first", "second"):
         spark.sql(
@@ -255,8 +255,8 @@ def test_a_switch_of_a_partition_that_another_table_uses(
 def test_recovery_by_a_table_without_the_partition(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """Two tables have the same location, but only one of them has the partition whose files a
-    killed run has moved. The other table cannot end this run."""
+    """If two tables have the same location and a killed run has moved the files of a partition that
+    only one of them has, the other table cannot end this run."""
     table, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
     made = [
         f"CREATE TABLE {{}} (id BIGINT, day INT) USING parquet PARTITIONED BY (day) LOCATION '{table}'",

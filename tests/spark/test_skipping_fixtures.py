@@ -1,10 +1,10 @@
 """After Spark's optimizer has run, predicates have the index filters that sql/skipping lists.
 
-A line is `predicate | filter | FALSE | NULL`. The first filter is the index filter for WHERE, which
-EXPLAIN shows. The second filter selects the files in which the predicate may be FALSE. The third
-filter selects the files in which the predicate may be NULL. If neither the second nor the third
-filter selects a file, all rows in the file match. To add a line, write `predicate |`, run this
-test, and paste the line that it prints.
+A line is `predicate | filter | FALSE | NULL`. The first filter is the index filter for WHERE, and
+EXPLAIN also shows it. The second filter selects the files in which the predicate may be FALSE. The
+third filter selects the files in which the predicate may be NULL. If neither the second nor the
+third filter selects a file, all rows in the file match. To add a line, write `predicate |`, run
+this test, and paste the line that it prints.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ FIXTURES = Path(__file__).parents[2] / "sql" / "skipping"
 PAGE = Path(__file__).parents[2] / "docs" / "how-skipping-is-proved.md"
 RULES = Path(__file__).parents[2] / "jvm/src/main/scala/io/pyzorder/skipping/predicate"
 
-#: Expressions that need no rule: leaves and the base class.
+#: Expressions that need no rule, because they are leaves or a base class.
 LEAVES = {"AttributeReference", "BoundReference", "Expression", "Literal", "PrettyAttribute"}
 
 
 class Fixture(NamedTuple):
-    """A line in a fixture file. Each filter is a set of texts, because Spark versions differ."""
+    """A line in a fixture file. Each filter is a set of strings, because Spark versions may have
+    different filters."""
 
     columns: str
     predicate: str
@@ -35,8 +36,8 @@ class Fixture(NamedTuple):
 
 
 def fixtures_of(path: Path) -> list[Fixture]:
-    """The fixtures in a file. A line `columns:` declares the columns of the table, and lines that
-    start with # are comments."""
+    """The fixtures in a file. A line that starts with `columns:` declares the table's columns, and
+    lines that start with # are comments."""
     columns, found = "", []
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("columns:"):
@@ -65,7 +66,7 @@ def test_fixtures(spark: SparkSession, path: Path) -> None:
         for fixture, judgement in zip(fixtures, judged, strict=True):
             opened = index_filter(spark, table, fixture.predicate)
             found = [
-                re.sub(r"_common_expr_\d+", "_common_expr_0", text)  # a JVM-wide number
+                re.sub(r"_common_expr_\d+", "_common_expr_0", text)  # unique in the JVM
                 for text in (opened, judgement["mayBeFalse"], judgement["mayBeNull"])
             ]
             if len(fixture.filters) != len(found) or not all(
@@ -78,7 +79,7 @@ def test_fixtures(spark: SparkSession, path: Path) -> None:
 
 
 def expressions(spark: SparkSession, path: Path) -> set[str]:
-    """The classes of all expressions in the optimized predicates of a fixture file."""
+    """The classes of all expressions in a fixture file's optimized predicates."""
     table, fixtures = f"rules_{path.stem}", fixtures_of(path)
     spark.sql(f"CREATE TABLE {table} ({fixtures[0].columns}) USING parquet")
     try:

@@ -1,5 +1,5 @@
-"""Plans with skipping are correct when Spark merges, reuses or caches scans, and skipping is
-visible in the cost model, EXPLAIN and metrics."""
+"""Plans with skipping are correct when Spark merges, reuses or caches scans. Skipping is visible in
+the cost model, in EXPLAIN and in metrics."""
 
 from __future__ import annotations
 

@@ -80,8 +80,8 @@ def test_what_sessions_with_pyzorder_write(spark: SparkSession, table: Path) -> 
 def test_an_insert_while_another_process_optimizes(
     spark: SparkSession, table: Path, point: str, indexed: str
 ) -> None:
-    """Queries see the rows of an INSERT once, even if the index already lists new files that a
-    concurrent OPTIMIZE has not committed yet."""
+    """Queries see the rows of an INSERT exactly once, even if the index already contains new files
+    that a concurrent OPTIMIZE has not committed yet."""
     reader = bound(fresh(spark), "1h")
     assert count(reader) == 40
     statement = f"OPTIMIZE parquet.`{table}` FULL ZORDER BY (id)"
@@ -156,8 +156,8 @@ def test_a_selected_file_that_has_gone(spark: SparkSession, table: Path) -> None
     assert count(reader, "id >= 0") == 2
 
 
-#: Queries that scan a table several times, with their answers. One of the table's files has
-#: disappeared before each query.
+#: Queries that scan a table several times, and their answers. Before each query, one of the table's
+#: files has disappeared.
 SEVERAL_SCANS = {
     "SELECT (SELECT count(*) FROM stale), (SELECT sum(1) FROM stale WHERE id % 2 >= 0)": (42, 42),
     "SELECT n, m FROM (SELECT count(*) n FROM stale)"

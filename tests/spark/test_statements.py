@@ -1,4 +1,4 @@
-"""The statements in sql/statements are accepted and run, or are rejected with the expected
+"""The valid statements in sql/statements run, and the invalid ones are rejected with the expected
 error."""
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def tables(spark: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def folder(tables: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that replaces {folder} in the statements. It contains folders with files. Some of
-    these files are truncated."""
+    """The folder that replaces {folder} in the statements. It contains subfolders with files, some
+    of which are truncated."""
     folder = Path(tmp_path_factory.mktemp("folders"))
     for fmt in ("parquet", "orc"):
         tables.range(0, 4, 1, 1).write.format(fmt).save(str(folder / fmt))

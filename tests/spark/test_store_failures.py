@@ -1,5 +1,5 @@
-"""If the disk is read-only or becomes full at any step of a command, a short error says so, every
-row exists exactly once, and the next writer deletes leftovers."""
+"""If the disk is read-only or becomes full at any step of a command, the command reports this in a
+short error. Every row still exists exactly once, and the next writer deletes leftovers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def by_extension(spark: SparkSession, table: Path) -> list[int]:
 
 
 def by_others(spark: SparkSession, table: Path) -> list[int]:
-    """The ids that an engine reads if it uses neither the journal nor the index."""
+    """The ids that an engine reads without the journal and the index."""
     off = {"journal__overlay": "false", "skipping__enabled": "false"}
     with scans.settings(spark, **{f"spark__sql__zorder__{k}": v for k, v in off.items()}):
         return by_extension(spark, table)
@@ -92,8 +92,8 @@ def refused(spark: SparkSession, statement: str, condition: str) -> bool:
     ],
 )
 def test_full(spark: SparkSession, disk: Disk, command: str, kind: str, step: int) -> None:
-    """A full disk does no harm at any step. The command runs with space for 0, 1, 2 … files or
-    pages of data until it succeeds."""
+    """A full disk does no damage at any step of a command. The command runs with space for 0, 1, 2
+    … files or pages of data until it succeeds."""
     statement, before = COMMANDS[command]
     spark.conf.set("spark.sql.zorder.vacuum.retentionCheck", "false")
     room, succeeded = 0, 0
@@ -215,8 +215,8 @@ def test_read_only(spark: SparkSession, disk: Disk) -> None:
 
 @pytest.mark.crash
 def test_another_user(spark: SparkSession) -> None:
-    """If a user may read the table but not write to it, queries work. Statements that write report
-    that the user lacks permission."""
+    """If a user may read the table but not write to it, queries work. Write statements report that
+    the user lacks permission."""
     if os.geteuid() != 0:
         pytest.skip("only root can run a process as another user")
     stranger = 65534

@@ -1,5 +1,5 @@
-"""Statements report files in a table's folder that do not match the other files, because they have
-different types or are not data files."""
+"""Statements report two kinds of files in a table's folder: data files with types that differ from
+those of the other files, and files that are not data files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CONFLICTS = {
 
 
 def write(folder: Path, provider: str, *columns: object) -> None:
-    """Writes one file for each of these columns."""
+    """Writes one file for each of the given columns."""
     folder.mkdir()
     for n, column in enumerate(columns):
         a = column if isinstance(column, pa.Array) else pa.array(column)

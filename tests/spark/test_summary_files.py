@@ -20,7 +20,8 @@ ROWS = list(range(60))
 
 
 def summarize(folder: Path, files: list[Path] | None = None) -> None:
-    """Writes both summary files for the files below a folder, as PyArrow and Dask would."""
+    """Writes both summary files for the files below a folder, in the same form as PyArrow and
+    Dask."""
     collected = []
     for path in files or data_files(folder):
         footer = pq.read_metadata(path)
@@ -185,8 +186,8 @@ def test_location_switch(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_partition_switch(spark: SparkSession, tmp_path: Path) -> None:
-    """If OPTIMIZE switches partitions, summaries of several partitions are retired, but the
-    summaries of a single partition remain in its old folder until VACUUM deletes it."""
+    """If OPTIMIZE switches partitions, it retires summaries that cover several partitions. The
+    summaries of a single partition remain in its old folder until VACUUM deletes the folder."""
     folder = made(spark, tmp_path / "t", parted=True)
     spark.sql("CREATE TABLE summarized (id BIGINT, a BIGINT, p BIGINT, q BIGINT) USING parquet "
               f"PARTITIONED BY (p, q) LOCATION '{folder}'")  # fmt: skip
@@ -205,7 +206,7 @@ def test_partition_switch(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_the_record_names_them(spark: SparkSession, tmp_path: Path) -> None:
-    """The record `retire` lists summary files before data files, as described in sql/FORMAT.md."""
+    """The record `retire` lists summary files before data files. sql/FORMAT.md requires this."""
     folder = made(spark, tmp_path / "t")
     spark.sql(f"OPTIMIZE '{folder}' ZORDER BY (id)")
     record = json.loads((folder / "_zorder/_journal/_1.retire").read_text())

@@ -1,5 +1,5 @@
-"""Statements and queries work through Spark's Thrift server, to which BI tools connect. The tests
-use beeline and PyHive as clients."""
+"""Statements and queries work through Spark's Thrift server. The tests use beeline and PyHive as
+clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sql/walkthrough.sql runs in a session, in beeline, and in the `spark-sql` of a Spark distribution
+"""sql/walkthrough.sql runs in a session, in beeline, and in `spark-sql` from a Spark distribution
 that was not installed with pip."""
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ EXTENSION = f"spark.sql.extensions={session.EXTENSION}"
 
 
 def spark_home(folder: Path, defaults: str) -> Path:
-    """Creates a Spark home that looks like an unpacked distribution and has this
-    spark-defaults.conf."""
+    """Creates a Spark home that looks like an unpacked distribution. `defaults` is the content of
+    its spark-defaults.conf."""
     home = folder / "spark"
     (home / "conf").mkdir(parents=True)
     for part in ("bin", "jars"):

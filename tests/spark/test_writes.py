@@ -127,7 +127,8 @@ def test_partitions_that_lie_elsewhere(
 def test_an_index_without_room_for_new_files(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """If the session or the table turns indexing off, new files are not indexed until REFRESH."""
+    """If a session setting or a table property turns off indexing on write, new files are not
+    indexed until REFRESH."""
     sales(spark, 300).write.format("parquet").saveAsTable("t")
     sales(spark, 90).createOrReplaceTempView("new")
     spark.sql("CREATE SKIPPING INDEX ON t")
@@ -177,7 +178,8 @@ def test_a_table_without_an_index_gets_none(
 def test_an_overwrite_beside_an_optimize(
     spark: SparkSession, database: str, tmp_path: Path, write: Callable[[SparkSession, Path], None]
 ) -> None:
-    """An overwrite does not fail if new files appear in a folder that is being deleted."""
+    """An overwrite does not fail if `_zorder` appears in a folder while the overwrite deletes that
+    folder."""
     folder = tmp_path / "db" / "t"
     sales(spark, 300).write.partitionBy("day").format("parquet").saveAsTable("t")
     sales(spark, 90).createOrReplaceTempView("new")
@@ -292,7 +294,7 @@ def test_many_partitions(spark: SparkSession, database: str, tmp_path: Path) -> 
 
 def test_a_value_heavier_than_a_file(spark: SparkSession, database: str, tmp_path: Path) -> None:
     """If all rows have the same value, they are still distributed over several files. The
-    distribution depends on the content of the rows and not on the order in which they arrive."""
+    distribution depends on the content of the rows, not on their order of arrival."""
     spark.sql(f"CREATE TABLE t (a INT, b STRING, m MAP<INT, BIGINT>) USING parquet {CLUSTERED}")
     target_size(spark, 4000)
     rows = spark.range(0, 2000, 1, 4).selectExpr("1 AS a", "'x' AS b", "map(1, id) AS m")
@@ -310,8 +312,8 @@ def test_few_rows(spark: SparkSession, database: str, rows: str) -> None:
 
 
 def test_a_first_write_without_rows(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """If the first write has no rows, rows that are written later are still clustered, so OPTIMIZE
-    has nothing to do."""
+    """If the first write has no rows, later writes still cluster their rows, so OPTIMIZE has
+    nothing to do."""
     spark.sql(f"CREATE TABLE t (a INT, b INT) USING parquet {CLUSTERED}")
     spark.sql("INSERT INTO t SELECT 1, 1 FROM range(0)")
     assert len(data_files(tmp_path / "db" / "t")) == 1
@@ -362,8 +364,8 @@ def test_sparks_own_cluster_by(spark: SparkSession, database: str, tmp_path: Pat
 
 @pytest.mark.parametrize("mode", ["LEGACY", "CORRECTED"])
 def test_old_dates(spark: SparkSession, database: str, tmp_path: Path, mode: str) -> None:
-    """Queries on old dates return the right rows, even though a date that was written in the old
-    calendar may be read as a different date."""
+    """Queries on old dates return the right rows, although Spark may read a date in the old
+    calendar as a different date."""
     spark.sql("CREATE TABLE t (a DATE, b TIMESTAMP) USING parquet")
     spark.sql("CREATE SKIPPING INDEX ON t")
     with scans.settings(spark, spark__sql__parquet__datetimeRebaseModeInWrite=mode,
@@ -410,8 +412,8 @@ def test_partitions_named_like_folders_of_others(
 
 
 def test_several_partition_columns(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Files in several levels of partition folders are indexed, even if they were written to static
-    partitions or by path."""
+    """Files in several levels of partition folders are indexed, even after writes to static
+    partitions and writes by path."""
     spark.sql("CREATE TABLE t (id INT, attempt_a INT, attempt_b STRING) USING parquet "
               "PARTITIONED BY (attempt_a, attempt_b)")  # fmt: skip
     spark.sql("CREATE SKIPPING INDEX ON t")

@@ -1,5 +1,5 @@
-"""Queries return the right answers in cases in which other projects have returned wrong answers.
-Examples are NaN, added columns and changed files."""
+"""Queries return the right answers in cases that other projects have answered wrongly. Examples are
+NaN, added columns and changed files."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_an_added_column_reads_as_its_default(spark: SparkSession) -> None:
         location = spark.sql("DESCRIBE FORMATTED added").where("col_name = 'Location'")
         path = Path(location.first()["data_type"].removeprefix("file:"))  # type: ignore[index]
         predicates = ["c = 5", "c IS NULL", "c = 7", "c IS NOT NULL", "e IS NULL", "e = 8", "c < 6"]
-        # The files are indexed with a schema that declares the default, and then with one that does
-        # not. Each time, queries read the files with both schemas.
+        # The files are indexed with a schema that declares the default, and then with a schema that
+        # does not. Each time, queries read the files with both schemas.
         for schema in (spark.table("added").schema, spark.read.parquet(str(path)).schema):
             build(spark, path, "parquet", schema)
             check_sound(spark, "added", predicates)
@@ -178,7 +178,7 @@ def test_files_changed_after_indexing(spark: SparkSession, tmp_path: Path, fmt: 
     assert explain(fresh)[0]["unindexed"] == 1 and fresh.count() == 1
 
     # A file is replaced with a different file of the same name. A DataFrame that listed the old
-    # file must also notice this.
+    # file must also notice the change.
     held = spark.read.format(fmt).load(str(path))
     assert held.where("id = 5").count() == 1
     victim = sorted(path.glob("part-00000-*"))[0]
@@ -188,7 +188,7 @@ def test_files_changed_after_indexing(spark: SparkSession, tmp_path: Path, fmt: 
     assert victim.name in opened(held.where("id = 107"))
     assert spark.read.format(fmt).load(str(path)).where("id = 107").count() == 2
 
-    # This file is deleted.
+    # Another writer deletes the file.
     victim.unlink()
     assert spark.read.format(fmt).load(str(path)).where("id = 107").count() == 1
 
@@ -264,7 +264,7 @@ def test_names_of_another_case_and_strange_names(spark: SparkSession, tmp_path: 
         query = spark.sql(f"SELECT * FROM names WHERE {predicate}")
         assert query.count() == 1 and len(opened(query)) == 1, predicate
     reader = spark.read.schema("ID INT").parquet(str(path))
-    assert len(opened(reader.where("ID = 5"))) == 4  # the type is not the indexed type
+    assert len(opened(reader.where("ID = 5"))) == 4  # not the indexed type
     with settings(spark, spark__sql__caseSensitive="true"):
         reader = spark.read.schema("iD LONG").parquet(str(path))
         assert reader.where("iD IS NULL").count() == 40
@@ -311,8 +311,8 @@ def test_a_file_replaced_after_explain(spark: SparkSession, tmp_path: Path, fmt:
 def test_a_day_that_comes_twice(
     spark: SparkSession, tmp_path: Path, fmt: str, zone: str, instants: list[str]
 ) -> None:
-    """No matching row is skipped if a local day occurs twice. cast(ts AS date) then decreases
-    between ascending timestamps, so the days of the bounds do not enclose the days of all
+    """No matching row is skipped if a local day occurs twice. In that case, cast(ts AS date) may
+    decrease while the timestamps increase, so the days of the bounds do not enclose the days of all
     values."""
     path = tmp_path / "t"
     rows = ", ".join(f"(TIMESTAMP'{instant} UTC')" for instant in instants)

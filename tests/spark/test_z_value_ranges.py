@@ -47,7 +47,8 @@ def laid_out(
 def folder_of(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str, str], Path]:
-    """Returns the folder of a table with this type and provider. Creates the table on first use."""
+    """Returns the folder of a table with the given type and provider. Creates the table on first
+    use."""
 
     @cache
     def folder_of(data_type: str, provider: str) -> Path:

@@ -1,4 +1,4 @@
-"""Provides a new folder for each test on the store that PYZORDER_TEST_STORE names."""
+"""Provides each test with a new folder on the store that PYZORDER_TEST_STORE names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.folders import Folder
 
 @pytest.fixture
 def folder(spark: SparkSession, tmp_path: Path) -> Iterator[Folder]:
-    """A folder that does not exist yet, and is deleted after the test."""
+    """A folder that does not exist yet. It is deleted after the test."""
     root = os.environ.get("PYZORDER_TEST_STORE", f"file:{tmp_path}")
     made = Folder(spark, f"{root}/{uuid.uuid4()}/t")
     yield made

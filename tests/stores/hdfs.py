@@ -1,4 +1,4 @@
-"""Runs tests on HDFS: a NameNode and two DataNodes in one separate JVM.
+"""Runs tests on an HDFS cluster. A NameNode and two DataNodes run in one separate JVM.
 
 python -m tests.stores.hdfs tests/stores …
 """

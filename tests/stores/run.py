@@ -1,4 +1,4 @@
-"""Runs tests whose folders are on a store."""
+"""Runs tests with their folders on a store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def run(root: str, settings: Mapping[str, str], tests: Sequence[str]) -> int:
     """Returns pytest's exit code.
 
     Args:
-        root: URL of a folder in which the tests may create and delete anything.
+        root: the URL of a folder that the tests may change as they like.
         settings: Spark settings that sessions need to access the folder.
         tests: pytest's arguments.
     """

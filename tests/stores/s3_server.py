@@ -36,7 +36,8 @@ CONFLICT = "conflict"
 
 
 def fail(endpoint: str, how: str, request: str) -> None:
-    """Makes the next request that matches a pattern, such as `PUT .*prepare`, fail in this way."""
+    """Makes the next request that matches the pattern (such as `PUT .*prepare`) fail in this
+    way."""
     urlopen(Request(endpoint + FAIL, f"{how} {request}".encode(), method="POST")).close()
 
 
@@ -48,7 +49,8 @@ def requests(endpoint: str) -> list[str]:
 
 
 class Failing:
-    """A WSGI application that wraps another one. It logs requests and can make a request fail."""
+    """A WSGI application that wraps another application. It logs requests and can make a request
+    fail."""
 
     def __init__(self, app: Callable[..., Iterable[bytes]]) -> None:
         self.app = app

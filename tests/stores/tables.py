@@ -1,4 +1,4 @@
-"""A small table for the tests of stores, and methods that change and check the table."""
+"""A small table for the store tests, with methods that change and check the table."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ class Table:
         (writer.partitionBy("day") if self.partitioned else writer).save(self.folder.url)
 
     def write_partitions(self, rows: DataFrame) -> None:
-        """Overwrites the partitions of these rows with Spark. Several such writes may run at the
-        same time. Several appends may not, because their committers share a folder."""
+        """Overwrites the partitions that contain the rows, with Spark. Several of these writes may
+        run at the same time. Appends must not run at the same time, because their committers share
+        a folder."""
         writer = rows.write.mode("overwrite").format(self.provider).partitionBy("day")
         writer.option("partitionOverwriteMode", "dynamic").save(self.folder.url)
 
@@ -53,7 +54,7 @@ class Table:
         return ids(self.rows())
 
     def plain_ids(self) -> list[int]:
-        """The ids that Spark without pyzorder would read."""
+        """The ids that Spark reads without pyzorder."""
         with scans.settings(self.spark, spark__sql__zorder__journal__overlay="false"):
             return self.ids()
 
@@ -67,7 +68,7 @@ class Table:
         return scans.opened(found)
 
     def optimize(self, files: int = 4) -> Any:
-        """Runs OPTIMIZE with a target of about this many files, and returns its metrics."""
+        """Runs OPTIMIZE with a target of about `files` files, and returns its metrics."""
         sizes = self.folder.everything()
         size = sum(sizes[name][0] for name in self.folder.data()) // files
         with scans.settings(self.spark, spark__sql__zorder__optimize__targetFileSize=str(size)):

@@ -16,7 +16,7 @@ from tests.support.tables import rows_of, sales
 
 @pytest.fixture
 def copy(spark: SparkSession, folder: Folder) -> Iterator[Folder]:
-    """The folder of a copy, which does not exist yet."""
+    """A folder for a copy. The folder does not exist yet."""
     made = Folder(spark, f"{folder.url}-z")
     yield made
     made.delete()

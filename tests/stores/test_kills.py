@@ -14,7 +14,7 @@ pytestmark = pytest.mark.stores
 
 OPTIMIZE = "OPTIMIZE {} FULL ZORDER BY (id)"
 
-#: For each point at which OPTIMIZE is killed, whether OPTIMIZE has committed by then.
+#: For each point at which OPTIMIZE is killed, whether it has already committed.
 POINTS = {
     "after-prepare": False,
     "after-markers": False,
@@ -29,8 +29,8 @@ POINTS = {
 }
 
 
-#: The points that `make test-cluster` tests, because it does not run crash tests. `make test-hdfs`
-#: and `make test-s3` test all points.
+#: The points that `make test-cluster` tests. It runs no crash tests, whereas `make test-hdfs` and
+#: `make test-s3` test all points.
 SAMPLE = ("mid-retire", "before-commit", "mid-move-in", "before-done")
 
 
@@ -98,5 +98,5 @@ def test_statements_killed(folder: Folder, statement: str, point: str) -> None:
     restored = "RESTORE" in statement and POINTS[point]
     assert folder.data() == (table.files if restored else optimized)
     if "RESTORE" in statement and not restored:
-        table.run(statement)  # again, after the files have been moved away and back
+        table.run(statement)  # repeated after the files have been moved away and back
         assert folder.data() == table.files and table.ids() == ALL

@@ -40,8 +40,8 @@ def test_planned_before(folder: Folder, provider: str, ignore: str) -> None:
 @FORMATS
 @pytest.mark.parametrize("vectorized", ["true", "false"])
 def test_taken_away_while_it_is_read(folder: Folder, provider: str, vectorized: str) -> None:
-    """A query reads a file to its end even if the file is moved away after the first row. The query
-    reads one row group at a time."""
+    """A query reads a file to its end even if the file is moved away after the first row has been
+    read. The query reads one row group at a time."""
     spark, count = folder.spark, 40_000
     spark.range(0, count, 1, 1).selectExpr("id", "uuid() AS text").write.format(provider).options(
         **{"parquet.block.size": 200_000, "parquet.page.size.row.check.min": 100,

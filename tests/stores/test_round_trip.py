@@ -1,4 +1,4 @@
-"""Every statement works on a table that is stored on any store."""
+"""Every statement works on tables on any store."""
 
 from __future__ import annotations
 

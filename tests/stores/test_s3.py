@@ -1,5 +1,5 @@
-"""Cases that are specific to S3: lost responses, interrupted renames, conflicting conditional puts,
-and paginated listings."""
+"""Tests cases that are specific to S3: lost responses, interrupted renames, conflicting conditional
+puts, and paginated listings."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def test_a_put_that_fails(folder: Folder, how: str, record: str) -> None:
     assert folder.data() == table.files
 
 
-#: (the point at which OPTIMIZE is killed, the files that were copied but not yet deleted, the
-#: folders to which they were copied)
+#: (the point that kills OPTIMIZE, the files that were copied but not yet deleted, the target
+#: folders of the copies)
 HALF_MOVES = [
     ("after-retire", "part-", "_zorder/_retired/_1/_{}.retired"),
     ("after-commit", ".staged", "{}"),
@@ -98,7 +98,7 @@ def test_refused_without_conditional_puts(folder: Folder) -> None:
 
 
 def parquet(numbers: list[int]) -> bytes:
-    """The bytes of a Parquet file like those that other engines write."""
+    """The bytes of a Parquet file as other engines would write it."""
     content = io.BytesIO()
     pq.write_table(pa.table({"id": pa.array(numbers, pa.int64())}), content)
     return content.getvalue()
@@ -113,14 +113,14 @@ def put(folder: Folder, name: str, content: bytes) -> None:
 
 
 def listings(folder: Folder) -> list[str]:
-    """The listings of the table's folder itself that were requested since the last call."""
+    """The requests since the last call that list the table's folder itself."""
     said = s3_server.requests(folder.conf.get("fs.s3a.endpoint"))
     return [one for one in said if re.search(r"list-type=2.*prefix=[^&]*%2Ft%2F(&|$)", one)]
 
 
 def test_a_folder_of_several_pages(folder: Folder) -> None:
-    """Skipped files are checked in ranges of names, with one request per range. If a table is
-    planned without a listing, its folder is not listed at all."""
+    """Skipped files are checked in ranges of names, with one request per range. If a query is
+    planned without a listing, the table's folder is not listed at all."""
     spark, files = folder.spark, 2300
     for number in range(files):
         content = parquet([0, 9] if number % 1000 else [5, 15])

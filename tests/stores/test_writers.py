@@ -118,7 +118,7 @@ def delete_a_file(table: Table) -> list[int]:
 
 def rewrite_a_file(table: Table) -> list[int]:
     """Rewrites a file with the same bytes. S3A caches the metadata of objects that it has read, so
-    it could miss this change."""
+    it could miss a rewrite in place."""
     name = table.files[0]
     table.folder.write(name, table.folder.read(name))
     return ALL

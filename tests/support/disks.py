@@ -1,4 +1,4 @@
-"""Full disks and read-only folders for tests that run as root."""
+"""Simulates full disks and read-only folders, for tests that run as root."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Disk:
         self.folder = folder
 
     def leave(self, *, files: int | None = None, pages: int | None = None) -> None:
-        """Limits the free space to this many new inodes (files, folders and hard links) or pages of
-        data. None restores the initial amount."""
+        """Limits the free space to the given number of new inodes (files, folders and hard links)
+        or pages of data. None restores the initial amount."""
         if files is None:
             inodes = 100_000
         else:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-#: The documents for users, as paths relative to the project's folder.
+#: The documents for users. Their paths are relative to the project's folder.
 PAGES = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
 
 #: The documents for developers. Their links are checked, but their code blocks do not run.

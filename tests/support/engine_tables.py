@@ -1,4 +1,4 @@
-"""Tables with an index that are written without Spark, for tests of other engines."""
+"""Writes indexed tables without Spark, for tests of other engines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pyzorder.index.stores import LocalStore
 from pyzorder.index.table_folder import TableFolder
 from pyzorder.index.truncated_bounds import truncated
 
-#: Read settings of Spark's defaults.
+#: The read settings that an index entry records under Spark's defaults.
 SETTINGS = "caseSensitive=false;fieldIds=false;orcPositions= | timeZone=UTC"
 
 _SPARK_NAMES = {
@@ -35,7 +35,7 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 def write(folder: Path, files: Mapping[str, pa.Table], **options: Any) -> None:
-    """Writes data files, in the format that their names say."""
+    """Writes data files. The extension of a file's name determines its format."""
     for name, rows in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,11 +51,12 @@ def index(
     columns: Sequence[str] = (),
     changed: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
-    """Publishes an index with an entry for each of these files, with exact statistics.
+    """Publishes an index with an entry for each file. The statistics come from the given rows.
 
     Args:
-        columns: the columns to index, in dotted form; by default, all that the first file has.
-        changed: fields of a column's statistics to replace in all entries, by column.
+        columns: the dotted names of the columns to index. By default, all columns of the first file
+            are indexed.
+        changed: for each column name, the fields of its statistics to replace in all entries.
     """
     first = next(iter(files.values()))
     known = [
@@ -79,14 +80,14 @@ def index(
 
 
 def make(folder: Path, files: Mapping[str, pa.Table], columns: Sequence[str] = ()) -> Path:
-    """Writes a table and indexes all its files; returns its folder."""
+    """Writes a table and indexes all its files. Returns the table's folder."""
     write(folder, files)
     index(folder, files, columns)
     return folder
 
 
 def spoil(folder: Path, kept: Sequence[str]) -> None:
-    """Overwrites all data files except these with garbage of the same size and time."""
+    """Overwrites all data files except `kept` with garbage. Keeps their sizes and times."""
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
         hidden = any(part[0] in "_." and "=" not in part for part in name.split("/"))
@@ -97,7 +98,7 @@ def spoil(folder: Path, kept: Sequence[str]) -> None:
 
 
 def ids_by_engines(folder: Path) -> list[list[int]]:
-    """The values of the column `id`, in order, as PyArrow, DuckDB and Polars read the table."""
+    """The sorted values of the column `id`, as read by PyArrow, DuckDB and Polars."""
     table = pyzorder.dataset(folder)
     with duckdb.connect() as connection:
         connection.register("ds", table)
@@ -119,14 +120,14 @@ def leaves(schema: Any, above: tuple[str, ...] = ()) -> list[tuple[tuple[str, ..
 
 
 def spark_name(data_type: pa.DataType) -> str:
-    """Spark's name in JSON of an Arrow type."""
+    """The name of an Arrow type in Spark's JSON."""
     if pa.types.is_decimal(data_type):
         return f"decimal({data_type.precision},{data_type.scale})"
     return _SPARK_NAMES[str(data_type)]
 
 
 def statistics_of(rows: pa.Table, column: IndexedColumn) -> ColumnStatistics:
-    """The exact statistics of a column; unknown if the file does not have it."""
+    """The statistics of a column. If the file lacks the column, all its values are null."""
     if column.path[0] not in rows.column_names:
         return ColumnStatistics(null_count=rows.num_rows, nan_seen=False, empty=True)
     values: list[Any] = rows[column.path[0]].to_pylist()

@@ -21,7 +21,7 @@ def kept(folder: Path, selection: Selection) -> set[str]:
 
 
 def opened(df: DataFrame) -> int:
-    """The number of files that a query's scans open, according to Spark's own metrics."""
+    """The number of files that a query's scans open. Spark's own metrics report this number."""
     df.collect()
     found: list[Any] = []
 

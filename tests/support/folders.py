@@ -23,7 +23,7 @@ class Folder:
         return str(self._fs.getUri().getScheme())
 
     def path(self, name: str = "") -> Any:
-        """The Hadoop path of a file or folder in this folder, or of the folder itself."""
+        """The Hadoop path of a file or subfolder, or by default of the folder itself."""
         return self._hadoop.fs.Path(f"{self.url}/{name}") if name else self._root
 
     def everything(self) -> dict[str, tuple[int, int]]:
@@ -48,7 +48,7 @@ class Folder:
         )
 
     def pyzorder_files(self, suffix: str = "") -> list[str]:
-        """The names of pyzorder's files, or only those names that end in `suffix`."""
+        """The names of pyzorder's files that end in `suffix`. By default, all names."""
         return sorted(n for n in self.everything() if "_zorder" in n and n.endswith(suffix))
 
     def copy(self, name: str, to: str) -> None:
@@ -67,7 +67,7 @@ class Folder:
             stream.close()
 
     def write(self, name: str, content: bytes) -> None:
-        """Writes a file with these bytes. Replaces an existing file of the same name."""
+        """Writes a file with the given content. Replaces an existing file of the same name."""
         stream = self._fs.create(self.path(name), True)
         stream.write(bytearray(content))
         stream.close()

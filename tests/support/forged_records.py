@@ -1,5 +1,5 @@
-"""Forged records in a table's journal. They are like those that an attacker could create from
-genuine records. The attacker can write only to the table's folder.
+"""Creates forged records in a table's journal, as an attacker could do with copies of genuine
+records. The attacker can write only to the table's folder.
 
 The fields to forge are found by walking the JSON of genuine records, so the tests also cover fields
 that are added to records later.
@@ -28,8 +28,8 @@ STATES: dict[str, tuple[str | None, bool, int]] = {
     "done long ago": ("COMMIT", True, 400),
 }
 
-#: Fields that are not forged, because they only identify the kind of record, the table's
-#: incarnation or the run.
+#: Fields that are not forged. They only identify the kind of record, the table's incarnation or the
+#: run.
 KEPT = {"formatVersion", "record", "incarnation", "operation", "outcome", "by"}
 
 
@@ -41,8 +41,8 @@ class Target:
     table: str
 
     def names(self, home: Path) -> Iterator[str]:
-        """The paths with which a record could refer to the folder. `home` is the folder of the
-        table with the forged records."""
+        """The paths by which a record could refer to the folder. `home` is the folder of the table
+        with the forged records."""
         yield f"file:{self.folder}"
         yield os.path.relpath(self.folder, home)
         yield f"file:{home}/../{self.folder.relative_to(home.parent)}"
@@ -51,8 +51,8 @@ class Target:
         yield self.folder.name
 
     def files(self, name: str) -> list[dict[str, Any]]:
-        """The target's data files in the form in which a record lists them. The paths of the files
-        begin with `name`."""
+        """The target's data files, in the format of a record. The paths of the files begin with
+        `name`."""
         return [
             {
                 "path": f"{name}/{file.relative_to(self.folder)}",
@@ -70,8 +70,8 @@ def records(journal: Path, run: int = 1) -> dict[str, dict[str, Any]]:
 
 
 def mark_of(record: Path) -> str:
-    """The mark of a run whose journal contains this record. A run writes its mark to the folders
-    that it fills."""
+    """The mark of a run, computed from the file with the run's record. A run writes its mark to the
+    folders that it fills."""
     table = record.parents[2].name
     return hashlib.sha256(f"{table}\n".encode() + record.read_bytes()).hexdigest()
 
@@ -114,8 +114,9 @@ def forge(record: dict[str, Any], field: tuple[Any, ...], target: Target, name: 
 
 
 def cases(genuine: dict[str, dict[str, dict[str, Any]]]) -> Iterator[tuple[str, str, Any, int]]:
-    """All attacks, without their targets: the genuine run, the state of the forged run, the forged
-    field (None for all fields), and the index of the name that is used for the target."""
+    """All attacks without their targets. An attack consists of the genuine run, the state of the
+    forged run, the forged field (None for all fields), and the index of the name that is used for
+    the target."""
     for run, of_run in genuine.items():
         every = [
             (kind, field)
@@ -138,7 +139,7 @@ def write(
     name: int,
     number: int,
 ) -> None:
-    """Adds a forged run with this number to the journal of the table in `home`."""
+    """Adds a forged run with the given number to the journal of the table in `home`."""
     outcome, done, days = STATES[state]
     life = (home / "_zorder" / "_incarnation").read_text().strip()
     called = list(target.names(home))[name]

@@ -32,7 +32,7 @@ def build(
     options: Mapping[str, str] | None = None,
     columns: Sequence[Sequence[str]] = (),
 ) -> int:
-    """Indexes all files in a folder. If no schema is given, uses the one that Spark infers."""
+    """Indexes all files in a folder. By default, uses the schema that Spark infers."""
     given = dict(options or {})
     if schema is None:
         schema = spark.read.options(**given).format(fmt).load(str(path)).schema
@@ -44,7 +44,7 @@ def build(
 
 
 def remove(spark: SparkSession, path: Path, files: Sequence[str]) -> int:
-    """Publishes a snapshot without entries for these files."""
+    """Publishes a snapshot without entries for the given files."""
     return int(_api(spark).remove(spark._jsparkSession, str(path), list(files)))
 
 
@@ -67,7 +67,7 @@ def table(spark: SparkSession, path: Path) -> list[Row]:
 
 
 def loaded_frame(spark: SparkSession, path: Path) -> DataFrame:
-    """The rows of the index table, as loaded into the driver's arrays."""
+    """The rows of the index table, read back from the driver's arrays."""
     return _frame(spark, _api(spark).loaded(spark._jsparkSession, str(path)))
 
 

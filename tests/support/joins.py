@@ -21,7 +21,7 @@ def counts(df: DataFrame, table: str = "fact") -> tuple[int, ...]:
 
 
 def rows(df: DataFrame) -> list[str]:
-    """The rows as strings in a fixed order. Strings are used because NaN then equals itself."""
+    """The rows as strings in a fixed order. As a string, NaN equals itself."""
     return sorted(map(str, df.collect()))
 
 

@@ -29,7 +29,7 @@ class Vector:
     accepted: list[str]
 
     def make(self, table: Path) -> None:
-        """Creates the table's folder, which must not exist yet."""
+        """Creates the table's folder. The folder must not exist yet."""
         journal = table / "_zorder" / "_journal"
         journal.mkdir(parents=True)
         (table / "_zorder" / "_incarnation").write_text("life")

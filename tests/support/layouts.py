@@ -13,7 +13,7 @@ def layout(
     columns: Sequence[tuple[str, str]] = (("a", "INT"), ("b", "INT")),
     **more: Any,
 ) -> Layout:
-    """A layout whose files have these bounds. Each file has one pair of bounds per column. None
+    """A layout whose files have the given bounds. Each file has one pair of bounds per column. None
     stands for unknown bounds, and () stands for a column that is null in every row."""
     told = [
         DataFile(

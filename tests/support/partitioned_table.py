@@ -17,8 +17,8 @@ ALL = list(range(400))
 SCHEMA = "id BIGINT, other BIGINT, day STRING"
 BY_LOCATION = "TBLPROPERTIES ('zorder.publish.method' = 'location')"
 
-#: The partition of a row: an ordinary partition, a partition whose name needs escaping, the null
-#: partition, or a partition that is stored outside the table's folder.
+#: The partition of a row. There are four partitions: an ordinary one, one with a name that needs
+#: escaping, the null partition, and one that is stored outside the table's folder.
 DAY = "element_at(array('1', 'a b/c:%', NULL, '4'), 1 + int(id % 4)) AS day"
 
 
@@ -32,7 +32,7 @@ def places(spark: SparkSession) -> dict[str, Path]:
 
 
 def read_there(spark: SparkSession) -> list[int]:
-    """The ids that an engine without pyzorder would read."""
+    """The ids that an engine reads without pyzorder."""
     found: list[int] = []
     for place in places(spark).values():
         form = "orc" if any(p.suffix == ".orc" for p in data_files(place)) else "parquet"
@@ -75,7 +75,7 @@ def vacuumed(spark: SparkSession) -> set[str]:
 
 
 def append(place: Path, row: int) -> None:
-    """Adds a file with one row to a partition's folder without pyzorder."""
+    """Adds a file with one row to a partition's folder. Does not use pyzorder."""
     file = place / f"_by-hand-{row}.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"id": [row], "other": [row]}), file)
     file.rename(file.with_name(file.name[1:]))

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-#: The errors of a query that fails while it is planned or, in Spark 3.5, while it runs.
+#: The errors with which a query fails while it is planned or, in Spark 3.5, while it runs.
 FAILURES: tuple[type[Exception], ...] = (PySparkException,)
 with suppress(ModuleNotFoundError):  # a Spark Connect client has no py4j
     from py4j.protocol import Py4JJavaError
@@ -33,8 +33,8 @@ def explain(df: DataFrame) -> list[dict[str, Any]]:
 
 
 def some(queries: Sequence[_Query], relation: str) -> Sequence[_Query]:
-    """All queries for Parquet, but only every third for ORC. The two formats differ only in where
-    the statistics come from."""
+    """Returns all queries for Parquet, but only every third query for ORC. The two formats differ
+    only in the source of the statistics."""
     return queries[::3] if relation.endswith("_orc") else queries
 
 
@@ -45,7 +45,8 @@ def opened(df: DataFrame) -> set[str]:
 
 @contextmanager
 def settings(spark: SparkSession, **values: str) -> Iterator[None]:
-    """Changes these settings during the block. In their names, two underscores stand for a dot."""
+    """Changes the given settings during the block. In their names, two underscores stand for a
+    dot."""
     before = {
         key.replace("__", "."): spark.conf.get(key.replace("__", "."), None) for key in values
     }
@@ -69,11 +70,11 @@ def plain(spark: SparkSession) -> Any:
 def truth(
     spark: SparkSession, relation: str, predicates: Sequence[str]
 ) -> list[dict[str, set[str]]]:
-    """For each predicate, the files with rows for which it is TRUE, FALSE or NULL in plain Spark.
+    """For each predicate, the files with rows that make it TRUE, FALSE or NULL in plain Spark.
 
-    A single scan evaluates all predicates. If this scan fails, two scans evaluate half of the
-    predicates each, and so on. A scan may fail because Spark evaluates a shared subexpression on
-    rows for which no predicate needs the subexpression's value.
+    A single scan evaluates all predicates. If this scan fails, each half of the predicates is
+    evaluated by a separate scan, and so on. A scan may fail because Spark evaluates a shared
+    subexpression even on rows where no predicate needs it.
     """
     columns = ", ".join(f"({p}) AS p{i}" for i, p in enumerate(predicates))
     try:
@@ -115,7 +116,8 @@ def judgements(
 def check_judged(spark: SparkSession, relation: str, predicates: Sequence[str]) -> int:
     """Asserts that no row has an outcome that was judged impossible for its file.
 
-    Returns how many outcomes were judged impossible, over all predicates and files.
+    Returns the number of outcomes that were judged impossible, summed over all predicates and
+    files.
     """
     impossible, wrong = 0, []
     judged = judgements(spark, relation, predicates)

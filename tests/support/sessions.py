@@ -1,4 +1,4 @@
-"""Creates small Spark sessions with pyzorder, which are local by default.
+"""Creates small Spark sessions with pyzorder. By default, the sessions are local.
 
 Three environment variables change how sessions are created. They also apply to processes that tests
 start. PYZORDER_TEST_MASTER is the Spark master (set by `make test-cluster`). PYZORDER_TEST_REMOTE
@@ -19,10 +19,10 @@ import pyzorder
 from pyzorder import bridge
 
 #: JVM options that make tests faster. In short-lived JVMs, the optimizing compiler takes more time
-#: than it saves, and parallel garbage collection takes cores from other tests.
+#: than it saves. Parallel garbage collection would take cores from other tests.
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-#: The archive of Spark's classes, which `tests.support.programs.archive` creates.
+#: The archive of Spark's classes. `tests.support.programs.archive` creates it.
 ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
 
 #: Options for every JVM that tests start.
@@ -32,8 +32,8 @@ SUBMIT_OPTIONS = (
 
 
 def session(threads: int = 1, memory: str = "1g", **settings: str) -> SparkSession:
-    """Creates a session with these settings. In their names, two underscores stand for a dot. With
-    a remote server, the settings are ignored."""
+    """Creates a session with the given settings. In their names, two underscores stand for a dot.
+    With a remote server, the settings are ignored."""
     remote = os.environ.get("PYZORDER_TEST_REMOTE")
     if remote is not None:
         return SparkSession.builder.remote(remote).getOrCreate()

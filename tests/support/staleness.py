@@ -22,7 +22,7 @@ def insert(spark: SparkSession, first: int, end: int) -> None:
 
 
 def append(folder: Path, numbers: list[int]) -> Path:
-    """Adds rows to partition 0 without pyzorder."""
+    """Adds rows to partition 0. Does not use pyzorder."""
     place = folder / "p=0" if (folder / "p=0").exists() else folder
     columns = {"id": pa.array(numbers, pa.int64())}
     if place == folder:

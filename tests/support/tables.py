@@ -56,8 +56,8 @@ def sales(spark: SparkSession, rows: int = 6000) -> DataFrame:
 
 def delete_folder(folder: Path) -> None:
     """Deletes a folder, like `rm -r`. For some seconds after a run, pyzorder checks whether the
-    table's folder is being deleted, and then deletes the run's files itself. If it is faster, the
-    deletion starts again."""
+    table's folder is being deleted. If so, pyzorder also deletes the run's files. If one of them
+    has disappeared before this function deletes it, the function starts again."""
     while folder.exists():
         with suppress(FileNotFoundError):
             shutil.rmtree(folder)
@@ -69,8 +69,8 @@ def size_of(folder: Path) -> int:
 
 
 def aim_at(spark: SparkSession, folder: Path, files: int) -> int:
-    """Sets a target size with which OPTIMIZE writes about this many files. Returns the total size
-    of the current files."""
+    """Sets a target size with which OPTIMIZE writes about `files` files. Returns the total size of
+    the current files."""
     size = size_of(folder)
     target_size(spark, size // files)
     return size

@@ -14,7 +14,7 @@ SPARKS = build.spark_versions().sections()
 
 
 def write_jar(spark: str, folder: Path, inputs: str) -> Path:
-    """Writes a jar without classes that records these build inputs."""
+    """Writes a jar that has no classes and records the given build inputs."""
     classes, jar = folder / "classes", folder / build.jar_name(spark)
     classes.mkdir(exist_ok=True)
     build.write_jar(spark, inputs, classes, jar)

@@ -38,7 +38,7 @@ def test_the_committed_picture_is_what_is_drawn(path: Path, draw: Callable[[], s
 
 
 def test_the_filter_that_is_shown_keeps_the_files_that_are_shown() -> None:
-    """The index filter from sql/skipping selects the files that the diagram shows as kept."""
+    """In the diagram, the kept files are those that the index filter from sql/skipping selects."""
     names = "path, day_minValue, day_maxValue, day_num_nulls, store_minValue, store_maxValue, store_num_nulls"
     with duckdb.connect() as engine:
         engine.execute("CREATE TABLE s(path TEXT, a DATE, b DATE, c INT, d INT, e INT, f INT)")
@@ -93,7 +93,8 @@ def test_names_of_stages_are_those_of_the_layout() -> None:
 
 
 def test_the_readers_that_are_shown_open_the_files_that_are_shown(tmp_path: Path) -> None:
-    """The files of the diagram exist here, and are opened by the functions that it names."""
+    """The functions that the diagram names open the files that it shows as opened. The test creates
+    the files first."""
     files = {
         f"{entry.path}.parquet": pa.table({
             "day": pa.array([*map(skipping.day, entry.day)]).cast(pa.date32()),
@@ -114,7 +115,7 @@ def test_the_readers_that_are_shown_open_the_files_that_are_shown(tmp_path: Path
 
 
 class Place(NamedTuple):
-    """A text, and its bounding box in DejaVu Sans, which is wider than most fonts."""
+    """A label and its bounding box in DejaVu Sans. This font is wider than most fonts."""
 
     text: str
     size: float
@@ -125,7 +126,7 @@ class Place(NamedTuple):
 
 
 def places(svg: str) -> list[Place]:
-    """All texts in a diagram, with their positions in DejaVu fonts."""
+    """All labels in a diagram, with their positions in DejaVu fonts."""
     found = []
     for element in ElementTree.fromstring(svg).iter(f"{SVG}text"):
         style = dict(part.split(": ", 1) for part in element.attrib["style"].split("; "))
@@ -144,7 +145,7 @@ def places(svg: str) -> list[Place]:
 
 @drawn
 def test_texts_fit(draw: Callable[[], str]) -> None:
-    """Texts stay within the margins and do not overlap."""
+    """Labels stay within the margins and do not overlap."""
     texts = places(draw())
     assert len(texts) > 20
     assert [t for t in texts if t.left < 14 or t.right > WIDTH - 14] == []
@@ -165,7 +166,8 @@ def test_texts_are_legible_on_a_phone(draw: Callable[[], str]) -> None:
 
 @drawn
 def test_colours_are_the_palette_s(draw: Callable[[], str]) -> None:
-    """Diagrams use only colours from the palette, each of which has a counterpart for dark mode."""
+    """Diagrams use only colours from the palette, because only these colours have counterparts for
+    dark mode."""
     svg = draw()
     assert "prefers-color-scheme: dark" in svg
     colours = re.findall(r"(?:fill|stroke): ([^;\"]+)", svg)

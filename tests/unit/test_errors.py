@@ -23,7 +23,7 @@ CODE = {
     "range_id", "spark.sql.extensions", "vacuum", "where",
 }  # fmt: skip
 
-#: Conditions whose message suggests no action, because no action would help.
+#: Conditions whose messages suggest no action, because no action would help.
 HOPELESS = {"ZORDER_CANNOT_RESTORE"}
 
 
@@ -42,7 +42,8 @@ MESSAGES = messages()
 
 
 def scala_calls(source: str) -> Iterator[tuple[str, set[str]]]:
-    """The catalogue entries that a Scala file uses, each with the parameters that it passes."""
+    """The catalogue entries that a Scala file uses, and the parameters that it passes to each
+    entry."""
     for start in re.finditer(r'\berror\(\s*"(ZORDER_[A-Z_.]+)"', source):
         depth, end, arguments = 1, start.end(), ""
         while depth:
@@ -53,7 +54,8 @@ def scala_calls(source: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def python_calls(source: str) -> Iterator[tuple[str, set[str]]]:
-    """The catalogue entries that a Python file uses, each with the parameters that it passes."""
+    """The catalogue entries that a Python file uses, and the parameters that it passes to each
+    entry."""
     for call in ast.walk(ast.parse(source)):
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "error":
             (name,) = call.args
@@ -61,7 +63,7 @@ def python_calls(source: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def sources(folder: Path, suffix: str) -> list[str]:
-    """The texts of the source files below a folder."""
+    """The contents of the source files below a folder."""
     return [file.read_text(encoding="utf-8") for file in sorted(folder.rglob(f"*{suffix}"))]
 
 
@@ -193,7 +195,7 @@ def rejected() -> list[tuple[str, str]]:
 
 
 def quotes(words: str, message: str) -> bool:
-    """Whether the message contains these words. Part of the words may be the value of a
+    """Whether the message contains the quoted words. Some of the words may be the value of a
     placeholder."""
     literals = errors.PLACEHOLDER.split(message)[::2]
     ends = [words[:n] for n in range(4, len(words))] + [words[n:] for n in range(len(words) - 4)]

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 SCALA = ROOT / "jvm" / "src" / "main" / "scala" / "io" / "pyzorder"
 MOST_FILES = 20
 
-#: A package in an import or a qualified name, up to the class that follows it.
+#: The package in an import or a qualified name. The match ends at the class name that follows.
 NAME = re.compile(r"\bio\.pyzorder((?:\.[a-z]\w*)+)\.(?=[A-Z{_])")
 
 
@@ -36,7 +36,7 @@ def imported(text: str) -> set[str]:
 
 
 def upward(order: list[str], importer: str, names: set[str]) -> list[str]:
-    """The packages that are not in a lower layer than the importer."""
+    """The imported packages that are not in a lower layer than the importing package."""
     return sorted(n for n in names - {importer} if order.index(n) > order.index(importer))
 
 

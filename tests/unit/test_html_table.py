@@ -11,7 +11,7 @@ from pyzorder import html_table
 
 
 class Texts(HTMLParser):
-    """Collects the tags and the texts of a page."""
+    """Collects the tags and the text of a page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

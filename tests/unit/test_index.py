@@ -1,4 +1,4 @@
-"""`pyzorder.index` works with any engine: it needs PyArrow but not Spark."""
+"""`pyzorder.index` works with any engine, because it needs PyArrow but not Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A layout has notes about the files that a picture cannot show."""
+"""A layout has notes about files that a picture cannot show."""
 
 from __future__ import annotations
 

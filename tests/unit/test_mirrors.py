@@ -1,4 +1,4 @@
-"""Every module has either a test of the same name or a row in tests/README.md that lists its
+"""Every module has either a test that is named after it, or a row in tests/README.md that lists its
 tests."""
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def rows() -> dict[str, list[str]]:
 
 
 def mirrors(module: str) -> list[str]:
-    """The paths below tests/ or jvm/src/test/scala/ at which a test named after the module could
-    be."""
+    """The possible paths of a test that is named after the module. They are relative to tests/ or
+    jvm/src/test/scala/."""
     path = PurePosixPath(module)
     if path.suffix == ".scala":
         return [str(path.with_name(f"{path.stem}Suite.scala"))]

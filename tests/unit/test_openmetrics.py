@@ -1,4 +1,4 @@
-"""A table's health metrics in OpenMetrics format can be parsed by Prometheus' own parser."""
+"""Prometheus' own parser can parse a table's health metrics in OpenMetrics format."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(number: int, kept: int) -> Run:
 
 
 def samples(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
-    """The samples by metric family. Asserts that both of Prometheus' parsers return the same
+    """The samples by metric family. Asserts that both parsers from Prometheus return the same
     samples."""
     found: dict[str, list[tuple[dict[str, str], float]]] = {}
     for family in text_string_to_metric_families(text):

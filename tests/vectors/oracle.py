@@ -1,7 +1,8 @@
 """A simple and slow implementation of the z-value format on strings of '0' and '1'.
 
-It shares no code with the encoders. `python tests/vectors/oracle.py` computes the results in the
-*.jsonl files in this folder from the other fields. A test checks that the files are up to date.
+It shares no code with the encoders. `python tests/vectors/oracle.py` computes the results in this
+folder's *.jsonl files from the other fields in these files. A test checks that the files are up to
+date.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def parse(text: str | None, data_type: str) -> Any:
 
 
 def bias(number: int, width: int) -> str:
-    """A signed number in `width` bits. An offset makes the least number 000…0."""
+    """A signed number in `width` bits, with an offset that maps the least number to 000…0."""
     return format(number + 2 ** (width - 1), f"0{width}b")
 
 
@@ -85,7 +86,7 @@ def whole_bits(value: Any, data_type: str) -> str:
 
 
 def ordered_bits(value: Any, data_type: str) -> str:
-    """The first 64 bits of a value in sortable form. They are all zeros only for null."""
+    """The first 64 bits of a value in sortable form. Only null has 64 zeros."""
     if value is None:
         return "0" * 64
     wide = re.fullmatch(r"decimal\((\d+),(\d+)\)", data_type)
@@ -119,8 +120,7 @@ def from_hex(text: str) -> str:
 
 
 def rank(value: Any, boundaries: list[Any], data_type: str) -> int:
-    """The range id. It is computed by comparing the bits of the value with the bits of each
-    boundary."""
+    """The range id of a value, computed by comparing its bits with those of each boundary."""
     if value is None:
         return 0
     keys = {whole_bits(b, data_type) for b in boundaries if b is not None}

@@ -1,4 +1,4 @@
-"""`make diagrams`: redraws the diagrams in docs/."""
+"""Redraws the diagrams in docs/ (`make diagrams`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The diagram of which readers skip which files (docs/engines.svg)."""
+"""Draws docs/engines.svg, a comparison of the files that different readers skip."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Reader(NamedTuple):
 
     Attributes:
         name: the engine.
-        code: what one writes.
-        needs: how the condition reaches the index.
-        skips: whether it leaves files unopened.
+        code: the code or the command that reads the table.
+        needs: what the reader needs to evaluate the condition on the index.
+        skips: whether the reader skips files.
     """
 
     name: str
@@ -54,7 +54,7 @@ def opened(reader: Reader, kept: set[str]) -> set[str]:
 
 
 def described(kept: set[str]) -> str:
-    """Describes the diagram."""
+    """Returns the diagram's description for screen readers."""
     lines = [
         f"{r.name}, with {r.code}: opens {len(opened(r, kept))} of {len(skipping.INDEX)} files."
         for r in READERS

@@ -1,7 +1,7 @@
 """Draws docs/optimize.svg, which shows what OPTIMIZE does to a table's folder.
 
-Each stage is a case in sql/journal/stages.json. Both journal readers, the jar's and the Python
-package's, are tested with these cases, so the tests also check what the diagram says about readers.
+Each stage is a case in sql/journal/stages.json. The tests run these cases on the journal readers in
+the jar and in the Python package. They therefore also check what the diagram says about readers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from website.diagrams.svg import (
 _CASES = Path(__file__).parents[2] / "sql" / "journal" / "stages.json"
 
 NEW = "new"
-"""The names of new files in these cases begin with this."""
+"""The prefix of new files' names in these cases."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _last(records: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def name_of(path: str) -> str:
-    """Returns the name of a data file, which may be staged, retired or in place."""
+    """Returns a data file's name in the table, even if the file is staged or retired."""
     if not is_hidden(path):
         return path
     return Path(path).stem.removeprefix("_")
@@ -115,7 +115,7 @@ def described() -> str:
 
 
 def _card(drawing: Drawing, y: float, number: int, stage: Stage) -> float:
-    """Draws a stage in a frame; returns the frame's bottom."""
+    """Draws a stage in a frame, and returns the y coordinate of the frame's bottom."""
     lines = len(stage.files) + bool(stage.record)
     height = 34 + _LINE * lines + 40
     drawing.card(y, height)
@@ -144,15 +144,15 @@ def _file(drawing: Drawing, y: float, path: str, is_read: bool) -> None:
 
 
 def look(name: str) -> Look:
-    """Returns the fill and edge colours of a file, which depend on whether it is new."""
+    """Returns the fill and edge colours of a file. New files have different colours."""
     return ACCENT if name.startswith(NEW) else PLAIN
 
 
 def _readers(
     drawing: Drawing, x: float, names_x: float, y: float, kind: str, names: list[str]
 ) -> float:
-    """Draws the names of the files that one kind of reader sees, without suffixes. Returns the x
-    coordinate after them."""
+    """Draws the names of the files that one kind of reader sees, without their extensions. Returns
+    the x coordinate after them."""
     drawing.text(x, y, kind, SMALL, opacity=PALE)
     for name in names:
         stem, (face, edge) = Path(name).stem, look(name)

@@ -1,7 +1,7 @@
 """Draws docs/select.svg, which shows how a SELECT skips files.
 
-The filter in the diagram comes from sql/skipping. DuckDB computes the files that are kept, by
-evaluating the filter from `pyzorder.index.predicates` on the index.
+The filter in the diagram comes from sql/skipping. DuckDB computes which files are kept. It
+evaluates the filter from `pyzorder.index.predicates` on the index.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Range = tuple[int, int]
 
 
 class Entry(NamedTuple):
-    """A file's row in the index: its ranges of days in March 2024 and of stores. A range is None if
-    all values are null."""
+    """A file's row in the index, with a range of days in March 2024 and a range of stores. A range
+    is None if all values are null."""
 
     path: str
     day: Range
@@ -58,7 +58,7 @@ INDEX = (
 )
 
 DAYS, STORE = (5, 8), 7
-"""The query selects these days and this store."""
+"""The days and the store that the query selects."""
 
 #: The first and the last value on the axes of the bars.
 AXIS = (1, 12)
@@ -77,7 +77,7 @@ def predicate() -> str:
 
 
 def conditions() -> list[str]:
-    """Returns the conjuncts of the filter over the index, as EXPLAIN shows them."""
+    """Returns the conjuncts of the index filter in the form that EXPLAIN shows."""
     first, last = (f"DATE '{day(end)}'" for end in DAYS)
     between = _rule("i BETWEEN 3 AND 5", "day", {"3": first, "5": last})
     return between + _rule("i = 5", "store", {"5": str(STORE)})
@@ -92,7 +92,7 @@ def _rule(example: str, column: str, constants: dict[str, str]) -> list[str]:
 
 
 def selected() -> set[str]:
-    """Returns the files that may have a matching row, according to the Python package."""
+    """Returns the files that may have a matching row. The Python package determines them."""
     columns = ("day", "store")
 
     def find(parts: tuple[str, ...]) -> Found:
@@ -135,8 +135,8 @@ _FLAGS = "SELECT path FROM (SELECT *, {} FROM index_rows)".format(
 
 # ---- drawn --------------------------------------------------------------------------------------
 
-#: The left and right ends of both columns of bounds, and the right ends of the null counts beside
-#: them.
+#: For both columns of the query: the left and right ends of their bounds, and the right end of
+#: their null counts.
 _DAY, _DAY_NULLS = (80, 246), 286
 _STORE, _STORE_NULLS = (306, 374), RIGHT - 8
 
@@ -157,7 +157,7 @@ def draw() -> str:
 
 
 def opens(kept: set[str]) -> str:
-    """Says how many of the files the query opens."""
+    """Returns a phrase with the number of files that the query opens."""
     return f"opens {len(kept)} of {len(INDEX)} files"
 
 
@@ -188,7 +188,7 @@ def filter_lines() -> list[str]:
 
 
 def _code(drawing: Drawing, y: float, lines: list[str]) -> float:
-    """Draws code in a frame; returns the frame's bottom."""
+    """Draws code in a frame, and returns the y coordinate of the frame's bottom."""
     height = 14 + 17 * len(lines)
     drawing.card(y, height)
     for i, line in enumerate(lines):
@@ -245,7 +245,7 @@ def _span(bounds: Range, cell: tuple[float, float]) -> tuple[float, float]:
 
 
 def _files(drawing: Drawing, y: float, kept: set[str]) -> float:
-    """Draws all files, and says how many of them are opened."""
+    """Draws all files, with the number of opened files below them."""
     share = (RIGHT - LEFT) / len(INDEX)
     for i, entry in enumerate(INDEX):
         x, is_kept = LEFT + share * (i + 0.5), entry.path in kept

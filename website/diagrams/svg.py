@@ -1,4 +1,4 @@
-"""Diagrams of boxes, text and files in the palette's colours, narrow enough for a phone.
+"""Draws diagrams of boxes, text and files. They use the palette's colours and fit on a phone.
 
 A diagram is 440 units wide. On a screen that is 400 pixels wide, its smallest text of 12.5 units is
 still more than 11 pixels high.
@@ -17,7 +17,7 @@ LEFT, RIGHT = MARGIN, WIDTH - MARGIN
 SMALL, NORMAL, TITLE, LARGE = 12.5, 13.5, 14.5, 17
 """Font sizes."""
 
-#: The width of a letter in code, as a share of the font size.
+#: The width of a letter in code, relative to the font size.
 LETTER = 0.602
 
 PALE = 0.72
@@ -26,7 +26,7 @@ PALE = 0.72
 SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
 MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
-#: The fill and edge colours of files that are opened or new, and of all others.
+#: The fill and edge colours of opened and new files, and those of all other files.
 ACCENT, PLAIN = (OPENED, OPENED_EDGE), (FILE, FILE_EDGE)
 
 #: Pixels per unit on wide screens.
@@ -45,7 +45,7 @@ class Drawing:
         self, x: float, y: float, width: float, height: float, face: str = "none",
         edge: str = "none", radius: float = 0, opacity: float = 1,
     ) -> None:  # fmt: skip
-        """Draws a rectangle; `opacity` applies to its fill."""
+        """Draws a rectangle. `opacity` applies only to its fill."""
         place = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="{radius:g}"'
         self._add(f"<rect {place} {_style(fill=face, fill_opacity=opacity, stroke=edge)}/>")
 
@@ -89,7 +89,7 @@ class Drawing:
         self._add(f'<path d="{sheet}{corner}" {style}/>')
 
     def svg(self, height: float, title: str, description: str) -> str:
-        """Returns the SVG, for light and dark mode."""
+        """Returns the SVG. It adapts to light and dark mode."""
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" '
             f'width="{WIDTH * _SCREEN:g}" height="{height * _SCREEN:g}" role="img" '

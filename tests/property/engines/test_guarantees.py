@@ -1,5 +1,5 @@
-"""Random tables and filters: PyArrow, DuckDB and Polars find the same rows with and without the
-bounds of files, and `pyzorder.files` keeps every file with a matching row."""
+"""On random tables, PyArrow, DuckDB and Polars find the same rows with and without the index.
+`pyzorder.files` keeps every file with a matching row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 _TEXT = st.text("ab\u00e9\uffff\U0001d11e", max_size=3)
 
-#: The columns, their types, and mostly close values, so that bounds and filters meet.
+#: The columns, their types, and their values. Most values are close to each other, so that filters
+#: match some of the files.
 COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "i": (pa.int32(), st.integers(-5, 5) | st.sampled_from([-(2**31), 2**31 - 1])),
     "l": (pa.int64(), st.integers(-5, 5) | st.sampled_from([-(2**63), 2**63 - 1, 2**53 + 1])),
@@ -40,7 +41,7 @@ COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 
 @st.composite
 def tables(draw: Draw) -> dict[str, pa.Table]:
-    """Between two and four files of up to four rows."""
+    """Generates two to four files with up to four rows each."""
     schema = pa.schema([(name, data_type) for name, (data_type, _) in COLUMNS.items()])
     files = {}
     for k in range(draw(st.integers(2, 4))):
@@ -55,7 +56,7 @@ def tables(draw: Draw) -> dict[str, pa.Table]:
 
 @st.composite
 def comparisons(draw: Draw) -> tuple[str, str, Any]:
-    """A column, an operator and a value that is not null."""
+    """Generates a column name, an operator, and a value that is not null."""
     name = draw(st.sampled_from(sorted(COLUMNS)))
     operator = draw(st.sampled_from(["=", "<", "<=", ">", ">=", "!="]))
     return name, operator, draw(COLUMNS[name][1])
@@ -68,8 +69,9 @@ _APPLIED: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def is_below_nan(name: str, operator: str, value: Any) -> bool:
-    """Whether a comparison is `x < NaN`. If PyArrow knows bounds of x, from a footer or from the
-    index, it takes this to be TRUE, and otherwise to be FALSE."""
+    """Whether a comparison is `x < NaN` or `x <= NaN`. PyArrow treats such a comparison as TRUE if
+    it knows bounds of x, from a footer or from the index. Otherwise, it treats the comparison as
+    FALSE."""
     return operator in ("<", "<=") and isinstance(value, float) and math.isnan(value)
 
 
@@ -133,7 +135,7 @@ def test_answers_stay_the_same(files: dict[str, pa.Table], pairs: list[Any]) -> 
             counted = [connection.sql(query.format(t)).fetchall() for t in ("ours", "plain")]
             assert ambiguous or counted[0] == counted[1], sql
 
-            # Polars compares as Spark does, with NaN above all other values.
+            # Like Spark, Polars treats NaN as greater than all other values.
             kept = {Path(path).name for path in pyzorder.files(table, sql)}
             for name, rows in files.items():
                 if pl.from_arrow(rows).filter(polars).height:

@@ -1,9 +1,9 @@
 """Calls a Writer and readers of the journal from Python, without SQL statements.
 
 `python journal_driver.py TABLE FAIL_POINT [STATEMENTS [KEY=VALUE …]]` rewrites the table or runs
-the statements, which are separated by `; `, and kills itself at the fail point. The last arguments
-are settings. `killed` runs this program. `paused` also runs this program, which then stops itself
-at fail points instead of killing itself.
+the statements, and kills itself at the fail point. Statements are separated by `; `. The last
+arguments are settings. `killed` runs this program. `paused` also runs this program. In that case,
+the program stops at fail points instead of killing itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.support.processes import kill_matrix
 
 
 class Publish:
-    """An object whose attributes are the JVM classes for publishing."""
+    """Gives access to the JVM classes for publishing as attributes."""
 
     READING = ("JournaledListing", "ZOrderParquetFileFormat", "ZOrderOrcFileFormat")
     STORAGE = ("CreateIfAbsent$", "FileRef", "TableFolder")
@@ -153,8 +153,8 @@ def _child(table: Path | str, point: str, *statement: str) -> subprocess.Popen[s
 
 
 def killed(table: Path | str, point: str, *statement: str) -> None:
-    """Starts a process that rewrites the table or runs the statement and kills itself at a fail
-    point."""
+    """Starts a process that rewrites the table or runs the statement, and that kills itself at a
+    fail point."""
     child = _child(table, point, *statement)
     _, said = child.communicate(timeout=600)
     assert f"killed at {point}" in said, f"{point} was not reached: {said[-3000:]}"
@@ -162,8 +162,8 @@ def killed(table: Path | str, point: str, *statement: str) -> None:
 
 
 class Paused:
-    """A stopped process. After it has ended, `said` is its output, and `succeeded` tells whether it
-    succeeded."""
+    """A stopped process. After the process has ended, `said` is its output, and `succeeded` is True
+    if it succeeded."""
 
     said = ""
     succeeded = False

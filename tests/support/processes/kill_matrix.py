@@ -23,14 +23,14 @@ cells: Counter[tuple[str, str, str]] = Counter()
 
 
 def killed_at(point: str) -> None:
-    """Counts a kill at this point."""
+    """Counts a kill at the given fail point."""
     cells[point, "", "killed"] += 1
 
 
 @contextmanager
 def reads(stage: str, *points: str) -> Iterator[None]:
-    """Wraps the assertions on a read at this stage of recovery, and counts the read at each of the
-    points."""
+    """Wraps the assertions on a read at the given stage of recovery. Counts the read for each of
+    the given fail points."""
     told = "wrong"
     try:
         yield

@@ -3,8 +3,8 @@
     python -m tests.support.programs.cluster tests/spark/test_optimize.py …
 
 On a cluster, the tasks of a session run outside the driver's process. A session uses one core on
-each worker. Each worker has cores for two more sessions. Tests need these cores if, for example,
-they stop a process and another process takes over its lock.
+each worker. Each worker has cores for two more sessions. Some tests need these cores, because they
+stop a process and let another process take over its lock.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DEPLOY = "org.apache.spark.deploy"
 
 @contextmanager
 def cluster(folder: Path, cores: int = 1) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """Runs a master and two workers, each with this many cores, during the block. Yields the
+    """Runs a master and two workers during the block. Each worker has `cores` cores. Yields the
     master's address and the workers."""
     with ExitStack() as stack:
 

@@ -45,8 +45,8 @@ print("FOUND", spark.version, loaded, session.jar().name, scan.selected, scan.to
 
 
 def run(folder: Path, *command: str) -> str:
-    """Runs a command of an environment in an empty folder, without environment variables that could
-    affect it. Returns the command's output."""
+    """Runs a command from an environment in an empty folder, without environment variables that
+    could affect the command. Returns the command's output."""
     ours = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "SPARK_HOME", "SPARK_CONF_DIR")
     with tempfile.TemporaryDirectory() as empty:
         done = subprocess.run(
@@ -92,7 +92,7 @@ def check_jars(wheel: Path) -> None:
 
 
 def only(folder: Path, pattern: str) -> Path:
-    """The only file of the project's current version that matches the pattern."""
+    """The single file that matches the pattern and has the project's current version."""
     (found,) = folder.glob(f"pyzorder_spark-{build.project_version()}{pattern}")
     return found.absolute()
 

@@ -1,4 +1,4 @@
-"""Filters in the Spark plans that event logs contain are converted to SQL."""
+"""Filters in Spark plans from event logs are converted to SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The advisor finds the filters and joins in statements on the table `sales`, and reports which
+"""The advisor finds the filters and joins in statements on the table `sales`. It also reports which
 parts of statements it leaves out."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Names:
 
 
 def read(*statements: str, database: str = "db") -> Workload:
-    """Builds the workload from these statements."""
+    """Builds the workload from the given statements."""
     workload = Workload()
     table = TableNames(("db", "sales"), "file:/w/sales", COLUMNS["sales"])
     reader = StatementReader(table, Names(), workload, database)

@@ -1,4 +1,4 @@
-"""Each exception is reported as one sentence, and determines the exit code."""
+"""Each exception is reported in one sentence and leads to the right exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pyzorder files, in a process without PySpark."""
+"""`pyzorder files` works in a process that cannot import PySpark."""
 
 from __future__ import annotations
 

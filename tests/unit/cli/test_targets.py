@@ -1,4 +1,4 @@
-"""Tables and columns on the command line are parsed."""
+"""The names of tables and columns on the command line are parsed correctly."""
 
 from __future__ import annotations
 

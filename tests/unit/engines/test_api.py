@@ -1,4 +1,5 @@
-"""The functions need neither Spark nor Java, and name the extra whose package is missing."""
+"""`files`, `dataset` and `scan_polars` need neither Spark nor Java. If a package is missing, the
+error message names the extra that installs it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A table as a dataset: PyArrow, DuckDB and Polars find the same rows as in the files alone, and do
-not open files that the bounds rule out."""
+"""Queries on `pyzorder.dataset` return the same rows as queries on the plain files. They do not
+open files whose bounds rule out a match."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def opened(table: ds.Dataset, condition: pc.Expression) -> str:
 
 F = pc.field
 
-#: Filters of PyArrow, with the numbers of the files that they open, of five.
+#: PyArrow filters, and the numbers of the files that each filter opens. The table has five files.
 FILTERS = [
     (F("i") == 15, "1"), ((F("i") > 25) & (F("s") < "k3"), "2"), (F("i").is_null(), "01234"),
     (F("i").isin([1, 45, 100]), "04"), ((F("i") == 15) | (F("s") == "k33"), "13"),
@@ -57,8 +57,8 @@ def test_filters(table: Path, condition: pc.Expression, expected: str) -> None:
     assert next(answers).equals(next(answers))
 
 
-#: Queries whose answers need only the files with these numbers. DuckDB hands neither decimals nor
-#: conditions on several columns joined by OR to PyArrow.
+#: DuckDB queries, and the numbers of the files that each query needs. DuckDB does not pass
+#: conditions on decimals to PyArrow, nor conditions on several columns that are joined by OR.
 QUERIES = [
     ("SELECT sum(i), count(*) FROM ds WHERE i BETWEEN 21 AND 25", "2"),
     ("SELECT count(*) FROM ds WHERE s = 'k33' OR i = 15", "01234"),
@@ -107,7 +107,7 @@ def test_pandas_over_the_files(table: Path) -> None:
 
 
 def test_null_is_found(tmp_path: Path) -> None:
-    """A guarantee that forgets nulls loses the rows of IS NULL."""
+    """IS NULL finds the nulls in a file, although the file's bounds do not include null."""
     files = {"f0.parquet": pa.table({"a": [1, None]}), "f1.parquet": pa.table({"a": [5, 6]})}
     found = pyzorder.dataset(make(tmp_path, files))
     with duckdb.connect() as connection:
@@ -123,7 +123,8 @@ NAN = float("nan")
 @pytest.mark.parametrize("width", [pa.float32(), pa.float64()])
 @pytest.mark.parametrize("values", [[NAN], [NAN, 1.0], [1.0, NAN], [None, NAN]])
 def test_nan_is_above_every_bound(tmp_path: Path, values: list[Any], width: pa.DataType) -> None:
-    """Polars ranks NaN highest. So does DuckDB, except in filters that it hands to PyArrow."""
+    """Rows with NaN are found, although bounds do not include NaN. Polars and DuckDB order NaN
+    above all other values, except in filters that DuckDB passes to PyArrow."""
     files = {
         "f0.parquet": pa.table({"x": pa.array(values, width)}),
         "f1.parquet": pa.table({"x": pa.array([2.0], width)}),
@@ -164,7 +165,8 @@ def test_the_sign_of_zero(tmp_path: Path) -> None:
 
 
 def test_long_and_odd_strings(tmp_path: Path) -> None:
-    """Bounds are truncated, and strings are ordered by their bytes."""
+    """Lookups find long strings, although the bounds of such strings are truncated. They also find
+    characters that UTF-8 and UTF-16 order differently."""
     texts = [
         "y" * 1100,
         "y" * 256,
@@ -185,7 +187,8 @@ def test_long_and_odd_strings(tmp_path: Path) -> None:
 
 
 def test_bytes_that_are_not_text(tmp_path: Path) -> None:
-    """No engine can compare with such a bound, so the file stays unconstrained."""
+    """A file is always opened if its bounds are not valid UTF-8, because no engine can compare
+    strings with them."""
     odd = pa.array([b"\xff\xfe"], pa.binary()).view(pa.string())
     files = {"f0.parquet": pa.table({"s": ["a"]}), "f1.parquet": pa.table({"s": ["b"]})}
     write(tmp_path, files)
@@ -194,7 +197,8 @@ def test_bytes_that_are_not_text(tmp_path: Path) -> None:
     assert odd.type == pa.string()
 
 
-#: Columns that an engine reads with a type other than the index's, in files of PyArrow.
+#: (a column in a file, the column's type in the index, a filter). PyArrow reads each column with a
+#: type that differs from the type in the index.
 OTHERWISE = [
     (pa.array([1], pa.uint32()), "long", F("c") == 7),
     (
@@ -219,7 +223,8 @@ def test_columns_read_with_another_type(
     tmp_path: Path, values: pa.Array, data_type: str, condition: pc.Expression,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Such columns stay unconstrained, whatever bounds the index has."""
+    """A file is opened if PyArrow reads the filtered column with a type that differs from the type
+    in the index."""
     write(tmp_path, {"f0.parquet": pa.table({"c": values})})
     claimed = pa.table({"c": pa.array([None], pa.string() if "str" in data_type else pa.int64())})
     monkeypatch.setattr("tests.support.engine_tables.spark_name", lambda _: data_type)
@@ -259,7 +264,8 @@ def test_widened_types(tmp_path: Path) -> None:
 
 
 def test_names_that_differ_in_case(tmp_path: Path) -> None:
-    """PyArrow does not find `A` as `a`, and reads nulls. Spark's statistics still hold."""
+    """PyArrow matches names by case, so it reads nulls if a file has a column `A` instead of `a`.
+    IS NULL finds these nulls, although the index says that the column has no nulls."""
     files = {"f0.parquet": pa.table({"a": [1]}), "f1.parquet": pa.table({"A": [2]})}
     write(tmp_path, files)
     claimed = {"f0.parquet": files["f0.parquet"], "f1.parquet": pa.table({"a": [2]})}
@@ -278,7 +284,8 @@ def test_changed_new_and_empty_files(tmp_path: Path) -> None:
 
 
 def test_partition_columns(tmp_path: Path) -> None:
-    """They have Spark's types and places, and replace columns of the same name in the files."""
+    """Partition columns have the same types and positions as in Spark. They replace columns of the
+    same name in the files."""
     files = {
         f"p={p}/day={day}/f.parquet": pa.table({"a": [a], "P": ["file"], "b": [a]})
         for a, (p, day) in enumerate([(1, "2024-01-01"), (2, "__HIVE_DEFAULT_PARTITION__")])

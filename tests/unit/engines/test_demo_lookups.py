@@ -1,4 +1,4 @@
-"""DuckDB and Polars open as few files of the demo's table as the demo says."""
+"""The demo's lookups with DuckDB and Polars open no more files than the demo reports."""
 
 from __future__ import annotations
 

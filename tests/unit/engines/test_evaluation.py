@@ -1,4 +1,5 @@
-"""Filters over bounds: three-valued logic, and operands that are not supported."""
+"""Filters on the index are evaluated with three-valued logic, and unsupported operands never
+exclude a file."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def test_filters(text: str, expected: list[bool | None]) -> None:
     assert evaluator_of(COLUMNS, None).keeps(text).to_pylist() == expected
 
 
-#: Filters with the operand `rand() < 1`, which keeps every file, whatever surrounds it.
+#: Filters with the unsupported operand `rand() < 1`. The operand never excludes a file, even under
+#: NOT.
 PARTLY = [
     ("rand() < 1 AND m <= 2", [True, False, None]),
     ("rand() < 1 OR m <= 2", [True, True, True]),

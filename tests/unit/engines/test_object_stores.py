@@ -1,4 +1,5 @@
-"""Tables on S3, through PyArrow and through fsspec. Needs moto, and s3fs for fsspec."""
+"""Tables on S3 can be read through the file systems of PyArrow and fsspec. The tests need moto, and
+the test of fsspec needs s3fs."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ KEYS = {"access_key": "tests", "secret_key": "tests"}
 
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An S3 server with the indexed table `tests/t`."""
+    """The address of an S3 server that stores the indexed table `tests/t`."""
     running = server.ThreadedMotoServer(port=0)
     running.start()
     host, port = running.get_host_and_port()

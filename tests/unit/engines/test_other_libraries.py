@@ -1,4 +1,4 @@
-"""Libraries that read a dataset of PyArrow: Ibis and DataFusion, where they are installed."""
+"""Ibis and DataFusion, if installed, skip files when they read `pyzorder.dataset`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partition columns and their types, as Spark infers them from the names of folders."""
+"""Partition columns and their types are inferred from folder names in the same way as in Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from pyzorder import ZOrderError
 from pyzorder.engines.partitions import NULL, partition_columns
 
-#: The names of the folders, the type, and the values.
+#: (values in folder names, the inferred type, the inferred values)
 TYPES: list[tuple[list[str], str, list[Any]]] = [
     (["1", "-2", "007"], "int", [1, -2, 7]),
     (["1", "3000000000"], "bigint", [1, 3_000_000_000]),
@@ -41,7 +41,8 @@ def test_types(texts: list[str], data_type: str, expected: list[Any]) -> None:
 
 
 def test_levels() -> None:
-    """Folders inside partitions belong to them; files outside of partitions do not count."""
+    """A folder inside a partition belongs to that partition. Files outside of partitions are
+    ignored."""
     day, hour = partition_columns("/t", ["", "d=1/h=2", "d=1/h=3/more"])
     assert (day.name, hour.name) == ("d", "h")
     assert hour.values == {"d=1/h=2": 2, "d=1/h=3/more": 3}

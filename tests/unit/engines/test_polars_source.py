@@ -1,4 +1,5 @@
-"""A table as a LazyFrame: the same rows as in the files alone, from fewer files."""
+"""Queries on `pyzorder.scan_polars` return the same rows as queries on the plain files, and open
+fewer files."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from tests.unit.engines.test_selection import rows
 
 INSTANT = datetime(2024, 1, 3, 12, tzinfo=timezone.utc)
 
-#: Filters with the numbers of the files that they keep, of five.
+#: Polars filters, and the numbers of the files that each filter keeps. The table has five files.
 FILTERS = [
     (col("i") == 15, "1"), (pl.lit(15) == col("i"), "1"), (col("i") == 15.0, "1"), (col("i") > 25.5, "234"),
     ((col("i") > 25) & (col("s") < "k3"), "2"), ((col("i") == 15) | (col("s") == "k33"), "13"),
@@ -49,7 +50,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The files that each query keeps."""
+    """A list to which each query appends the numbers of the files that it keeps."""
     seen: list[str] = []
     select = polars_source.select_files
 
@@ -68,8 +69,8 @@ def test_filters(table: Path, kept: list[str], condition: pl.Expr, expected: str
     plain = pl.read_parquet(table / "*.parquet", glob=True).filter(condition)
     assert found.equals(plain)
     if pl.__version__.startswith("1."):
-        return  # its filters have other forms, fewer of which leave out files
-    # Polars itself may find out that no row matches.
+        return  # Polars 1 passes filters in other forms, which exclude fewer files
+    # Polars may detect by itself that no row matches.
     assert kept == [expected] or (expected == "" and kept == [])
 
 
@@ -83,7 +84,7 @@ def test_skipped_files_are_not_opened(tmp_path: Path, table: Path) -> None:
 
 
 def test_first_rows(table: Path, kept: list[str]) -> None:
-    """A filter after `head` sees only those rows."""
+    """A filter after `head` is applied only to the first rows."""
     frame = pyzorder.scan_polars(table)
     assert frame.head(12).filter(col("i") > 9).collect().height == 1
     assert frame.filter(col("i") > 39).head(2).collect().height == 2
@@ -104,7 +105,8 @@ def test_a_join(table: Path) -> None:
 
 
 def test_columns_in_another_order(tmp_path: Path) -> None:
-    """An Enum is ordered by its definition, not by its text."""
+    """Enums are compared in the order of their definition, although the index has bounds in
+    alphabetical order."""
     order = pl.Enum(["z", "a"])
     for name, values in (("f0", ["z"]), ("f1", ["a"])):
         pl.DataFrame({"e": pl.Series(values, dtype=order)}).write_parquet(
@@ -120,7 +122,8 @@ def test_columns_in_another_order(tmp_path: Path) -> None:
 
 
 def test_other_columns(tmp_path: Path) -> None:
-    """Files may lack columns of the first, have others, and have narrower types."""
+    """Files may lack columns of the first file, have additional columns, and have narrower
+    types."""
     files = {
         "f0.parquet": pa.table({"a": pa.array([1], pa.int64()), "b": ["x"]}),
         "f1.parquet": pa.table({"a": pa.array([2], pa.int32()), "c": [3]}),

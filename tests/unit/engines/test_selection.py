@@ -1,4 +1,5 @@
-"""Which files a condition leaves out, and why others stay."""
+"""`pyzorder.files` leaves out the files that cannot match a condition, and reports why it could not
+use a condition."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from tests.support.engine_tables import index, make, write
 
 
 def rows(k: int) -> pa.Table:
-    """The rows of file `k`: ten values of each type around `k`. Each third value of `i` is null."""
+    """Ten rows for file `k`. The values of each type are derived from `k`, and every third value of
+    `i` is null."""
     day, naive = date(2024, 1, 1 + k), datetime(2024, 1, 1 + k, 12)
     return pa.table({
         "i": pa.array([10 * k + j if j % 3 else None for j in range(10)], pa.int32()),
@@ -34,7 +36,7 @@ def rows(k: int) -> pa.Table:
     })  # fmt: skip
 
 
-#: Conditions with the numbers of the files that they keep, of five.
+#: Conditions, and the numbers of the files that each condition keeps. The table has five files.
 CASES = [
     ("i = 15", "1"), ("15 = i", "1"), ("i > 25 AND s < 'k3'", "2"), ("i IN (1, 45, 100)", "04"),
     ("i NOT IN (1, 2)", "01234"), ("NOT (i < 30)", "34"), ("i BETWEEN 9 AND 21", "12"),
@@ -101,7 +103,8 @@ def test_a_deep_condition(table: Path) -> None:
 
 @pytest.mark.parametrize("count", [100, 3000])
 def test_a_long_condition(table: Path, count: int) -> None:
-    """A condition that is too long for the parser or for the rules keeps all files."""
+    """If a condition is too long for the parser or for the rules, either all files or exactly the
+    matching files are kept."""
     numbers = range(100, 100 + count)
     for joined, matching in (
         (" OR ".join(f"i = {n}" for n in numbers), ""),
@@ -194,7 +197,8 @@ def test_an_empty_file(tmp_path: Path) -> None:
 
 # ---- partition columns --------------------------------------------------------------------------
 
-#: Conditions on the partition columns p (int) and q (string), and the data column a.
+#: Conditions on the partition columns p (INT) and q (STRING) and on the data column a, and the
+#: folders of the files that each condition keeps.
 PARTITIONED = [
     ("p = 1", ["p=1/q=x", "p=1/q=y"]), ("p IS NULL", ["p=__HIVE_DEFAULT_PARTITION__/q=x"]),
     ("p > 1 AND q = 'y'", ["p=2/q=y"]), ("p != 1", ["p=2/q=y"]), ("P = 2 OR a = 10", ["p=1/q=x", "p=2/q=y"]),
@@ -204,7 +208,7 @@ PARTITIONED = [
 
 @pytest.mark.parametrize(("where", "expected"), PARTITIONED)
 def test_partition_columns(tmp_path: Path, where: str, expected: list[str]) -> None:
-    """The column p in the files does not count."""
+    """Conditions on p use the partition's value, although the files also contain a column p."""
     places = ["p=1/q=x", "p=1/q=y", "p=2/q=y", "p=__HIVE_DEFAULT_PARTITION__/q=x"]
     files = {
         f"{place}/f.parquet": pa.table({"a": [10 * (k + 1)], "p": [99]})
@@ -216,14 +220,16 @@ def test_partition_columns(tmp_path: Path, where: str, expected: list[str]) -> N
 
 
 def test_a_partition_of_timestamps(tmp_path: Path) -> None:
-    """Spark reads them in the session's time zone, which is unknown."""
+    """Comparisons with a partition column of timestamps skip no file. The column's values depend on
+    the time zone of Spark's session, and this time zone is unknown."""
     make(tmp_path, {"t=2024-01-01 00%3A00%3A00/f0.parquet": pa.table({"a": [1]})})
     assert kept(tmp_path, "t > TIMESTAMP'2025-01-01 00:00:00Z'", time_zone="UTC") == "0"
     assert kept(tmp_path, "t IS NULL") == ""
 
 
 def test_many_files_agree_with_a_scan(tmp_path: Path) -> None:
-    """Random bounds: a file is kept if, and only if, its range meets the condition's."""
+    """On files with random bounds, a file is kept if and only if its range intersects the
+    condition's range."""
     random = np.random.default_rng(5)
     files = {
         f"f{k:02}.parquet": pa.table(

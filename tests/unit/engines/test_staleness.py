@@ -1,4 +1,4 @@
-"""A table whose index is recent enough is not listed."""
+"""A table is not listed if its index is recent enough."""
 
 from __future__ import annotations
 
@@ -40,14 +40,15 @@ def test_no_durations(value: str) -> None:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    """A table with a file that was written after the index."""
+    """Creates an indexed table, and adds a file that is not in the index."""
     made = make(tmp_path, {n: pa.table({"a": [1]}) for n in ("a.parquet", "b.parquet")})
     (made / "c.parquet").write_bytes((made / "a.parquet").read_bytes())
     return made
 
 
 def cover(table: Path, age: float, whole: bool = True, **fields: Any) -> None:
-    """Lets the index claim that a listing found all its files so many seconds ago."""
+    """Changes the index so that it claims to cover the table, with a listing that is `age` seconds
+    old."""
     (pointer,) = (table / "_zorder" / "_index").glob("_v*.json")
     coverage = {"listedAt": int((time.time() - age) * 1000), "whole": whole}
     changed = {**json.loads(pointer.read_text()), "coverage": coverage, **fields}
@@ -70,7 +71,7 @@ def test_recent(table: Path) -> None:
     "change",
     [
         lambda table: cover(table, age=60, whole=False),
-        lambda table: cover(table, age=-60),  # a listing in the future
+        lambda table: cover(table, age=-60),  # the time of the listing is in the future
         lambda table: cover(table, age=60, coverage=None),
         lambda table: cover(table, age=60, coverage={"listedAt": "x"}),
         lambda table: (table / "_zorder" / "_incarnation").write_text("another"),
@@ -90,7 +91,7 @@ def test_an_unfinished_run(table: Path) -> None:
 
 
 def test_an_index_that_names_files_elsewhere(tmp_path: Path) -> None:
-    """Its claims about files outside the folder, or hidden in it, are not believed."""
+    """Index entries are ignored if their files are outside the table's folder or hidden."""
     rows = {"a.parquet": pa.table({"a": [1]})}
     table = make(tmp_path / "t", rows)
     for place in ("secret.parquet", "t/_zorder/x.parquet", "t/.x.parquet"):
@@ -114,5 +115,5 @@ def test_an_index_that_names_files_elsewhere(tmp_path: Path) -> None:
              "s3://b/a.parquet", ".hidden", "a\0b"]
 )  # fmt: skip
 def test_forged_names(path: str) -> None:
-    """No file outside the folder is listed, whatever the index says."""
+    """Paths that lead out of the table's folder or to hidden files are recognized as forged."""
     assert is_forged(path)

@@ -1,4 +1,5 @@
-"""Which files belong to a table, in which folders, and what is refused."""
+"""The files of a table are the same as in Spark, and paths that cannot be read as a table are
+refused."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def test_partitions(tmp_path: Path) -> None:
 
 
 def test_a_partition_alone(tmp_path: Path) -> None:
-    """The index and the journal are those of the table above."""
+    """A partition that is opened by its own path uses the index and the journal of its table."""
     make(tmp_path, {"p=1/a.parquet": ROWS, "p=1/q=2/b.parquet": ROWS, "p=2/q=1/c.parquet": ROWS})
     found = open_table(tmp_path / "p=1" / "q=2", None, 0)
     assert found.folder.root == str(tmp_path) and found.snapshot is not None

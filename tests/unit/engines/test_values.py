@@ -1,4 +1,5 @@
-"""Literals, casts and common types have Spark's values, or are not understood."""
+"""Literals, casts and comparisons have the same results as in Spark, or are rejected as not
+understood."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from pyzorder.engines.evaluation import evaluator_of
 from pyzorder.engines.values import Value, micros_of
 from pyzorder.index.predicates.conditions import NotUnderstood, Verbatim
 
-#: Constant expressions, with their values and types.
+#: (a constant expression, its value, its type)
 CONSTANTS = [
     ("7", 7, "int"),
     ("2147483648", 2**31, "bigint"),
@@ -41,7 +42,7 @@ CONSTANTS = [
     ("year(DATE'1969-12-31')", 1969, "int"),
 ]
 
-#: Expressions whose value depends on a session, or that are not supported.
+#: Expressions that are not supported, and expressions whose value depends on the session.
 REJECTED = [
     "TIMESTAMP'1970-01-01 00:00:00'",
     "CAST('1970-01-01' AS TIMESTAMP)",
@@ -80,12 +81,13 @@ def test_rejected(text: str) -> None:
         value(text)
 
 
-#: Comparisons of a column's value with a constant: TRUE, FALSE, or not understood.
+#: (a column's type and value, a comparison with a constant, its result or None if it is not
+#: understood)
 COMPARED = [
     ("int", 5, "= 5", True), ("int", 5, "< 5.5", True), ("int", 5, "= 5.0", True),
     ("int", 5, "= '5'", True), ("int", 5, "< 3000000000", True), ("int", 5, "= 5D", True),
     ("int", 16777217, "= CAST(16777216 AS FLOAT)", None),
-    ("bigint", 2**53 + 1, "= 9007199254740992D", True),  # both are doubles in Spark
+    ("bigint", 2**53 + 1, "= 9007199254740992D", True),  # Spark converts both sides to doubles
     ("float", 0.5, "= 0.5", True), ("float", 0.5, "> 16777217", None), ("float", 0.5, "< 3", True),
     ("double", 1.5, "< double('NaN')", True), ("double", 1.5, ">= double('NaN')", False),
     ("double", 0.0, "= -0.0D", True), ("double", float("inf"), "< double('NaN')", True),
@@ -118,7 +120,8 @@ def test_comparisons(data_type: str, stored: Any, comparison: str, expected: boo
 
 
 def test_time_zones() -> None:
-    """As in Spark, the first of two equal clock times counts, and a skipped one moves forward."""
+    """As in Spark, a clock time that occurs twice denotes its first occurrence, and a clock time
+    that is skipped is moved forward by the length of the gap."""
     zone = "America/Los_Angeles"
     hour = 3_600_000_000
     assert micros_of("1970-01-01", "timestamp", zone) == 8 * hour

@@ -1,4 +1,4 @@
-"""Snapshots that pyzorder would never write do no harm, even if their pointers match them."""
+"""Snapshots that pyzorder would never write do no damage, even if their pointers match them."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def forge(
     replaced: tuple[bytes, bytes] = (b"", b""),
     **options: Any,
 ) -> None:
-    """Publishes a snapshot with these rows. `replaced` contains a sequence of bytes in the
-    snapshot's file, and the bytes that replace it."""
+    """Publishes a snapshot with the given rows. `replaced` contains a byte sequence in the
+    snapshot's file and its replacement."""
     publish(STORE, folder, lambda _: columns)
     (file,) = Path(folder.index).glob("_snapshot-*")
     sink = io.BytesIO()
@@ -204,7 +204,7 @@ def test_bounds_of_another_type(
 
 
 def test_decimals_of_too_many_bytes(folder: TableFolder, warnings: Callable[[], list[str]]) -> None:
-    """A decimal of 38 digits takes 16 bytes. Longer values are not parsed, even if the footer
+    """A decimal with 38 digits takes 16 bytes. Longer values are not parsed, even if the footer
     claims a precision of 38."""
     rows = table_of([A, D], entries("x"))
     at = rows.column_names.index("d_maxValue")
@@ -216,7 +216,7 @@ def test_decimals_of_too_many_bytes(folder: TableFolder, warnings: Callable[[], 
 
 
 def _digits(precision: int) -> bytes:
-    """Encodes the scale 0 and this precision as in a Parquet footer."""
+    """Encodes a scale of 0 and the given precision in the format of a Parquet footer."""
     return bytes([0x15, 0, 0x15, 2 * precision])
 
 

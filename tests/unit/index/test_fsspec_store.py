@@ -1,4 +1,4 @@
-"""Tables on file systems of fsspec. Needs fsspec."""
+"""Tables can be read through the file systems of fsspec. The tests need fsspec."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def test_local(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/t", "/bucket/t", "t"])
 def test_a_store_without_modification_times(tmp_path: Path, path: str) -> None:
-    """No file can be known to be unchanged, so all are read."""
+    """On a store without modification times, the index skips no file, because changes to files
+    cannot be detected. Partitions are still skipped."""
     make(tmp_path / "t", FILES)
     memory = fsspec.filesystem("memory")
     memory.put(str(tmp_path / "t"), path, recursive=True)

@@ -1,4 +1,5 @@
-"""Paths are made relative to the table's folder, unless they point outside it."""
+"""Paths are converted to paths relative to the table's folder, unless they point outside the
+folder."""
 
 from __future__ import annotations
 

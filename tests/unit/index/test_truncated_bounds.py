@@ -1,4 +1,4 @@
-"""A truncated lower bound is not above any value, and a truncated upper bound is not below any."""
+"""Truncated bounds still enclose all values."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from pyzorder.index.truncated_bounds import MAX_BYTES, truncated
 
-#: The characters on both sides of each point at which the UTF-8 encoding gets longer, and on both
-#: sides of the surrogates.
+#: The characters before and after each point at which the UTF-8 encoding gets longer, and the
+#: characters before and after the surrogates.
 EDGES = "az\x7f\x80\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010fffe\U0010ffff"
 TEXTS = st.text(st.sampled_from(EDGES) | st.characters(exclude_categories=["Cs"]), max_size=8)
 LONG = st.builds(lambda text, times: text * times, TEXTS, st.integers(1, 400))

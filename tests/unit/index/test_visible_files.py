@@ -43,7 +43,7 @@ class Moving(LocalStore):
 @pytest.mark.parametrize("case", ["retire, half moved", "commit, half moved in", "abort"])
 def test_files_move_meanwhile(tmp_path: Path, case: str) -> None:
     """A file that is moved during the listing is read exactly once, even if the listing contains
-    both the old and the new name or neither of them."""
+    both of its names or neither of them."""
     (vector,) = (v for v in vectors() if v.name == case)
     table = tmp_path / "t"
     vector.make(table)

@@ -20,7 +20,7 @@ from tests.support.layouts import GRID, layout
 
 
 def faces(picture: Picture, colour: str) -> int:
-    """The number of rectangles with this fill colour."""
+    """The number of rectangles with the given fill colour."""
     found = [c for axes in picture.axes for c in axes.collections if isinstance(c, PolyCollection)]
     filled = [c for c in found if len(c.get_facecolor()) and to_hex(c.get_facecolor()[0]) == colour]
     return sum(len(c.get_paths()) for c in filled)
@@ -104,7 +104,7 @@ def test_notes_of_several_panels() -> None:
 
 
 def stored(unindexed: set[int], opened: set[int] | None, **more: Any) -> Layout:
-    """A grid layout in which some files are not indexed and a query opens some files."""
+    """A grid layout. Some files are not indexed, and a query opens some of the files."""
     files = [replace(f, indexed=i not in unindexed) for i, f in enumerate(GRID.files)]
     lit = None if opened is None else frozenset(f"file:/t/{i}" for i in opened)
     return replace(GRID, files=tuple(files), opened=lit, **more)
@@ -112,7 +112,7 @@ def stored(unindexed: set[int], opened: set[int] | None, **more: Any) -> Layout:
 
 BOX = ((1, 5), (None, None))
 
-# (the files and a query, the texts in the legend)
+# (the files and a query, the labels in the legend)
 LEGENDS = [
     (stored(set(), None), []),
     (stored({1}, None), ["indexed", "unindexed"]),

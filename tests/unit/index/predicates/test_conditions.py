@@ -1,4 +1,5 @@
-"""The parser of SQL text supports some conditions and rejects all other conditions."""
+"""Conditions in SQL are either parsed and written back with the same meaning, or rejected as
+unsupported."""
 
 from __future__ import annotations
 
