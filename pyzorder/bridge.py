@@ -181,7 +181,7 @@ def tagged_jobs(spark: SparkSession, tag: str) -> list[JobStatus]:
 
 
 def require_query(spark: SparkSession, sql: str) -> None:
-    """Raises Spark's ParseException unless the text is a query, as opposed to a command."""
+    """Raises Spark's ParseException unless the text is a query rather than a command."""
     spark._jsparkSession.sessionState().sqlParser().parseQuery(sql)
 
 

@@ -6,9 +6,9 @@ depend on Spark:
 
 - A column is a NumPy array (masked where it has nulls) or a list with None for null.
 - A type is its SQL name, such as "int" or "decimal(10,2)".
-- Values use Spark's internal representation: dates are days, timestamps and day-time intervals
-  are microseconds, times are nanoseconds and year-month intervals are months, all as integers;
-  the rest are bool, int, float, decimal.Decimal, str or bytes.
+- Values use Spark's internal representation: dates are days, timestamps and day-time intervals are
+  microseconds, times are nanoseconds and year-month intervals are months. All of these are
+  integers. Values of other types are bool, int, float, decimal.Decimal, str or bytes.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def _decimal(data_type: str) -> tuple[int, int]:
 
 
 def _filled(values: Column, dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """Returns the values as an array of `dtype`, with 0 for null."""
+    """Returns the values as an array of `dtype`. Nulls become 0."""
     if isinstance(values, np.ma.MaskedArray):
         return np.asarray(values.filled(0)).astype(dtype)
     if isinstance(values, np.ndarray) and values.dtype != object:

@@ -66,7 +66,7 @@ def partition_columns(root: str, folders: Sequence[str]) -> list[PartitionColumn
     """Returns the partition columns of a table.
 
     Args:
-        root: the table's folder, for errors.
+        root: the table's folder, which errors name.
         folders: the folders with data files, relative to the table's folder. An empty string stands
             for the table's folder.
 

@@ -93,7 +93,7 @@ def build(ids: Sequence[Ids], leaves: int) -> KdTree:
 
 
 def grid(leaves: int, spreads: Sequence[float]) -> list[int]:
-    """Returns the number of slabs that each column is cut into, for cells that form a grid.
+    """Returns the number of slabs to cut each column into so that the cells form a grid.
 
     The number is 1 for columns that are not cut, and `REST` for the last column that is cut. See
     io.pyzorder.layout.cells.Grid for the reasons.
@@ -275,7 +275,10 @@ def _slabs_of(c: int, leaves: int, slabs: list[int]) -> int:
 
 
 def _places(column: Ids) -> npt.NDArray[np.float64]:
-    """Returns each id's position among all rows, as the share of rows below the id's middle row."""
+    """Returns each id's position.
+
+    This is the share of rows below the id, plus half the share of rows that have the id.
+    """
     counts = np.bincount(column)
     return (np.cumsum(counts) - counts + counts / 2.0) / len(column)
 

@@ -55,7 +55,7 @@ class TableUse:
 
 
 def named_tables(query: str) -> set[str]:
-    """Returns the names of all tables in a query, as written in its text.
+    """Returns the names of all tables in a query, spelled as in its text.
 
     The result is empty for statements other than queries, and for text that is not understood.
     """

@@ -51,7 +51,10 @@ KEY = (
 
 @dataclass(frozen=True)
 class SkippedFile:
-    """A file without matching rows, with its size and modification time when it was indexed."""
+    """A file without matching rows.
+
+    Its size and modification time are those when it was indexed.
+    """
 
     path: str
     size: int

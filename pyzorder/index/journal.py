@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pyzorder.index.stores import Store, is_whole
 from pyzorder.index.table_folder import TableFolder, is_id, leaves
 
-#: Required fields of each kind of record, in addition to those that all records have.
+#: Required fields of each kind of record, in addition to the fields that all records have.
 FIELDS: dict[str, tuple[str, ...]] = {
     "prepare": ("operation", "owner", "host", "pid", "started", "began", "lease"),
     "retire": ("retire", "add", "folders"),

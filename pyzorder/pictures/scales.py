@@ -152,7 +152,7 @@ def interval(column: Column) -> Scale:
 
 
 def numbers(axis: Any) -> None:
-    """Sets ticks for numbers, without an offset."""
+    """Sets ticks for numbers. The axis shows no offset."""
     from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
     formatter = ScalarFormatter(useOffset=False)

@@ -48,7 +48,7 @@ _FIXED_ZONE = re.compile(r"(UTC|GMT|Z|Etc/UTC|(UTC|GMT)?[+-]\d{1,2}(:\d{2}){0,2}
 
 
 class Types:
-    """The types of expressions over a scan, as Spark determines them."""
+    """The types that Spark determines for expressions over a scan."""
 
     def __init__(
         self, ask: Callable[[list[str]], list[str]], time_zone: str, date_is_string: bool
@@ -205,7 +205,7 @@ def comparable(column: str, other: str, constant: bool = True) -> bool:
     Args:
         column: the column's type.
         other: the type of the other value.
-        constant: whether the other value is a constant, as opposed to a column.
+        constant: whether the other value is a constant rather than a column.
     """
     if column == other:
         return is_ordered(column)
