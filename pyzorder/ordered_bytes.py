@@ -30,8 +30,8 @@ SIGN_BIT = np.uint64(1 << 63)
 #: Number of leading bits to keep of a wide decimal's magnitude. The first bit is implied.
 MANTISSA_BITS = 57
 
-#: Width in bits of each fixed-width type. A time is in nanoseconds within a day, which need 47
-#: bits.
+#: Width in bits of each fixed-width type. A time is a number of nanoseconds within a day, which
+#: takes 47 bits.
 BITS = {
     "boolean": 1, "tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "float": 32, "double": 64,
     "date": 32, "timestamp": 64, "timestamp_ntz": 64, "time": 47,

@@ -278,10 +278,7 @@ class Scope:
         return (unknown[0], parts) if len(unknown) == 1 and len(parts) == 1 else None
 
     def conditions(self) -> Iterator[tuple[exp.Expression, exp.Join | None]]:
-        """Yields the conjuncts of WHERE, ON, USING and HAVING.
-
-        ON and USING come with their JOIN.
-        """
+        """Yields the conjuncts of WHERE, ON, USING and HAVING, and for ON and USING also the JOIN."""
         where = self.select.args.get("where")
         for part in conjuncts(where.this if where is not None else None):
             yield part, None

@@ -51,7 +51,7 @@ class Reading:
 
 @dataclass
 class Workload:
-    """Counts of readings and of parts that were left out. Each reason has an example."""
+    """Counts of readings and of parts that were left out. There is an example of each reason."""
 
     readings: Counter[Reading] = field(default_factory=Counter)
     statements: int = 0
