@@ -67,7 +67,7 @@ def running_jvm() -> Any | None:
 
 
 def active_extensions() -> str | None:
-    """Returns `spark.sql.extensions` of the running classic session; None if none is running."""
+    """Returns `spark.sql.extensions` of the running classic session, or None if none is running."""
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context

@@ -155,7 +155,7 @@ def _wider(a: str, b: str) -> str:
 
 
 def _digits(data_type: str) -> int:
-    """Returns the number of digits of an integer or decimal; 0 for other types."""
+    """Returns the number of digits of an integer or decimal. Returns 0 for other types."""
     if data_type.startswith("decimal"):
         return int(re.findall(r"\d+", data_type)[0])
     return _DIGITS.get(data_type, 0)

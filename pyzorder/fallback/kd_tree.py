@@ -266,7 +266,7 @@ class _Builder:
 
 
 def _slabs_of(c: int, leaves: int, slabs: list[int]) -> int:
-    """Returns the number of slabs that a column must still be cut into; 1 if there is no grid."""
+    """Returns how many slabs a column must still be cut into, or 1 if there is no grid."""
     if not slabs:
         return 1
     if slabs[c] != REST:

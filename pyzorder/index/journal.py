@@ -86,7 +86,7 @@ class JournalState:
         return self.run, self.kinds
 
     def record(self, kind: str) -> dict[str, Any] | None:
-        """Reads a record of the run; returns None if it is missing or invalid."""
+        """Reads a record of the run. Returns None if the record is missing or invalid."""
         if kind not in self.kinds:
             return None
         try:

@@ -89,9 +89,9 @@ class Side:
     Attributes:
         number: the column's position in the index.
         data_type: the type in which the value is compared.
-        source: SQL for the value, over the scan.
-        low: SQL for the lower bound mapped through the function, over the index.
-        high: SQL for the upper bound mapped through the function, over the index.
+        source: SQL over the scan for the value.
+        low: SQL over the index for the lower bound mapped through the function.
+        high: SQL over the index for the upper bound mapped through the function.
     """
 
     number: int
