@@ -237,7 +237,7 @@ class _Builder:
         return equal + narrower
 
     def _split(self, c: int, rows: npt.NDArray[np.int64], leaves: int, slabs: int) -> _Split:
-        """Returns the cut that is nearest to halving a column's slabs.
+        """Returns the cut that comes closest to halving a column's slabs.
 
         The rows must have more than one id.
         """

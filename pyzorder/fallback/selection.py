@@ -53,7 +53,7 @@ KEY = (
 class SkippedFile:
     """A file without matching rows.
 
-    Its size and modification time are those when it was indexed.
+    The size and the modification time are the values from when the file was indexed.
     """
 
     path: str
@@ -68,7 +68,7 @@ class SkippedFile:
 
 @dataclass(frozen=True)
 class Selection:
-    """The files of a table that an index rules out for a condition.
+    """The files that a table's index rules out for a condition.
 
     Attributes:
         table: the table's name in SQL syntax.

@@ -79,7 +79,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     path.getFileSystem(hadoopConf).getFileStatus(path).getModificationTime
   }
 
-  /** The path to which the new file that will be named `path` is written. */
+  /** The path at which a new file is staged. The file will later be named `path`. */
   def stagedPath(path: String): Path = folder.stagedPath(run, path)
 
   /**
