@@ -23,7 +23,7 @@ class Predicate:
     """The condition in Spark's dialect. It refers only to the table's columns."""
 
     uses: tuple[tuple[str, str], ...]
-    """Pairs of a column as SQL and `equality`, `range`, `in`, `prefix` or `other`."""
+    """Each column as SQL, paired with `equality`, `range`, `in`, `prefix` or `other`."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""pyzorder files: uses the index to list a table's files that may match. Needs no Spark."""
+"""pyzorder files: lists a table's files that may match a condition. Needs no Spark."""
 
 from __future__ import annotations
 

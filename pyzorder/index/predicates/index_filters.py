@@ -84,7 +84,7 @@ class IndexFilters:
         return found or both(self._not_null(node), self._of_constant_file(node, negated))
 
     def _is_folded(self, node: exp.Expression) -> bool:
-        """Whether Spark may fold a comparison to TRUE or FALSE, even for rows with null.
+        """Whether Spark may fold a comparison to TRUE or FALSE, even for rows with nulls.
 
         Spark may fold comparisons of an integer with a DECIMAL that does not fit into BIGINT.
         """
