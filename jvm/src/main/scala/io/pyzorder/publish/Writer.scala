@@ -450,7 +450,7 @@ object Writer {
 
   /**
    * Runs `body`, which calls a publishing method of `writer`. Aborts the writer if `body` has not
-   * ended it, and translates failures.
+   * ended it. If `body` fails, throws the result of `reason`.
    */
   def use[T](writer: Writer)(body: => T): T =
     try body
