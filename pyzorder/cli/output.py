@@ -25,7 +25,10 @@ def print_json(value: Any) -> None:
 
 
 def print_text(text: str, err: bool = False) -> None:
-    """Prints a message. Makes it printable, because it may quote names from a table's folder."""
+    """Prints a message.
+
+    Replaces deceptive characters, which names quoted from a table's folder may contain.
+    """
     click.echo(printable(text), err=err)
 
 
