@@ -207,7 +207,7 @@ def _has_columns(node: exp.Expression) -> bool:
 def _by_database(table: exp.Table, columns: list[tuple[str, ...]]) -> bool:
     """Whether a column may be qualified with the table's database.
 
-    An alias would not allow this.
+    Such a column would not resolve if the table had an alias.
     """
     return any(table.name.lower() in parts[1:-1] for parts in columns)
 
