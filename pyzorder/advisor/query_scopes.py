@@ -278,7 +278,11 @@ class Scope:
         return (unknown[0], parts) if len(unknown) == 1 and len(parts) == 1 else None
 
     def conditions(self) -> Iterator[tuple[exp.Expression, exp.Join | None]]:
-        """Yields the conjuncts of WHERE, ON, USING and HAVING, and for ON and USING also the JOIN."""
+        """Yields the conjuncts of WHERE, ON, USING and HAVING.
+
+        Leaves out conjuncts of HAVING with aggregate functions. Each conjunct of ON or USING comes
+        with its JOIN.
+        """
         where = self.select.args.get("where")
         for part in conjuncts(where.this if where is not None else None):
             yield part, None
