@@ -332,7 +332,7 @@ def _may_be_long_decimal(leaf: pq.ColumnSchema) -> bool:
 
 
 def _width_of(path: str, widths: dict[str, int]) -> int:
-    """Returns the memory for a value without its strings' bytes, or 0 if its column is not read."""
+    """Returns a value's size in memory without its strings, or 0 if its column is not read."""
     return widths.get(path) or widths.get(path.partition(".")[0], 0)
 
 
