@@ -67,7 +67,7 @@ def running_jvm() -> Any | None:
 
 
 def active_extensions() -> str | None:
-    """Returns `spark.sql.extensions` of the running classic session; None if none is running."""
+    """Returns `spark.sql.extensions` of the running classic session, or None if none is running."""
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context
@@ -181,7 +181,7 @@ def tagged_jobs(spark: SparkSession, tag: str) -> list[JobStatus]:
 
 
 def require_query(spark: SparkSession, sql: str) -> None:
-    """Raises Spark's ParseException unless the text is a query, as opposed to a command."""
+    """Raises Spark's ParseException unless the text is a query rather than a command."""
     spark._jsparkSession.sessionState().sqlParser().parseQuery(sql)
 
 

@@ -1,4 +1,4 @@
-"""Errors raised by the Python side, with one function per failure.
+"""Errors raised by the Python code. Each failure has one function.
 
 The messages are in error_conditions.json, a catalogue shared with the jar and the documentation. If
 an SQL statement fails, for example because a column is unknown, Spark itself raises an
@@ -22,7 +22,7 @@ class ZOrderError(Exception):
     """A failure that is not raised by Spark itself.
 
     Attributes:
-        condition: name of the error condition, for programs to test.
+        condition: name of the error condition, which programs can test.
         sql_state: the condition's SQLSTATE; empty if it has none.
     """
 

@@ -94,11 +94,11 @@ class Explanation(list[ScanExplanation]):
 def explain(df: DataFrame) -> Explanation:
     """Reports the selected, skipped and unindexed files of every scan in a query's plan.
 
-    The query itself is not run. The files skipped by join keys are known only after `df` itself
-    has run, for example with `df.collect()`.
+    The query is not run. The files skipped by join keys are known only after `df` itself has run,
+    for example with `df.collect()`.
 
     Raises:
-        ZOrderError: `df` is not a DataFrame, belongs to a Spark Connect session, or its session
+        ZOrderError: `df` is not a DataFrame or belongs to a Spark Connect session, or its session
             does not run pyzorder.
     """
     if bridge.is_connect(df):

@@ -1,4 +1,4 @@
-"""A table's health in the OpenMetrics text format, for Prometheus.
+"""Reports a table's health to Prometheus in the OpenMetrics text format.
 
 All metrics are gauges, which look the same in OpenMetrics and in the older Prometheus text format.
 node_exporter's textfile collector reads the older format, so it also accepts this text.

@@ -6,9 +6,9 @@ depend on Spark:
 
 - A column is a NumPy array (masked where it has nulls) or a list with None for null.
 - A type is its SQL name, such as "int" or "decimal(10,2)".
-- Values use Spark's internal representation: dates are days, timestamps and day-time intervals
-  are microseconds, times are nanoseconds and year-month intervals are months, all as integers;
-  the rest are bool, int, float, decimal.Decimal, str or bytes.
+- Values use Spark's internal representation: dates are days, timestamps and day-time intervals are
+  microseconds, times are nanoseconds and year-month intervals are months. All of these are
+  integers. Values of other types are bool, int, float, decimal.Decimal, str or bytes.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ SIGN_BIT = np.uint64(1 << 63)
 #: Number of leading bits to keep of a wide decimal's magnitude. The first bit is implied.
 MANTISSA_BITS = 57
 
-#: Width in bits of each fixed-width type. A time is in nanoseconds within a day, which need 47
-#: bits.
+#: Width in bits of each fixed-width type. A time is a number of nanoseconds within a day, which
+#: takes 47 bits.
 BITS = {
     "boolean": 1, "tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "float": 32, "double": 64,
     "date": 32, "timestamp": 64, "timestamp_ntz": 64, "time": 47,
@@ -206,7 +206,7 @@ def _decimal(data_type: str) -> tuple[int, int]:
 
 
 def _filled(values: Column, dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """Returns the values as an array of `dtype`, with 0 for null."""
+    """Returns the values as an array of `dtype`. Nulls become 0."""
     if isinstance(values, np.ma.MaskedArray):
         return np.asarray(values.filled(0)).astype(dtype)
     if isinstance(values, np.ndarray) and values.dtype != object:

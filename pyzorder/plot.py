@@ -77,7 +77,7 @@ def rectangles(
 
 
 def compare(layouts: Mapping[str, Layout], *, ranks: bool = False) -> Picture:
-    """Draws layouts side by side over the same axes, for instance before and after an OPTIMIZE.
+    """Draws layouts, such as those before and after an OPTIMIZE, side by side over the same axes.
 
     Layouts come from `read`: `compare({"before": before, "after": after})`.
 

@@ -212,7 +212,7 @@ def verdict(found: Layout, columns: Sequence[Health]) -> Verdict:
 
 
 def best(columns: Sequence[Health]) -> list[Health]:
-    """Returns the column whose lookups open the fewest files; empty if this is not known."""
+    """Returns the column whose lookups open the fewest files, or nothing if this is unknown."""
     known = [health for health in columns if health.lookup_share is not None]
     return sorted(known, key=lambda health: health.lookup_share or 0.0)[:1]
 
@@ -333,5 +333,5 @@ def inline(picture: Picture, name: str, title: str) -> Markup:
 
 
 def number(value: float | None) -> str:
-    """Formats a number as in `1,234` or `0.25`; a dash if it is unknown."""
+    """Formats a number as in `1,234` or `0.25`. An unknown number becomes a dash."""
     return "–" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"

@@ -1,4 +1,4 @@
-"""ZOrderTable runs pyzorder's statements from Python, with the method names of DeltaTable."""
+"""ZOrderTable runs pyzorder's statements from Python. Its methods are named after DeltaTable's."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ZOrderTable:
 
     @classmethod
     def forPath(cls, spark: SparkSession, path: str) -> ZOrderTable:
-        """Returns the table in a folder, as `spark.read.parquet(path)` or `.orc(path)` read it.
+        """Returns the table that `spark.read.parquet(path)` or `.orc(path)` reads from a folder.
 
         Raises:
             ZOrderError: the session does not run pyzorder.
@@ -56,7 +56,7 @@ class ZOrderTable:
         return OptimizeBuilder(self._spark, self._target)
 
     def createSkippingIndex(self, *columns: str) -> DataFrame:
-        """Creates the skipping index if there is none, without rewriting files.
+        """Creates the skipping index if there is none. Does not rewrite files.
 
         Args:
             columns: the columns to collect statistics of, in SQL syntax. By default, the first
@@ -73,7 +73,7 @@ class ZOrderTable:
         return self._spark.sql(f"REFRESH SKIPPING INDEX ON {self._target}")
 
     def describeSkippingIndex(self) -> DataFrame:
-        """Returns the health of the skipping index, with one row per column."""
+        """Returns the health of the skipping index, one row per column."""
         return self._spark.sql(f"DESCRIBE SKIPPING INDEX ON {self._target}")
 
     def dropSkippingIndex(self) -> DataFrame:
@@ -89,7 +89,7 @@ class ZOrderTable:
             dryRun: whether to list the files without deleting them.
 
         Returns:
-            The deleted files; with `dryRun`, those that would be deleted.
+            The deleted files or, with `dryRun`, the files that would be deleted.
 
         Raises:
             ZOrderError: `retentionHours` is not an integer.
@@ -165,8 +165,8 @@ class OptimizeBuilder:
     def executeCompaction(self) -> DataFrame:
         """Runs OPTIMIZE without ZORDER BY.
 
-        Clusters by the columns that the table declares or, if it declares none, by those of the
-        last OPTIMIZE. If no clustering columns are known, merges small files.
+        Clusters by the columns that the table declares or, if it declares none, by the columns of
+        the last OPTIMIZE. If no clustering columns are known, merges small files.
 
         Returns:
             The metrics of the OPTIMIZE.

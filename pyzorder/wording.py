@@ -20,7 +20,7 @@ def size(count: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Formats a share as in `1.5%` or `25%`; a dash if it is unknown."""
+    """Formats a share as in `1.5%` or `25%`. An unknown share becomes a dash."""
     if share is None or not math.isfinite(share):
         return "–"
     if 0 < share < 0.0005:

@@ -71,7 +71,10 @@ def columns_of(sql: str) -> list[str]:
 
 
 def column_name(node: exp.Expression) -> str:
-    """Returns the name of a column or field, with dots between its parts and quotes if needed."""
+    """Returns the name of a column or field.
+
+    Its parts are joined by dots and quoted if necessary.
+    """
     parts: list[str] = []
     while isinstance(node, exp.Dot):
         parts.append(node.expression.name)

@@ -147,7 +147,7 @@ class Expansion:
     def _put(self, table: exp.Table, query: exp.Expression, named: exp.TableAlias) -> None:
         """Replaces a table with a query. The query gets the table's alias and column names.
 
-        If the table has no column names, the query gets those in `named`.
+        If the table has no column names, the query gets the names in `named`.
         """
         columns = table.alias_column_names or [c.name for c in named.args.get("columns") or []]
         alias = exp.TableAlias(
@@ -278,7 +278,11 @@ class Scope:
         return (unknown[0], parts) if len(unknown) == 1 and len(parts) == 1 else None
 
     def conditions(self) -> Iterator[tuple[exp.Expression, exp.Join | None]]:
-        """Yields the conjuncts of WHERE, ON, USING and HAVING, with the JOIN for ON and USING."""
+        """Yields the conjuncts of WHERE, ON, USING and HAVING.
+
+        Leaves out conjuncts of HAVING with aggregate functions. Each conjunct of ON or USING comes
+        with its JOIN.
+        """
         where = self.select.args.get("where")
         for part in conjuncts(where.this if where is not None else None):
             yield part, None

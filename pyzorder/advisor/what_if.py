@@ -67,8 +67,9 @@ def advise(
         The recommendation and the evidence for it.
 
     Raises:
-        ZOrderError: there is no workload or it cannot be read, the session is a Connect session
-            or does not run pyzorder, sqlglot is not installed, or an argument is out of range.
+        ZOrderError: there is no workload, the workload cannot be read, the session is a Connect
+            session, the session does not run pyzorder, sqlglot is not installed, or an argument is
+            out of range.
     """
     if bridge.is_connect(spark):
         raise errors.connect_has_no_advisor()

@@ -12,7 +12,7 @@ KEY = "_zorder_key"
 
 
 class NotUnderstood(Exception):
-    """The advisor cannot use a statement, or part of one, for the reason in the message."""
+    """The advisor cannot use a statement or a part of one. The message gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Predicate:
     """The condition in Spark's dialect. It refers only to the table's columns."""
 
     uses: tuple[tuple[str, str], ...]
-    """Pairs of a column as SQL and `equality`, `range`, `in`, `prefix` or `other`."""
+    """Each column as SQL, paired with `equality`, `range`, `in`, `prefix` or `other`."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class KeyJoin:
     """A join whose other side determines which values of a column are used."""
 
     column: str
-    """The key, as an SQL expression over the table's columns."""
+    """An SQL expression that computes the key from the table's columns."""
 
     other: str
     """A query for the other side, in which the key is column KEY; empty if that side has no
@@ -51,7 +51,7 @@ class Reading:
 
 @dataclass
 class Workload:
-    """Counts of readings and of parts that were left out, with an example of each reason."""
+    """Counts of readings and of parts that were left out. There is an example of each reason."""
 
     readings: Counter[Reading] = field(default_factory=Counter)
     statements: int = 0

@@ -78,7 +78,7 @@ def counts(step: Step) -> list[str]:
 
 
 def time_left(share: float, elapsed: float) -> list[str]:
-    """Estimates a step's remaining time from its progress; empty if it is too early to tell."""
+    """Estimates a step's remaining time from its progress, unless it is too early to tell."""
     if not 0 < share < 1 or elapsed < 1:
         return []
     seconds = round(elapsed / share - elapsed)

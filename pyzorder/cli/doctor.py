@@ -131,7 +131,7 @@ def matching(spark: SparkSession) -> str:
 
 
 def catalog(spark: SparkSession) -> str:
-    """Checks that the catalog responds, by listing its databases."""
+    """Checks that the catalog responds when its databases are listed."""
     databases = len(spark.sql("SHOW DATABASES").collect())
     if in_memory(spark):
         more = "" if bridge.is_connect(spark) else ", or add --hive for the tables of a metastore"

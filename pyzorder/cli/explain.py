@@ -63,7 +63,7 @@ def command(settings: Settings, query: str) -> None:
 
 
 def explained(spark: SparkSession, query: str) -> tuple[str, list[dict[str, Any]]]:
-    """Explains a query's scans, as text and as data for JSON."""
+    """Explains a query's scans. Returns text, and data for JSON."""
     return of_server(spark, query) if bridge.is_connect(spark) else of_session(spark, query)
 
 

@@ -1,4 +1,4 @@
-"""pyzorder files: lists the files of a table that may match a condition, without Spark."""
+"""pyzorder files: lists a table's files that may match a condition. Needs no Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prints results to stdout, as a JSON document or as a table."""
+"""Prints results to stdout, either as a JSON document or as a table."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ from pyzorder.wording import counted, size
 def print_json(value: Any) -> None:
     """Prints a JSON document, in which NaN and infinities are null, and dates are strings."""
     text = json.dumps(finite(value), indent=2, default=str, ensure_ascii=False)
-    # JSON itself requires escapes only for control characters below U+0020.
+    # JSON requires escapes only for control characters below U+0020.
     click.echo(DECEPTIVE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def print_text(text: str, err: bool = False) -> None:
-    """Prints a message. Makes it printable, because it may quote names from a table's folder."""
+    """Prints a message.
+
+    Replaces deceptive characters, which names quoted from a table's folder may contain.
+    """
     click.echo(printable(text), err=err)
 
 
@@ -39,7 +42,7 @@ def finite(value: Any) -> Any:
 
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Prints a table, with numbers right-aligned and None as a dash."""
+    """Prints a table. Numbers are right-aligned, and None is a dash."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 160

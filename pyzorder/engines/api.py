@@ -73,8 +73,8 @@ def dataset(
 
     Args:
         path: the folder of a table, or of one of its partitions; a local path or a URI.
-        schema: the columns to read. By default, these are the columns of the first file, followed
-            by the partition columns, as in Spark.
+        schema: the columns to read. As in Spark, the default is the columns of the first file,
+            followed by the partition columns.
         columns: the columns whose bounds are attached to the files. By default, these are the
             columns by which most files are clustered, followed by other columns. A limit on their
             number keeps opening fast.

@@ -29,7 +29,7 @@ def ranges(predicate: str) -> dict[str, tuple[int, int]]:
 
 
 def ask(folder: Path, predicate: str) -> list[EngineAnswer]:
-    """Counts the matching rows of a table with DuckDB and Polars, without Spark."""
+    """Counts the matching rows of a table with DuckDB and Polars."""
     import duckdb
     import polars as pl
     import pyarrow.compute as pc

@@ -1,4 +1,4 @@
-"""Errors raised by the functions for other engines, with one function per failure.
+"""Errors raised by the functions for other engines. Each failure has one function.
 
 The messages are in error_conditions.json.
 """
@@ -55,7 +55,7 @@ def single_file(path: str) -> ZOrderError:
 
 
 def foreign(path: str, format: str) -> ZOrderError:
-    """The folder belongs to a table whose format keeps its own log."""
+    """The folder belongs to a table in a format with its own log."""
     return error("ZORDER_ENGINE_TABLE.FOREIGN", path=path, format=format)
 
 

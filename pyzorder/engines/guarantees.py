@@ -1,6 +1,6 @@
 """Expresses what the index proves about each file as PyArrow expressions.
 
-A guarantee is an expression that is TRUE for every row of a file. PyArrow uses it to find that no
+A guarantee is an expression that is TRUE for every row of a file. PyArrow uses it to prove that no
 row can match a filter. For a column with the bounds `low` and `high`, the guarantee is
 
     (c >= low OR c IS NULL) AND (c <= high OR c IS NULL)

@@ -66,7 +66,7 @@ def partition_columns(root: str, folders: Sequence[str]) -> list[PartitionColumn
     """Returns the partition columns of a table.
 
     Args:
-        root: the table's folder, for errors.
+        root: the table's folder, which errors name.
         folders: the folders with data files, relative to the table's folder. An empty string stands
             for the table's folder.
 
@@ -155,7 +155,7 @@ def _wider(a: str, b: str) -> str:
 
 
 def _digits(data_type: str) -> int:
-    """Returns the number of digits of an integer or decimal; 0 for other types."""
+    """Returns the number of digits of an integer or decimal. Returns 0 for other types."""
     if data_type.startswith("decimal"):
         return int(re.findall(r"\d+", data_type)[0])
     return _DIGITS.get(data_type, 0)

@@ -1,4 +1,4 @@
-"""Finds the data files of a table through the journal, for engines other than Spark.
+"""Finds a table's data files for engines other than Spark, using the journal.
 
 The table has the same files as in Spark, which ignores empty and hidden files. If the table has
 partition columns, Spark also ignores files directly in the table's folder. If it has none, Spark

@@ -43,7 +43,7 @@ class Value(NamedTuple):
 
     Attributes:
         data: an array with a value per file, a scalar, or a list of values for an array.
-        data_type: the type, as Spark writes it in SQL.
+        data_type: Spark's SQL name of the type.
     """
 
     data: Any

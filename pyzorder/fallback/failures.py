@@ -1,4 +1,4 @@
-"""Errors raised by the fallback, with one function per failure.
+"""Errors raised by the fallback. Each failure has one function.
 
 The messages are in error_conditions.json.
 """

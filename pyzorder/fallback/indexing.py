@@ -1,4 +1,4 @@
-"""Creates and refreshes the index of a table, like CREATE and REFRESH SKIPPING INDEX."""
+"""Creates and refreshes a table's index, as CREATE and REFRESH SKIPPING INDEX do."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ def create_index(
 
     Args:
         table: the table's name in SQL syntax, or the path of its folder.
-        columns: dotted names of the columns to index. By default, those of the existing index or,
-            if there is none, the table's first columns, up to `spark.sql.zorder.index.maxColumns`.
+        columns: dotted names of the columns to index. By default, these are the columns of the
+            existing index or, if there is none, the table's first columns, up to
+            `spark.sql.zorder.index.maxColumns`.
         format: the format of the files if `table` is a path, either parquet or orc.
 
     Returns:

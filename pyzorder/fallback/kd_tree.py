@@ -93,7 +93,7 @@ def build(ids: Sequence[Ids], leaves: int) -> KdTree:
 
 
 def grid(leaves: int, spreads: Sequence[float]) -> list[int]:
-    """Returns the number of slabs that each column is cut into, for cells that form a grid.
+    """Returns the number of slabs to cut each column into so that the cells form a grid.
 
     The number is 1 for columns that are not cut, and `REST` for the last column that is cut. See
     io.pyzorder.layout.cells.Grid for the reasons.
@@ -237,7 +237,7 @@ class _Builder:
         return equal + narrower
 
     def _split(self, c: int, rows: npt.NDArray[np.int64], leaves: int, slabs: int) -> _Split:
-        """Returns the cut that is nearest to halving a column's slabs.
+        """Returns the cut that comes closest to halving a column's slabs.
 
         The rows must have more than one id.
         """
@@ -266,7 +266,7 @@ class _Builder:
 
 
 def _slabs_of(c: int, leaves: int, slabs: list[int]) -> int:
-    """Returns the number of slabs that a column must still be cut into; 1 if there is no grid."""
+    """Returns how many slabs a column must still be cut into, or 1 if there is no grid."""
     if not slabs:
         return 1
     if slabs[c] != REST:
@@ -275,7 +275,10 @@ def _slabs_of(c: int, leaves: int, slabs: list[int]) -> int:
 
 
 def _places(column: Ids) -> npt.NDArray[np.float64]:
-    """Returns each id's position among all rows, as the share of rows below the id's middle row."""
+    """Returns each id's position.
+
+    This is the share of rows below the id, plus half the share of rows that have the id.
+    """
     counts = np.bincount(column)
     return (np.cumsum(counts) - counts + counts / 2.0) / len(column)
 

@@ -107,8 +107,8 @@ def laid_out(
     turn = F.pmod(F.hash(F.monotonically_increasing_id()), F.lit(2**31 - 1)).cast("long")
     placed = grouped.select(*names, place(F.col(GROUP), turn, *keys).alias(PLACE))
     task, order = F.col(f"{PLACE}.task").alias(TASK), F.col(f"{PLACE}.place").alias(PLACE)
-    # Sort by the partition columns first. Otherwise Spark's writer would sort by these columns
-    # itself, and lose the order of the rows.
+    # Sort by the partition columns first. Otherwise, Spark's writer would sort by these columns and
+    # lose the order of the rows.
     first = [F.col(quoted(name)) for name in partitions]
     return (
         placed.select(*names, task, order)

@@ -1,7 +1,7 @@
 """Runs OPTIMIZE … ZORDER BY without the jar, by writing a clustered copy of a table with an index.
 
-The table itself is not changed, so no lock or journal is needed. Readers of the table are not
-affected, unless the location of a catalog table is switched to the copy.
+The table is not changed, so no lock or journal is needed. Readers of the table are not affected,
+unless the location of a catalog table is switched to the copy.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def optimize(
 
     The table's files are not changed. Spark writes the data files to any store that it supports,
     using the session's codec and timestamp settings. The index is written with Hadoop's FileSystem.
-    A Spark Connect client has no FileSystem, so it must be able to access the store itself, through
+    A Spark Connect client has no FileSystem. It must therefore be able to access the store through
     a mount or with PyArrow.
 
     Args:

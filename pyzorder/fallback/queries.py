@@ -44,7 +44,7 @@ def sql(spark: SparkSession, query: str, args: Any = None) -> DataFrame:
 
 
 def explain(spark: SparkSession, query: str) -> list[Selection]:
-    """Returns the files that `sql` would skip, for each table of the query."""
+    """Returns, for each table in the query, the files that `sql` would skip."""
     named = _settled_tables(spark, query)
     return [selection for _, selection in _selections(spark, query, named)]
 

@@ -40,8 +40,7 @@ class TableUse:
         has_alias: whether the qualifier is an alias.
         conditions: conditions that are TRUE for all relevant rows.
         others: the qualifiers of the other sources of the SELECT.
-        merged: columns of USING that are taken from the first source instead if they are
-            unqualified.
+        merged: columns of USING; without a qualifier, they belong to the first source instead.
     """
 
     start: int
@@ -55,7 +54,7 @@ class TableUse:
 
 
 def named_tables(query: str) -> set[str]:
-    """Returns the names of all tables in a query, as written in its text.
+    """Returns the names of all tables in a query, spelled as in its text.
 
     The result is empty for statements other than queries, and for text that is not understood.
     """
@@ -208,7 +207,7 @@ def _has_columns(node: exp.Expression) -> bool:
 def _by_database(table: exp.Table, columns: list[tuple[str, ...]]) -> bool:
     """Whether a column may be qualified with the table's database.
 
-    An alias would not allow this.
+    Such a column would not resolve if the table had an alias.
     """
     return any(table.name.lower() in parts[1:-1] for parts in columns)
 
@@ -244,7 +243,7 @@ def _handed_on(
 
 
 def _named(parts: tuple[str, ...], body: exp.Select) -> exp.Column:
-    """Returns the column of a SELECT's sources that the SELECT returns with the given name."""
+    """Returns the source column that a SELECT returns under the given name."""
     name = parts[0].lower()
     found = [i for i in body.expressions if not i.is_star and i.alias_or_name.lower() == name]
     stars = [item for item in body.expressions if item.is_star]

@@ -24,7 +24,7 @@ class TableReader:
         self._schema = schema
 
     def all(self) -> DataFrame:
-        """Returns all rows of the table, without skipping files.
+        """Returns all rows of the table. Skips no files.
 
         Raises:
             ZOrderError: the table has an unfinished OPTIMIZE that is moving files.

@@ -51,7 +51,10 @@ KEY = (
 
 @dataclass(frozen=True)
 class SkippedFile:
-    """A file without matching rows, with its size and modification time when it was indexed."""
+    """A file without matching rows.
+
+    The size and the modification time are the values from when the file was indexed.
+    """
 
     path: str
     size: int
@@ -65,7 +68,7 @@ class SkippedFile:
 
 @dataclass(frozen=True)
 class Selection:
-    """The files of a table that an index rules out for a condition.
+    """The files that a table's index rules out for a condition.
 
     Attributes:
         table: the table's name in SQL syntax.

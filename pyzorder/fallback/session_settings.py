@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def setting(spark: SparkSession, name: str) -> str:
-    """Returns a setting's value in the session, or its default; empty if Spark does not know it."""
+    """Returns a setting's value or default, or an empty string if Spark does not know it."""
     try:
         return str(spark.conf.get(name))
     except Exception:
@@ -101,7 +101,7 @@ def _joined(pairs: list[tuple[str, str]]) -> str:
 
 
 def _jvm_time_zone(spark: SparkSession) -> str:
-    """Returns the time zone of Spark's JVM; empty if it cannot be determined."""
+    """Returns the time zone of Spark's JVM, or an empty string if it cannot be determined."""
     jvm: Any = getattr(spark, "_jvm", None) if hasattr(spark, "_jsparkSession") else None
     if jvm is not None:
         return str(jvm.java.util.TimeZone.getDefault().getID())

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _TEMPORAL = {"date", "timestamp", "timestamp_ntz"}
 
-#: SQL that converts bounds for Python, by type. Other types, except decimals, have no bounds.
+#: For each type, SQL that converts bounds for Python. Other types, except decimals, have no bounds.
 _SHOWN = {
     "boolean": "{0}", "byte": "{0}", "short": "{0}", "integer": "{0}", "long": "{0}",
     "float": "CAST({0} AS DOUBLE)", "double": "{0}", "date": "unix_date({0})",

@@ -1,6 +1,6 @@
 """Access to stores from a Spark session.
 
-A classic session uses Hadoop's FileSystem in its JVM, with the session's credentials. A Spark
+A classic session uses Hadoop's FileSystem in its JVM. The session's credentials apply. A Spark
 Connect client has no JVM, and uses the local file system and PyArrow.
 """
 

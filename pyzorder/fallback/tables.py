@@ -1,4 +1,4 @@
-"""Describes tables in the catalog or at a path, with SQL that every Spark client can run."""
+"""Describes tables in the catalog or at a path. Uses only SQL that every Spark client can run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _READ_OPTIONS = re.compile(
 
 @dataclass(frozen=True)
 class Table:
-    """A table, with the properties that affect its index.
+    """A table and the properties that affect its index.
 
     Attributes:
         name: the table's name in SQL syntax.

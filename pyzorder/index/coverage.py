@@ -1,4 +1,4 @@
-"""Which data files a snapshot of the index knows (sql/FORMAT.md, section "Coverage")."""
+"""Describes which data files a snapshot knows (sql/FORMAT.md, section "Coverage")."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def _array(values: list[Any], stored: pa.DataType) -> pa.Array:
 def kept_rows(
     old: Snapshot, columns: Sequence[IndexedColumn], keep: Callable[[pa.Table], Sequence[bool]]
 ) -> pa.Table:
-    """Returns the rows of a snapshot that `keep` selects, with the columns of a new snapshot."""
+    """Returns the rows that `keep` selects from a snapshot, in the columns of a new snapshot."""
     rows = old.rows.filter(pa.array(keep(old.rows), pa.bool_()))
     unknown = table_of(columns, [])
     arrays = []

@@ -13,7 +13,7 @@ _MODIFIED = ("mtime", "LastModified", "last_modified", "updated")
 
 
 class FsspecStore:
-    """A read-only store. Paths are paths in the file system, without a scheme.
+    """A read-only store. Its paths have no scheme.
 
     Attributes:
         system: the file system.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pyzorder.index.stores import Store, is_whole
 from pyzorder.index.table_folder import TableFolder, is_id, leaves
 
-#: Required fields of each kind of record, in addition to those that all records have.
+#: Required fields of each kind of record, in addition to the fields that all records have.
 FIELDS: dict[str, tuple[str, ...]] = {
     "prepare": ("operation", "owner", "host", "pid", "started", "began", "lease"),
     "retire": ("retire", "add", "folders"),
@@ -89,7 +89,7 @@ class JournalState:
         return self.run, self.kinds
 
     def record(self, kind: str) -> dict[str, Any] | None:
-        """Reads a record of the run; returns None if it is missing or invalid."""
+        """Reads a record of the run. Returns None if the record is missing or invalid."""
         if kind not in self.kinds:
             return None
         try:

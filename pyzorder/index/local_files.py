@@ -18,7 +18,7 @@ _MISSING = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 
 
 def create_if_absent(path: str, data: bytes) -> bool:
-    """Creates a file that contains `data`, and any missing parent folders from `_zorder` down.
+    """Creates a file that contains `data`. Also creates missing parent folders from `_zorder` down.
 
     Each writer creates a hard link at `path` to a complete temporary file. Only one writer
     succeeds.

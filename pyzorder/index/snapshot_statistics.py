@@ -14,7 +14,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 class SnapshotStatistics:
-    """The statistics of a snapshot, limited to those that a scan may use."""
+    """The statistics of a snapshot that a scan may use."""
 
     def __init__(self, snapshot: Snapshot, settings: ReadSettings) -> None:
         """`settings` are the settings of the scan.
@@ -42,7 +42,7 @@ class SnapshotStatistics:
         """Returns the flags b, e, q, u and v of predicates.bound_filters.
 
         Args:
-            known: whether both bounds are known, for each entry.
+            known: for each entry, whether both bounds are known.
         """
         bounded = np.array(known, dtype=bool)
         empty = self._bools(f"{column.name}_empty") & self.agrees(column)

@@ -68,8 +68,8 @@ def publish(
     An unreadable index is treated as empty.
 
     Args:
-        columns: maps the columns that had statistics to those of the new snapshot. If a column is
-            dropped or its type changes, its statistics are not carried over.
+        columns: maps the columns that had statistics to the columns of the new snapshot. If a
+            column is dropped or its type changes, its statistics are not carried over.
         keep: selects rows of the latest snapshot.
         entries: rows to add.
         is_denied: whether a column must not be recorded in the index. Older snapshots with such a

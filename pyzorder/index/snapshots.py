@@ -48,7 +48,7 @@ _MOST_TEXT, _LEAST_TEXT = 64, 16 << 20
 #: The maximum memory in bytes for the rows of one snapshot, and for all cached rows together.
 MOST_MEMORY = 1 << 30
 
-#: The approximate memory in bytes for an entry, without the values in its columns.
+#: The approximate memory in bytes for an entry, excluding the values in its columns.
 _ENTRY_BYTES = 64
 
 #: The maximum size of a decimal, which has at most 38 digits.
@@ -71,7 +71,7 @@ _warned: set[str] = set()
 
 
 class Unusable(Exception):
-    """The index cannot be used, for the reason given."""
+    """The index cannot be used. The message gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -332,7 +332,7 @@ def _may_be_long_decimal(leaf: pq.ColumnSchema) -> bool:
 
 
 def _width_of(path: str, widths: dict[str, int]) -> int:
-    """Returns the memory for a value without the bytes of strings; 0 if its column is not read."""
+    """Returns a value's size in memory without its strings, or 0 if its column is not read."""
     return widths.get(path) or widths.get(path.partition(".")[0], 0)
 
 

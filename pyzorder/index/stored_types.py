@@ -1,4 +1,4 @@
-"""The Arrow types of the columns of a snapshot's file."""
+"""The Arrow types of the columns in a snapshot's file."""
 
 from __future__ import annotations
 

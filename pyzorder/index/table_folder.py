@@ -51,7 +51,7 @@ class TableFolder:
         return f"{self.root}/{relative}" if relative else self.root
 
     def relative(self, path: str) -> str:
-        """Returns the name of a data file; the inverse of `resolve`.
+        """Returns the name of a data file. This is the inverse of `resolve`.
 
         A file in a folder that is named like a scheme, such as `file:`, keeps its absolute path,
         because its relative name would look like an absolute path.

@@ -58,7 +58,7 @@ def visible_files(store: Store, folder: TableFolder) -> list[VisibleFile]:
 def is_hidden(relative: str) -> bool:
     """Whether a part of a file's path makes Spark ignore the file."""
     if relative[:1] not in ("_", ".") and "/_" not in relative and "/." not in relative:
-        return False  # as for almost all files
+        return False  # true of almost all files
     return any(
         part.startswith(".") or (part.startswith("_") and "=" not in part)
         for part in relative.split("/")

@@ -152,7 +152,7 @@ def interval(column: Column) -> Scale:
 
 
 def numbers(axis: Any) -> None:
-    """Sets ticks for numbers, without an offset."""
+    """Sets ticks for numbers. The axis shows no offset."""
     from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
     formatter = ScalarFormatter(useOffset=False)
@@ -198,7 +198,7 @@ def in_calendar(day: float) -> bool:
 
 
 def zone_of(type_: str, zone: str) -> tzinfo:
-    """Returns the time zone for values of a type; UTC if Python does not know Spark's zone."""
+    """Returns the time zone for values of a type, or UTC if Python does not know Spark's zone."""
     offset = re.fullmatch(r"(?:GMT|UTC|UT)?([+-])(\d{1,2}):?(\d\d)?(?::(\d\d))?", zone)
     if type_ != "TIMESTAMP":
         return timezone.utc

@@ -1,4 +1,4 @@
-"""Builds filters over the bounds of columns, in SQL for Spark, with one function per predicate.
+"""Builds Spark SQL filters over the bounds of columns. Each kind of predicate has one function.
 
 Filters refer to these columns of a table with one row per file, where n is a column's position in
 the index:

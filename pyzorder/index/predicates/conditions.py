@@ -226,7 +226,7 @@ class Text:
         self._column = column
 
     def of(self, node: exp.Expression) -> str:
-        """Returns the SQL of an expression, with parentheses where they may be needed.
+        """Returns the SQL of an expression. Adds parentheses where they may be needed.
 
         Raises:
             NotUnderstood: a part of the expression is not supported.

@@ -1,4 +1,4 @@
-"""Builds filters over the index, in SQL for Spark, that keep files where a predicate may be TRUE.
+"""Builds Spark SQL filters over the index that keep files where a predicate may be TRUE.
 
 The rules and their proofs are those of Scala's PredicateRules and IndexFilter. A filter is false
 only for files without a row that makes the predicate TRUE. It does not distinguish between FALSE
@@ -62,7 +62,7 @@ class IndexFilters:
         """Returns a filter that is true for every file with a row that makes the predicate TRUE."""
         try:
             return self._judged(predicate, negated=False)
-        except RecursionError:  # the predicate is nested too deeply, for example in many ORs
+        except RecursionError:  # the predicate is nested too deeply
             return None
 
     def _judged(self, node: exp.Expression, negated: bool) -> Filter:
@@ -84,7 +84,7 @@ class IndexFilters:
         return found or both(self._not_null(node), self._of_constant_file(node, negated))
 
     def _is_folded(self, node: exp.Expression) -> bool:
-        """Whether Spark may fold a comparison to TRUE or FALSE, even for rows with null.
+        """Whether Spark may fold a comparison to TRUE or FALSE, even for rows with nulls.
 
         Spark may fold comparisons of an integer with a DECIMAL that does not fit into BIGINT.
         """

@@ -48,7 +48,7 @@ _FIXED_ZONE = re.compile(r"(UTC|GMT|Z|Etc/UTC|(UTC|GMT)?[+-]\d{1,2}(:\d{2}){0,2}
 
 
 class Types:
-    """The types of expressions over a scan, as Spark determines them."""
+    """The types that Spark determines for expressions over a scan."""
 
     def __init__(
         self, ask: Callable[[list[str]], list[str]], time_zone: str, date_is_string: bool
@@ -89,9 +89,9 @@ class Side:
     Attributes:
         number: the column's position in the index.
         data_type: the type in which the value is compared.
-        source: SQL for the value, over the scan.
-        low: SQL for the lower bound mapped through the function, over the index.
-        high: SQL for the upper bound mapped through the function, over the index.
+        source: SQL over the scan for the value.
+        low: SQL over the index for the lower bound mapped through the function.
+        high: SQL over the index for the upper bound mapped through the function.
     """
 
     number: int
@@ -205,7 +205,7 @@ def comparable(column: str, other: str, constant: bool = True) -> bool:
     Args:
         column: the column's type.
         other: the type of the other value.
-        constant: whether the other value is a constant, as opposed to a column.
+        constant: whether the other value is a constant rather than a column.
     """
     if column == other:
         return is_ordered(column)

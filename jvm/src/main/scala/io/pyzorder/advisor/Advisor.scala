@@ -86,9 +86,9 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
   def openedNow(complete: Boolean): Seq[Long] = opened(present.present(columns, complete))
 
   /**
-   * For each scan and each column that it filters on, the share of rows (0 to 1) that pass those of
-   * the scan's filters that refer only to this column. Filters on several columns are ignored. The
-   * shares are estimated from about `atMost` sampled rows.
+   * For each scan and each column that it filters on, the share of rows (0 to 1) that pass the
+   * scan's filters on this column. Filters that also refer to other columns are ignored. The shares
+   * are estimated from about `atMost` sampled rows.
    */
   def selectivity(atMost: Int): Seq[Seq[(IndexedColumn, Double)]] = {
     val rows = drawn.rows(atMost)

@@ -13,7 +13,7 @@ import org.apache.spark.sql.internal.SQLConf
  */
 final case class Staleness(earliest: Long, now: Long) {
 
-  /** Whether the query may use any information that was gathered before it. */
+  /** Whether the query may use any information that was gathered earlier. */
   def remembers: Boolean = earliest != Long.MaxValue
 
   /** Whether information from this time may be used. */

@@ -22,7 +22,7 @@ object Token {
   /** Letters, digits and underscores. */
   case object Word extends Kind
 
-  /** A name in back-quotes, `` `…` ``. A back-quote within the name is doubled. */
+  /** A name in backticks, `` `…` ``. A backtick within the name is doubled. */
   case object BackQuoted extends Kind
 
   /** A quoted string, `'…'` or `"…"`. */

@@ -36,7 +36,7 @@ sealed abstract class IndexedAggregate {
 
 object IndexedAggregate {
 
-  /** Converts an aggregate over a scan; None if it can never be computed from the index. */
+  /** Converts an aggregate over a scan. Returns None if it can never be computed from the index. */
   def of(aggregate: AggregateExpression, scan: IndexedScan): Option[IndexedAggregate] =
     if (aggregate.isDistinct || aggregate.filter.isDefined) None
     else aggregate.aggregateFunction match {

@@ -15,9 +15,9 @@ import io.pyzorder.skipping.plan.SkippingStrategy
 /**
  * Plans `ORDER BY c LIMIT n` and `LIMIT n` on an indexed relation as Spark does, but with a scan
  * that opens fewer files. With ORDER BY, the scan opens only the files that can contain one of the
- * first n rows. Without ORDER BY, it opens enough files for any n rows. Plans with an OFFSET, and
- * ordered plans whose limit is at least spark.sql.execution.topKSortFallbackThreshold, are left to
- * Spark, which plans them differently.
+ * first n rows. Without ORDER BY, it opens just enough files to return any n rows. Plans with an
+ * OFFSET, and ordered plans whose limit is at least spark.sql.execution.topKSortFallbackThreshold,
+ * are left to Spark, which plans them differently.
  */
 final case class LimitStrategy(session: shim.SparkSession) extends SparkStrategy {
 

@@ -25,7 +25,9 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
 
   protected def decide(): Decision
 
-  /** What must be equal in two equal indexes, in addition to the wrapped index and the filters. */
+  /**
+   * Two indexes of the same class are equal if this, the wrapped index and the filters are equal.
+   */
   protected def identity: Any
 
   private var shown: Option[(Long, Decision)] = None

@@ -19,7 +19,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
    * Finds all expired files.
    *
    * @param kept how long replaced files are kept after the end of the run, in milliseconds
-   * @param at   the current time in milliseconds since the epoch, by the store's clock
+   * @param at   the current time in milliseconds since the epoch, according to the store's clock
    * @param busy the run of an active writer; the files of this run are ignored
    */
   def find(kept: Long, at: Long, busy: Option[Long]): Seq[FileStatus] =

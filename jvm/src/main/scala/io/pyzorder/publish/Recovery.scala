@@ -99,9 +99,9 @@ private[publish] object Recovery {
 
   /**
    * Whether a folder outside the table's folder contains the run's marker. If it does, the run has
-   * really moved files in this folder. If the run ended without moving the files on or back, their
-   * rows would be lost. The folder may be a partition of another table in the same location, or of
-   * this table before the partition was dropped.
+   * really moved files in this folder. If the run ended while these files are elsewhere, their rows
+   * would be lost. The folder may be a partition of another table in the same location, or of this
+   * table before the partition was dropped.
    */
   private def isMarked(
       conf: Configuration,

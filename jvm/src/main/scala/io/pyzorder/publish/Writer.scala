@@ -79,7 +79,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     path.getFileSystem(hadoopConf).getFileStatus(path).getModificationTime
   }
 
-  /** The path to which the new file that will be named `path` is written. */
+  /** The path at which a new file is staged. The file will later be named `path`. */
   def stagedPath(path: String): Path = folder.stagedPath(run, path)
 
   /**
@@ -451,7 +451,7 @@ object Writer {
 
   /**
    * Runs `body`, which calls a publishing method of `writer`. Aborts the writer if `body` has not
-   * ended it, and translates failures.
+   * ended it. If `body` fails, throws the result of `reason`.
    */
   def use[T](writer: Writer)(body: => T): T =
     try body

@@ -18,9 +18,10 @@ import io.pyzorder.common.ZOrderErrors
 
 /**
  * Creates `_zorder` and the folders below it, and gives these folders and their files the
- * permissions, group and owner of the enclosing folder. Ultimately, these come from the table's
- * folder. The index and the journal must be accessible to exactly the users who can access the
- * table, regardless of the writer's umask. Stores without permissions need none of this.
+ * permissions, group and owner of the enclosing folder. The outermost of these folders is the
+ * table's folder. The index and the journal must be accessible to exactly the users who can access
+ * the table, regardless of the writer's umask. Nothing needs to be set on stores without
+ * permissions.
  */
 object MetadataFiles {
 

@@ -13,7 +13,7 @@ private[pyzorder] object RunNumber {
 
   private val Digits = "[1-9][0-9]{0,17}"
 
-  /** Parses a number; None if `digits` is not a valid number. */
+  /** Parses a number. Returns None if `digits` is not a valid number. */
   def of(digits: String): Option[Long] =
     if (digits.matches(Digits)) Some(digits.toLong) else None
 

@@ -34,7 +34,9 @@ private[pyzorder] object SiblingFolder {
     folder.getParent != null && folder.getParent == table.root.getParent &&
       isOne(folder.getName) && baseOf(folder.getName) == baseOf(table.root.getName)
 
-  /** The files directly in a folder that engines read as data. Excludes files in subfolders. */
+  /**
+   * The data files directly in a folder, as other engines see them. Excludes files in subfolders.
+   */
   def dataFiles(hadoopConf: Configuration, folder: Path): Seq[FileStatus] =
     FileSystems.list(folder.getFileSystem(hadoopConf), folder).filter(status =>
       status.isFile && !TableFolder.isHiddenName(status.getPath.getName))

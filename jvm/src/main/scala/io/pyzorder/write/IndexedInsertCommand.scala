@@ -244,7 +244,7 @@ final class IndexedInsertCommand(
     catalogTable.filter(_ => session.sessionState.conf.maxConcurrentOutputFileWriters == 0)
       .map(new PartitionFolders(session, _, partitionColumns))
 
-  /** Returns a test of whether a file, according to a valid index entry, has no rows. */
+  /** Returns a predicate that is true if a valid index entry says that a file has no rows. */
   private def withoutRows(
       folder: TableFolder,
       before: Option[SnapshotRef],

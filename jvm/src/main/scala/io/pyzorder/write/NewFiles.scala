@@ -16,8 +16,8 @@ import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
 /**
  * A file that one task of a write job has written.
  *
- * @param folder     the path of its folder relative to the table's folder, with parts joined by
- *                   "/"; or its partition's values, if the partition is outside the table's folder
+ * @param folder     the path of its folder relative to the table's folder, whose parts are joined
+ *                   by "/". If its partition is outside the table's folder, the partition's values
  * @param statistics the columns' statistics, keyed by IndexedColumn.name
  */
 final case class NewFile(

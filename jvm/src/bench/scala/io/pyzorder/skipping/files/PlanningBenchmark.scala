@@ -87,7 +87,7 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
     best(3)(() => prune(unseen.next()))
   }
 
-  /** Milliseconds to prune a listing by two columns when it has already been pruned once. */
+  /** Milliseconds to prune a listing by two columns after the same listing has been pruned once. */
   def pruning(): Double = best(30)(() => prune(listing))
 
   /** The number of files that the measurements' filters select. */

@@ -19,7 +19,7 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * reading rows.
  *
  * @param where    a predicate over partition columns
- * @param zOrderBy paths of the clustering columns; Nil for compaction only
+ * @param zOrderBy paths of the clustering columns; Nil if files are only compacted
  * @param full     whether to rewrite files that are already clustered as requested
  */
 private[optimize] final class OptimizeContext(

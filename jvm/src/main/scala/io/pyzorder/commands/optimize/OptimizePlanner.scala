@@ -31,7 +31,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     (chosen, verdict(files, chosen))
   }
 
-  /** Whether the plan pays off, judged only by the index. */
+  /** Whether the plan pays off according to the index. */
   def verdict(files: Seq[PartitionFiles], plan: RewritePlan): LayoutVerdict = {
     val every = files.flatMap(_.files)
     val number = every.zipWithIndex.toMap

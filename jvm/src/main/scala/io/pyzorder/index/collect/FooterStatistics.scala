@@ -42,8 +42,8 @@ private[index] object FooterStatistics {
       column: FooterColumn): FooterAnswer =
     find(footer.getFileMetaData.getSchema, column.path.toList, question) match {
       // A column that is missing from the file reads as null. If the column has a default, readers
-      // that know the default see it, while others see null in the same file. Unknown is correct
-      // for both.
+      // that know the default see it, while others see null in the same file. Unknown statistics
+      // are correct for both kinds of readers.
       case Absent =>
         if (column.hasDefault) FooterAnswer.Unknown else FooterAnswer.allNull(numRecords)
       case Unclear => FooterAnswer.Unknown

@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.DataType
 final case class IndexedColumn(path: Seq[String], dataType: DataType) {
 
   /**
-   * The path in SQL: its parts joined by dots. A part that contains a dot or a backquote is quoted.
+   * The path in SQL: its parts joined by dots. A part that contains a dot or a backtick is quoted.
    */
   def name: String = IndexedColumn.nameOf(path)
 }

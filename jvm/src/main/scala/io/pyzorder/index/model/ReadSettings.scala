@@ -10,9 +10,9 @@ import org.apache.spark.sql.types.StructType
 /**
  * The settings that determine which values a scan reads from the bytes of a file.
  *
- * @param structural the settings that determine which column of a file a name refers to, and what
- *                   type the column is read as. A file's statistics are valid only for scans with
- *                   the same structural settings
+ * @param structural the settings that determine which column of a file a name refers to, and with
+ *                   which type the column is read. A file's statistics are valid only for scans
+ *                   with the same structural settings
  * @param temporal   the settings that determine how Spark converts stored dates and timestamps when
  *                   it reads them. Statistics that are `settingsDependent` are valid only for scans
  *                   with the same temporal settings

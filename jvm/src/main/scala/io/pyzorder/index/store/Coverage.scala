@@ -41,8 +41,8 @@ object Coverage {
  * @param since   the version of the index when the listing began; 0 if there was no index
  * @param isWhole as in Coverage
  * @param gone    the files that had an entry in version `since` but are not in the listing. Their
- *                entries must be removed. Otherwise, a folder with entries would count as covered
- *                even if it was not listed because it is no longer a partition of the table
+ *                entries must be removed. Otherwise, a folder that is no longer a partition of the
+ *                table, and was therefore not listed, would count as covered if it has entries
  */
 final case class ListedTable(
     at: Long,

@@ -37,8 +37,8 @@ final case class Lookup(files: Double, bytes: Double, share: Double) {
  * `OpenCost` for each file.
  *  - An OPTIMIZE is *harmful* if it replaces files that are already clustered and makes lookups
  *    cost more than `Harm` times what they cost now. The increase must also reach `Noticed`,
- *    because one more tiny file per lookup does not matter. Joining 10,000 files of 10 KB is
- *    therefore harmful only if they were clustered and if lookups open few of them. Joining 16
+ *    because one more tiny file per lookup does not matter. Merging 10,000 files of 10 KB is
+ *    therefore harmful only if they were clustered and if lookups open few of them. Merging 16
  *    clustered 1 MB files into one is harmful if a lookup opens four of them.
  *  - An OPTIMIZE *pays off* if `Lookups` lookups save as many bytes as it rewrites. This rule
  *    applies both to a rewrite of the whole table and to a rewrite of a few new files.
@@ -73,7 +73,7 @@ object LayoutVerdict {
    * @param written    number of files to write
    * @param partitions number of folders that contain files to replace
    * @param undoes     whether some files to replace were clustered when they were written
-   * @param columns    names of the clustering columns; Nil if small files are only joined
+   * @param columns    names of the clustering columns; Nil if small files are only merged
    * @param targetSize bytes that a new file should have
    */
   final case class Work(

@@ -70,7 +70,9 @@ object TypeConflicts {
     conflict(!Widening.keeps(_, _)).orElse(conflict(_.getClass != _.getClass))
   }
 
-  /** Whether Spark can read files of both types together in a folder without a table. */
+  /**
+   * Whether Spark can read files with both types from a folder that is not a table in the catalog.
+   */
   private def merge(one: DataType, other: DataType): Boolean = (one, other) match {
     case (a: DecimalType, b: DecimalType) => a.scale == b.scale
     case (a, b) => a.getClass == b.getClass

@@ -10,8 +10,8 @@ import org.apache.hadoop.fs.Path
 import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, TableFolder}
 
 /**
- * The file `_zorder/_filling` in a folder that a run is filling. It contains the SHA-256 of the
- * name of the table's folder and the run's record. The record is in the table's folder, where
+ * The file `_zorder/_filling` in a folder that a run is filling. It contains a SHA-256 over both
+ * the name of the table's folder and the run's record. The record is in the table's folder, where
  * others may write; the mark is in a folder where only the run has written. If a record names a
  * folder without a matching mark, the run that created the folder did not write that record into
  * this table's journal. Such a record never causes anything to be deleted, filled or switched. The

@@ -46,7 +46,9 @@ object Journal {
     }
   }
 
-  /** When each finished run ended, in milliseconds since the epoch by the store's clock. */
+  /**
+   * When each finished run ended, in milliseconds since the epoch according to the store's clock.
+   */
   private[publish] def ended(hadoopConf: Configuration, folder: TableFolder): Map[Long, Long] =
     records(folder.journal.getFileSystem(hadoopConf), folder)
       .collect { case (run, "done", status) => run -> status.getModificationTime }.toMap

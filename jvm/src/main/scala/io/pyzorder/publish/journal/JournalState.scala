@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * One run of a journal, usually the last, in the state that one listing of the journal found.
+ * One run of a journal, usually the last, as one listing of the journal found it.
  *
  * @param fs      the table's file system; null if there is no journal
  * @param run     the run's number; 0 if there is no journal

@@ -21,8 +21,9 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
  * Overlay for why none is missed) and reads the journals again. If a journal has changed, it starts
  * over (see JournalLook).
  *
- * @param folders the tables with a journal to which the paths may belong; each trusts the paths
- *                that the catalog assigns to it, but not those that only its journal names
+ * @param folders the folders of the tables with a journal to which the paths may belong. Each
+ *                accepts partition locations that the catalog names, but not locations that only
+ *                its journal names
  * @param pinned  root paths that were files when the query was planned. They stay in the listing
  *                even if they are gone, because readers find a file that an OPTIMIZE has moved
  * @param known   maps each of the given paths that need not be listed to the files at or below it

@@ -20,9 +20,9 @@ import io.pyzorder.storage.{FileRef, FileSystems, MetadataFiles, SiblingFolder, 
  * partition's old folder is touched. For each partition, a reader sees all of the old folder or all
  * of the new one. TableLocationSwitch gives the reasons.
  *
- * The journal, the lock and the index remain those of the table's folder. The journal and the index
- * refer to files outside that folder by their fully qualified paths. The entries of a partition's
- * old and new files can therefore coexist, and each entry is compared only with its own file.
+ * The journal, the lock and the index stay in the table's folder. The journal and the index refer
+ * to files outside that folder by their fully qualified paths. The entries of a partition's old and
+ * new files can therefore coexist, and each entry is compared only with its own file.
  *
  * @param table  the table's folder, whose journal contains the run
  * @param run    the run's number

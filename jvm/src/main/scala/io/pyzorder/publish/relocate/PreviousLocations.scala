@@ -63,7 +63,7 @@ final class PreviousLocations(
    * The table's own files in the previous folders whose retention has ended.
    *
    * @param kept how long a folder is kept after a switch, in milliseconds
-   * @param at   the current time in milliseconds since the epoch, by the store's clock
+   * @param at   the current time in milliseconds since the epoch, according to the store's clock
    */
   def garbage(kept: Long, at: Long): Seq[FileStatus] =
     table.garbage(kept, at) ++ partitions.garbage(kept, at)

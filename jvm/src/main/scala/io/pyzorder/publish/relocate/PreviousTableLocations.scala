@@ -107,7 +107,7 @@ private[relocate] final class PreviousTableLocations(
    * belong.
    *
    * @param kept how long a folder is kept after a switch, in milliseconds
-   * @param at   the current time in milliseconds since the epoch, by the store's clock
+   * @param at   the current time in milliseconds since the epoch, according to the store's clock
    */
   def garbage(kept: Long, at: Long): Seq[FileStatus] =
     expired(kept, at).flatMap(switch => switch.ownFiles ++ switch.ownRecords)

@@ -23,9 +23,8 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingF
  *  - After the switch, the table is `to`, which has contained every row since before COMMIT. A
  *    query that was planned before the switch reads `from`, which stays until VACUUM.
  *
- * Each folder has its own `_zorder`. A reader that gets a folder from the catalog finds in it the
- * index and the journal of exactly the files that it lists, so the entries of one folder are never
- * compared with the files of the other.
+ * Each folder has its own `_zorder`, with the index and the journal of its own files. The entries
+ * of one folder are therefore never compared with the files of the other.
  *
  * Before COMMIT, the holder of the lock undoes an unfinished run by deleting `to`; after COMMIT, it
  * completes the run. Switching to the same folder twice has the same effect as switching once. A

@@ -110,8 +110,8 @@ final class FilePruner(
 
   /**
    * Marks files as unindexed if they have changed since they were listed. Checks only files whose
-   * result `matters`. Checks no files if the listing is recent enough, or if an index whose
-   * snapshot covers all of the files is.
+   * result `matters`. Checks no files if they were listed recently enough, either for this query or
+   * for an index that covers all of them.
    */
   private def forgetChanged(
       listed: ListedPartitions,

@@ -107,8 +107,8 @@ private[skipping] final class FileSource(
 
   /**
    * The state for estimates. This is the fixed state, if there is one. Otherwise, if Spark would
-   * have to list the files, the files that the index covers are taken from the index, however old
-   * it is. In all other cases, this is the current state.
+   * have to list the files, the files that the index covers are taken from the index, even if it is
+   * old. In all other cases, this is the current state.
    */
   def estimated: TableState = fixed.getOrElse {
     wrapped match {

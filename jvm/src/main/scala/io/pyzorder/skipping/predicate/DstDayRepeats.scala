@@ -8,8 +8,8 @@ import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
 import scala.jdk.CollectionConverters._
 
 /**
- * The instants, in microseconds, at which setting a time zone's clocks back past midnight repeated
- * a local day.
+ * The instants, in microseconds, at which a time zone's clocks were set back past midnight, so that
+ * a local day was repeated.
  *
  * The local day of an instant is the day of instant + offset. Between two transitions the offset is
  * constant, so days are in order. A forward transition skips local times and at most one day. A

@@ -299,7 +299,7 @@ object IndexFilter {
     }
   }
 
-  /** The first values of a list, for users to read. */
+  /** The first values of a list, which are shown to users. */
   private def listed(values: Seq[String]): String =
     if (values.length <= 20) values.mkString(", ")
     else values.take(20).mkString("", ", ", s", … ${values.length} values")

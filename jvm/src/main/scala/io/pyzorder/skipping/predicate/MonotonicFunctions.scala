@@ -11,12 +11,12 @@ import org.apache.spark.sql.types._
 /**
  * Functions that may be applied to a column before a comparison.
  *
- * A function f must satisfy two conditions. It returns a value for every value (it never returns
- * null, and the file is kept where it fails), and a <= b implies f(a) <= f(b). Then min <= v <= max
- * gives f(min) <= f(v) <= f(max): the images of the bounds enclose the images of the values, which
- * is all that an index filter uses. f need not be one-to-one, because every rule compares with `<=`
- * or with a single value to which f maps both bounds. A composition of functions that satisfy both
- * conditions also satisfies them.
+ * A function f must satisfy two conditions. First, f never returns null for a value (if f fails,
+ * the file is kept). Second, a <= b implies f(a) <= f(b). Then min <= v <= max gives f(min) <= f(v)
+ * <= f(max): the images of the bounds enclose the images of the values, which is all that an index
+ * filter uses. f need not be one-to-one, because every rule compares with `<=` or with a single
+ * value to which f maps both bounds. A composition of functions that satisfy both conditions also
+ * satisfies them.
  *
  * Functions that map a timestamp to its local day or to a longer unit need a condition on the
  * bounds, because a clock that is set back past midnight repeats a day: in America/St_Johns,
