@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from pyzorder import bridge, errors, html_table
@@ -42,11 +43,21 @@ class ScanExplanation:
         """Number of files that only join keys rule out. It is 0 until the query has run."""
         return int(self.details.get("skippedByJoins", 0))
 
+    @property
+    def as_of(self) -> datetime | None:
+        """When the list of files was last verified. None if this query lists the files itself."""
+        time = self.details.get("asOf")
+        return None if time is None else datetime.fromtimestamp(time / 1000, timezone.utc)
+
     def __str__(self) -> str:
+        return "\n  ".join([f"{self.table}: {self.summary}", *self._notes])
+
+    @property
+    def _notes(self) -> list[str]:
         keys = " and ".join(self.details.get("joinKeys", ()))
         joins = [f"{self.skipped_by_joins} skipped by join keys of {keys}"] if keys else []
-        lines = [f"{self.table}: {self.summary}", *joins, *self.reasons]
-        return "\n  ".join(lines)
+        since = [f"as of {self.as_of.isoformat(' ', 'seconds')}"] if self.as_of else []
+        return [*joins, *self.reasons, *since]
 
     @property
     def summary(self) -> str:
@@ -84,7 +95,7 @@ class Explanation(list[ScanExplanation]):
                 scan.skipped_by_joins,
                 scan.unindexed,
                 scan.answered,
-                "; ".join(scan.reasons),
+                "; ".join(scan._notes),
             ]
             for scan in self
         ]

@@ -78,6 +78,8 @@ def make(spark: SparkSession, table: Path, world: World) -> list[str] | None:
     if not readable(spark, reader.load(str(table))):
         return None
     indexes.build(spark, table, world.format, schema)
+    if world.stale:
+        record_listing(spark, table, world)
     gone = [name for name in world.unindexed if (table / name).exists()]
     if gone:
         indexes.remove(spark, table, gone)
@@ -90,6 +92,16 @@ def make(spark: SparkSession, table: Path, world: World) -> list[str] | None:
         return None
     reader.load(str(table)).createOrReplaceTempView(VIEW)
     return answerable(spark, VIEW, world.predicates)
+
+
+def record_listing(spark: SparkSession, table: Path, world: World) -> None:
+    """Records in the index which files there are. The statement needs a table with a schema,
+    because Spark cannot infer one from files whose types differ."""
+    spark.sql(f"CREATE TABLE listed ({world.ddl()}) USING {world.format} LOCATION '{table}'")
+    try:
+        spark.sql("REFRESH SKIPPING INDEX ON listed")
+    finally:
+        spark.sql("DROP TABLE listed")
 
 
 def lay_out(spark: SparkSession, table: Path, world: World) -> None:
@@ -126,6 +138,7 @@ def session(spark: SparkSession, world: World) -> Iterator[None]:
         spark,
         spark__sql__session__timeZone=world.zone,
         spark__sql__ansi__enabled=str(world.ansi).lower(),
+        spark__sql__zorder__index__maxStaleness="1h" if world.stale else "0s",
         spark__sql__codegen__wholeStage="false",
         spark__sql__adaptive__enabled="false",
         # Spark's own pushdown is off, because it loses NaN and -0.0 in files from other writers.

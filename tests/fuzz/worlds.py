@@ -49,7 +49,7 @@ class File:
 @dataclass
 class World:
     """A table's columns and files, changes to the files after they have been indexed, and the
-    session settings."""
+    session settings. If `stale` is set, queries take the list of files from the index."""
 
     format: str
     writer: str
@@ -59,6 +59,7 @@ class World:
     later: list[tuple[str, File]]
     zone: str
     ansi: bool
+    stale: bool
     predicates: list[str]
 
     def ddl(self) -> str:
@@ -70,6 +71,7 @@ class World:
         lines.append(f"CREATE TABLE t ({self.ddl()}) USING {self.format};")
         lines += [f"-- {file.name} {file.options}\n{insert(file)}" for file in self.files]
         lines.append("CREATE SKIPPING INDEX ON t;")
+        lines += ["-- maxStaleness is 1h"] if self.stale else []
         lines += [f"-- without an entry: {name}" for name in self.unindexed]
         lines += [
             f"-- {action} {file.name} {file.options}\n{insert(file)}" for action, file in self.later
@@ -144,6 +146,7 @@ def worlds(draw: Draw, cases: int = 10) -> World:
         later,
         draw(st.sampled_from(ZONES)),
         draw(st.booleans()),
+        not later and not unindexed and draw(st.booleans()),
         draw(st.lists(predicates.predicates(columns), min_size=cases, max_size=cases)),
     )
 

@@ -50,7 +50,16 @@ def test_constant_files_have_one_outcome(spark: SparkSession, tmp_path: Path) ->
             for i, v in enumerate(values)
         ]
         world = World(
-            "parquet", "pyarrow", COLUMNS, files, [], [], "UTC", ansi=False, predicates=drawn
+            "parquet",
+            "pyarrow",
+            COLUMNS,
+            files,
+            [],
+            [],
+            "UTC",
+            ansi=False,
+            stale=False,
+            predicates=drawn,
         )
         with session(spark, world):
             asked = make(spark, tmp_path / "t", world) or []

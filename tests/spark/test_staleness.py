@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+import pyzorder
 from tests.support.processes.journal_driver import paused
 from tests.support.scans import explain, settings
 from tests.support.staleness import KINDS, append, bound, count, fresh, insert
@@ -225,6 +226,7 @@ def test_one_query_sees_one_state(spark: SparkSession, table: Path) -> None:
 def test_explain_says_as_of_when(spark: SparkSession, table: Path) -> None:
     query = "SELECT * FROM stale WHERE id = 99"
     (scan,) = explain(bound(fresh(spark), "1h").sql(query))
+    assert "as of 20" in str(pyzorder.explain(bound(fresh(spark), "1h").sql(query)))
     assert "as of 20" in bound(fresh(spark), "1h").sql("EXPLAIN " + query).collect()[0][0]
     assert "as of" not in fresh(spark).sql("EXPLAIN " + query).collect()[0][0]
     assert scan["skipped"] > 0

@@ -28,7 +28,8 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
    * `answered`, then `selectedBytes`, `totalBytes`, `milliseconds`, `indexFilter`, `joinKeys` (for
    * each join whose keys were used, a description such as `3 values`; empty until the query has
    * run), `reasons` (why the index or part of the predicate was not used) and `opened` (the paths
-   * of the files that are opened).
+   * of the files that are opened). If the files were not listed for this query, `asOf` is the time,
+   * in milliseconds since the epoch, at which they were last known to be the table's files.
    */
   def explain(execution: QueryExecution): String = {
     val list = mapper.createArrayNode()
@@ -49,6 +50,7 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
       outcome.joins.foreach(keys => joinKeys.add(keys.toString))
       val reasons = item.putArray("reasons")
       outcome.reasons.foreach(reason => reasons.add(reason))
+      outcome.asOf.foreach(time => item.put("asOf", time))
       val opened = item.putArray("opened")
       outcome.opened.foreach(path => opened.add(path))
     }
