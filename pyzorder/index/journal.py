@@ -57,15 +57,15 @@ class Overlay(NamedTuple):
         hidden: files that do not belong to the table.
         committed: whether `shown` contains the run's new files instead of the old ones.
         incarnation: the incarnation id in the names of the run's markers.
-        marker: one of the run's markers. If its modification time is no longer the recorded one,
-            the folder is a copy, in which no file has the recorded time.
+        marked: the modification times of the markers, by folder. If a marker has another time, its
+            folder is a copy, in which no file has the recorded time. Older records lack the times.
     """
 
     shown: tuple[FileRef, ...]
     hidden: tuple[FileRef, ...]
     committed: bool
     incarnation: str
-    marker: FileRef | None
+    marked: dict[str, int]
 
 
 class JournalState:
@@ -110,8 +110,8 @@ class JournalState:
         outcome = self.record("outcome")
         committed = outcome is not None and outcome["outcome"] == "COMMIT"
         shown, hidden = (new, old) if committed else (old, new)
-        marker = next(iter(_files(_markers(record))), None)
-        return Overlay(shown, hidden, committed, record["incarnation"], marker)
+        marked = dict(zip(record["folders"], record.get("marked", ()), strict=False))
+        return Overlay(shown, hidden, committed, record["incarnation"], marked)
 
 
 def has_too_many_tokens(text: bytes) -> bool:
@@ -134,6 +134,7 @@ def parsed(text: bytes, kind: str) -> dict[str, Any] | None:
         record = json.loads(text)
         is_whole_record = record["record"] == kind and is_id(record["incarnation"])
         is_whole_record &= all(name in record for name in FIELDS[kind])
+        is_whole_record &= isinstance(record.get("marked", []), list)
         is_known = kind != "outcome" or record["outcome"] in ("COMMIT", "ABORT")
         is_inside = not any(map(leaves, _named(record)))
         return record if is_whole_record and is_known and is_inside else None
@@ -143,12 +144,8 @@ def parsed(text: bytes, kind: str) -> dict[str, Any] | None:
 
 def _named(record: dict[str, Any]) -> list[str]:
     lists = (record.get(name, []) for name in ("retire", "add", "read"))
-    files = [ref.path for listed in (*lists, _markers(record)) for ref in _all(listed)]
+    files = [ref.path for listed in lists for ref in _all(listed)]
     return files + [folder for folder in record.get("folders", []) if folder]
-
-
-def _markers(record: dict[str, Any]) -> list[dict[str, Any]]:
-    return [record["marker"]] if "marker" in record else []
 
 
 def _all(listed: list[dict[str, Any]]) -> list[FileRef]:

@@ -104,7 +104,7 @@ def _apply(
         # files.
         if seen and seen.size == ref.size:
             is_same = ref in new or seen.modified == ref.modified
-            if is_same or _is_copied(store, state, overlay):
+            if is_same or _is_copied(store, state, overlay, ref.folder):
                 del found[ref.path]
     for ref in overlay.shown:
         # A forged record may name hidden files, which a listing never shows.
@@ -115,13 +115,13 @@ def _apply(
                 found[ref.path] = place
 
 
-def _is_copied(store: Store, state: JournalState, overlay: Overlay) -> bool:
+def _is_copied(store: Store, state: JournalState, overlay: Overlay, folder: str) -> bool:
     """Whether the folder is a copy whose files have other modification times than the record."""
-    if overlay.marker is None:
+    if folder not in overlay.marked:
         return False
-    path = state.folder.resolve(overlay.marker.path)
-    there: Stat | None = store.stats([path]).get(path)
-    return there is not None and there.modified != overlay.marker.modified
+    marker = state.folder.marker(state.run, overlay.incarnation, folder)
+    there: Stat | None = store.stats([marker]).get(marker)
+    return there is not None and there.modified != overlay.marked[folder]
 
 
 def _place(store: Store, state: JournalState, overlay: Overlay, ref: FileRef) -> VisibleFile | None:

@@ -34,3 +34,30 @@ def test_killed(spark: SparkSession, tmp_path: Path, partitioned: str, point: st
             assert sorted(row.id for row in df.collect()) == ROWS
     finally:
         spark.sql("DROP TABLE older")
+
+
+def test_two_folders(spark: SparkSession, tmp_path: Path) -> None:
+    """One of the folders in a plan has been optimized before."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        spark.range(0, 20, 1, 3).write.parquet(str(folder))
+    spark.sql(f"OPTIMIZE '{first}' ZORDER BY (id)")
+    planned = spark.newSession().read.parquet(str(first), str(second))
+    planned._jdf.queryExecution().optimizedPlan()
+    killed(second, "before-commit", f"OPTIMIZE '{second}' ZORDER BY (id)")
+    assert sorted(row.id for row in planned.collect()) == sorted(2 * ROWS)
+
+
+def test_a_partition_with_its_own_index(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    rows = spark.range(0, 40, 1, 3).selectExpr("id", "int(id % 2) AS p")
+    rows.write.partitionBy("p").parquet(str(folder))
+    spark.sql(f"CREATE TABLE part (id BIGINT) USING parquet LOCATION '{folder / 'p=0'}'")
+    try:
+        spark.sql("CREATE SKIPPING INDEX ON part")
+        planned = spark.newSession().table("part").where("id >= 0")
+        planned._jdf.queryExecution().optimizedPlan()
+        killed(folder, "before-commit", f"OPTIMIZE '{folder}' ZORDER BY (id)")
+        assert sorted(row.id for row in planned.collect()) == list(range(0, 40, 2))
+    finally:
+        spark.sql("DROP TABLE part")

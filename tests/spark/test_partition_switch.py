@@ -4,7 +4,6 @@ partitions in the catalog to these folders."""
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -255,37 +254,3 @@ def test_written_behind(spark: SparkSession, tmp_path: Path) -> None:
     append(old["1"], 2000)
     with pytest.raises(PySparkException, match="ZORDER_OVERWRITTEN_BEHIND"):
         spark.sql("VACUUM parted").collect()
-
-
-@pytest.mark.parametrize("first", ["the INSERT", "the overwrite"])
-@pytest.mark.parametrize("way", ["INSERT OVERWRITE", "files deleted"])
-def test_overwritten_after_a_switch(
-    spark: SparkSession, tmp_path: Path, way: str, first: str
-) -> None:
-    """An INSERT adds rows to an old folder, and the partition is overwritten. The rows remain only
-    if the INSERT came second, as if both had used the same folder."""
-    make(spark, tmp_path)
-    optimize(spark)
-    old = places(spark)["1"]
-    spark.sql("INSERT INTO parted PARTITION (day = '1') VALUES (500, 500)")
-    optimize(spark, "FULL ZORDER BY (id)")
-    assert places(spark)["1"] != old
-    others = [row for row in ALL if row % 4]
-
-    def overwrite() -> None:
-        if way == "files deleted":
-            for path in data_files(places(spark)["1"]):
-                path.unlink()
-        else:
-            spark.sql("INSERT OVERWRITE parted PARTITION (day = '1') VALUES (600, 600)")
-
-    steps = [lambda: append(old, 1000), overwrite]
-    for step in steps if first == "the INSERT" else steps[::-1]:
-        step()
-        time.sleep(0.05)
-    expected = others + [600] * (way == "INSERT OVERWRITE") + [1000] * (first == "the overwrite")
-    for _ in range(2):
-        spark.sql("VACUUM parted")
-        assert ids(spark.table("parted")) == sorted(expected)
-    vacuumed(spark)
-    assert not old.exists()

@@ -71,6 +71,19 @@ def test_copies(spark: SparkSession, tmp_path: Path, kind: str, point: str) -> N
             assert ids(spark.newSession().read.parquet(str(folder))) == ROWS
 
 
+@pytest.mark.parametrize("gone", ["a partition", "the catalog"])
+def test_copies_of_partitions(spark: SparkSession, table: Path, gone: str) -> None:
+    """The copy of a partition shows whether it is a copy, even if other partitions are missing in
+    the copied folder."""
+    copy = table.parent / "copy"
+    shutil.copytree(table, copy, copy_function=shutil.copyfile)
+    rows = [i for i in ROWS if i % 3 != 2]
+    if gone == "a partition":
+        shutil.rmtree(copy / "d=0")
+        rows = [i for i in ROWS if i % 3 == 1]
+    assert ids(spark.read.schema("id BIGINT").parquet(str(copy))) == rows
+
+
 @pytest.mark.parametrize("schema", ["id BIGINT", "id BIGINT, d INT"])
 def test_partitions_by_path(spark: SparkSession, table: Path, schema: str) -> None:
     """A read with a schema returns the rows of every partition in the table's folder."""

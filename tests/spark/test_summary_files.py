@@ -98,10 +98,11 @@ def test_one_partition(spark: SparkSession, tmp_path: Path) -> None:
     assert summaries(folder) == [*kept, "p=1/q=0/_common_metadata", "p=1/q=0/_metadata"]
 
 
-def test_restore_takes_newer_ones_away(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("parted", [False, True])
+def test_restore_takes_newer_ones_away(spark: SparkSession, tmp_path: Path, parted: bool) -> None:
     """If a user has created summaries of the new files, RESTORE retires them and restores the old
     summaries."""
-    folder = made(spark, tmp_path / "t")
+    folder = made(spark, tmp_path / "t", parted)
     old = (folder / "_metadata").read_bytes()
     spark.sql(f"OPTIMIZE '{folder}' ZORDER BY (id)")
     summarize(folder)

@@ -55,8 +55,8 @@ def _text(name: str, record: Any, size: int) -> str:
         filled[key] = [
             {"path": path, "size": size, "modificationTime": TIME * 1000} for path in filled[key]
         ]
-    if "marker" in filled:
-        filled["marker"] = {"path": filled["marker"], "size": 0, "modificationTime": TIME * 1000}
+    if "marked" in filled:
+        filled["marked"] = [TIME * 1000] * len(filled["folders"])
     return json.dumps(filled)
 
 

@@ -310,7 +310,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     }
     reach("after-verify")
     files.mark()
-    files = new RunFiles(hadoopConf, folder, run, files.withMarker)
+    files = new RunFiles(hadoopConf, folder, run, files.marked)
     reach("after-markers")
     files.checkAlone()
     files.checkInputs()

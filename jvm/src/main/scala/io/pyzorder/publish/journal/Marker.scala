@@ -56,15 +56,20 @@ object Marker {
   }
 
   /**
-   * Whether the table's folder is a copy in which the files have other modification times than
+   * Whether a folder in `record` is a copy in which the files have other modification times than
    * those in the record. A marker is written once and never moved, so its time changes in no other
    * way.
    */
-  def isCopied(hadoopConf: Configuration, table: TableFolder, record: RetireRecord): Boolean =
-    record.marker.exists { marker =>
-      val path = table.resolve(marker.path)
-      FileSystems.status(path.getFileSystem(hadoopConf), path)
-        .exists(_.getModificationTime != marker.modificationTime)
+  def isCopied(
+      hadoopConf: Configuration,
+      table: TableFolder,
+      run: Long,
+      record: RetireRecord,
+      folder: String): Boolean =
+    record.marked.get(folder).exists { time =>
+      val marker = path(table, run, record.incarnation, folder)
+      FileSystems.status(marker.getFileSystem(hadoopConf), marker)
+        .exists(_.getModificationTime != time)
     }
 
   def present(

@@ -51,7 +51,8 @@ final class Overlay private[publish] (
     if (commit) table.stagedPath(run, file.path) else table.retiredPath(run, file.path)
 
   /** See Marker.isCopied. */
-  def isCopied(hadoopConf: Configuration): Boolean = Marker.isCopied(hadoopConf, table, record)
+  def isCopied(hadoopConf: Configuration, folder: String): Boolean =
+    Marker.isCopied(hadoopConf, table, run, record, folder)
 
   /** The given folders that have lost their marker. */
   def lost(hadoopConf: Configuration, folders: Seq[String]): Set[String] =

@@ -28,8 +28,7 @@ final case class PrepareRecord(
  * marker.
  *
  * @param layout the parameters of the table's layout once the run is committed; None if unknown
- * @param marker one of the run's markers. If its modification time is no longer the recorded one,
- *               the folder is a copy, in which no file has the recorded time
+ * @param marked the modification times of the run's markers, by folder; may lack folders
  */
 final case class RetireRecord(
     incarnation: String,
@@ -37,10 +36,10 @@ final case class RetireRecord(
     add: Seq[FileRef],
     folders: Seq[String],
     layout: Option[LayoutRecord] = None,
-    marker: Option[FileRef] = None) {
+    marked: Map[String, Long] = Map.empty) {
 
   /** All folders that the record names. */
-  def named: Seq[String] = ((retire ++ add ++ marker).map(_.folder) ++ folders).distinct
+  def named: Seq[String] = ((retire ++ add).map(_.folder) ++ folders).distinct
 
   /** The record without the files and folders that do not belong to the table. */
   def within(table: TableFolder): RetireRecord = {
@@ -49,8 +48,7 @@ final case class RetireRecord(
     else copy(
       retire = retire.filterNot(file => strange(file.folder)),
       add = add.filterNot(file => strange(file.folder)),
-      folders = folders.filterNot(strange),
-      marker = marker.filterNot(file => strange(file.folder)))
+      folders = folders.filterNot(strange))
   }
 }
 
@@ -119,7 +117,10 @@ object Records {
     putFiles(node, "add", record.add)
     record.folders.foreach(node.withArray("folders").add)
     record.layout.foreach(LayoutRecord.put(node, _))
-    record.marker.foreach(put(node.putObject("marker"), _))
+    val times = record.folders.flatMap(record.marked.get)
+    if (times.nonEmpty && times.length == record.folders.length) {
+      times.foreach(node.withArray("marked").add(_))
+    }
   }
 
   def write(record: SwitchRecord): Array[Byte] = bytes("switch", record.incarnation) { node =>
@@ -161,14 +162,16 @@ object Records {
   }
 
   def retire(text: Array[Byte]): Option[RetireRecord] = parse(text, "retire") { node =>
+    val folders = required(node, "folders").elements().asScala.map(_.asText)
+      .map(folder => if (folder.isEmpty) folder else inside(folder)).toVector
+    val times = Option(node.get("marked")).toSeq.flatMap(_.elements().asScala.map(_.asLong))
     RetireRecord(
       incarnationOf(node),
       files(node, "retire"),
       files(node, "add"),
-      required(node, "folders").elements().asScala.map(_.asText)
-        .map(folder => if (folder.isEmpty) folder else inside(folder)).toVector,
+      folders,
       LayoutRecord.of(node),
-      Option(node.get("marker")).map(file))
+      folders.zip(times).toMap)
   }
 
   def switch(text: Array[Byte]): Option[SwitchRecord] = parse(text, "switch") { node =>
@@ -256,28 +259,24 @@ object Records {
 
   private def putFiles(node: ObjectNode, name: String, files: Seq[FileRef]): Unit = {
     val array = node.putArray(name)
-    files.foreach(put(array.addObject(), _))
+    files.foreach(f =>
+      array.addObject().put("path", f.path).put("size", f.size)
+        .put("modificationTime", f.modificationTime))
   }
 
-  private def put(node: ObjectNode, file: FileRef): Unit =
-    node.put("path", file.path).put("size", file.size)
-      .put("modificationTime", file.modificationTime)
-
   private def files(node: JsonNode, name: String): Seq[FileRef] =
-    required(node, name).elements().asScala.map(file).toVector
+    required(node, name).elements().asScala.map(f =>
+      fileOf(FileRef(inside(string(f, "path")), long(f, "size"), long(f, "modificationTime"))))
+      .toVector
 
   /**
    * Rejects a file directly below the root of its store, such as `file:/x`. Its FileRef.folder is
    * `file:`, which would be mistaken for a folder inside the table's folder.
    */
-  private def file(node: JsonNode): FileRef = {
-    val file = FileRef(
-      inside(string(node, "path")), long(node, "size"), long(node, "modificationTime"))
+  private def fileOf(file: FileRef): FileRef =
     if (TableFolder.isWhole(file.path) && !TableFolder.isWhole(file.folder)) {
       throw new IllegalArgumentException(s"${file.path} is directly below the root of its store")
-    }
-    file
-  }
+    } else file
 
   /**
    * Rejects a path that leads out of the table's folder, for example by `..`. Also rejects a path

@@ -57,13 +57,12 @@ private[publish] final class RunFiles(
     CreateIfAbsent.of(hadoopConf, marker).create(marker, Array.emptyByteArray)
   }
 
-  /** The record, with the modification time of one of the markers. Call it after `mark`. */
-  def withMarker: RetireRecord =
-    record.copy(marker = record.folders.headOption.map { folder =>
-      val path = Marker.path(table, run, record.incarnation, folder)
-      val status = path.getFileSystem(hadoopConf).getFileStatus(path)
-      FileRef(table.relativize(path), status.getLen, status.getModificationTime)
-    })
+  /** The record, with the modification times of the markers. Call it after `mark`. */
+  def marked: RetireRecord =
+    record.copy(marked = record.folders.map { folder =>
+      val marker = Marker.path(table, run, record.incarnation, folder)
+      folder -> marker.getFileSystem(hadoopConf).getFileStatus(marker).getModificationTime
+    }.toMap)
 
   /**
    * Deletes the markers of a run that has ended. While a run is unfinished, a missing marker counts
@@ -142,12 +141,13 @@ private[publish] final class RunFiles(
 
   /**
    * The inputs that `retire` leaves to `retireLast`: links, because readers do not follow a link
-   * that has been retired, and the last input of each folder. From a folder without any visible
+   * that has been retired, and the last data file of each folder. From a folder without any visible
    * file, Spark infers neither a schema nor partition columns, and it does so before a query reads
    * the journal.
    */
   private lazy val late: Seq[FileRef] = {
-    val last = record.retire.map(input => input.folder -> input).toMap.values.toSet
+    val last = SummaryFiles.without(record.retire)
+      .map(input => input.folder -> input).toMap.values.toSet
     record.retire.filter(input => last(input) || Links.isOne(table.resolve(input.path)))
   }
 
@@ -189,13 +189,14 @@ private[publish] final class RunFiles(
     val (from, to) = (table.resolve(input.path), table.retiredPath(run, input.path))
     val fs = from.getFileSystem(hadoopConf)
     if (sameIncarnation && (!recovered || isIntact(input.folder)) &&
-      FileSystems.status(fs, from).exists(isStill(input, _, timed = !isCopied))) {
+      FileSystems.status(fs, from).exists(isStill(input, _, timed = !isCopied(input.folder)))) {
       MetadataFiles.makeFolder(hadoopConf, to.getParent)
       MoveFile.move(hadoopConf, from, to)
     }
   }
 
-  private lazy val isCopied = recovered && Marker.isCopied(hadoopConf, table, record)
+  private def isCopied(folder: String): Boolean =
+    recovered && Marker.isCopied(hadoopConf, table, run, record, folder)
 
   /**
    * Undoes `retire`. If another writer has overwritten a folder, nothing is moved back into it: its

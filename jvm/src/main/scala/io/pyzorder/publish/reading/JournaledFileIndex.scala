@@ -66,15 +66,15 @@ final class JournaledFileIndex(
     listed.foreach(status => result.put(status.getPath, status))
     for (look <- looks; over <- look.overlay) {
       val added = over.added.toSet
-      lazy val isCopied = over.isCopied(hadoopConf)
       (over.hidden ++ added.filter(file => look.lost(file.folder))).foreach { file =>
         val path = over.table.resolve(file.path)
         // A hidden old file that is still in place has never been moved, so its time must match,
-        // unless the table is a copy. A new file may have received a different time when it was
+        // unless its folder is a copy. A new file may have received a different time when it was
         // moved in.
         val same = result.get(path).exists(s =>
           s.getLen == file.size &&
-            (added(file) || s.getModificationTime == file.modificationTime || isCopied))
+            (added(file) || s.getModificationTime == file.modificationTime ||
+              over.isCopied(hadoopConf, file.folder)))
         if (same) result.remove(path)
       }
       for (file <- over.shown if !look.lost(file.folder)) {

@@ -54,22 +54,19 @@ private[publish] final class PreviousLocation(
   }
 
   /**
-   * Copies the files in `late` to `target` and marks them as carried over. Only marks a file that
-   * is older than `overwritten`, the time at which `target` was overwritten. A file that cannot be
+   * Copies the files in `late` to `target` and marks them as carried over. A file that cannot be
    * read yet may be incomplete and is left for the next call. The name of a copy follows from the
    * token and the file's name. If the process is killed before it marks the file, the next call
    * therefore finds the copy and only marks the file.
    *
    * @param target a folder on the same store, in which a `_zorder` is created if missing
    */
-  def carry(target: Path, overwritten: Option[Long] = None): Unit = late.foreach { status =>
+  def carry(target: Path): Unit = late.foreach { status =>
     val (stem, endings) = status.getPath.getName.span(_ != '.')
     val copied = new Path(target, BoundedFileName.of(s"carried-$token-", stem, endings))
-    val isReplaced = overwritten.exists(status.getModificationTime < _)
-    if (isReplaced || FileSystems.exists(fs, copied) || copy(status, copied)) {
+    if (FileSystems.exists(fs, copied) || copy(status, copied)) {
       PreviousLocation.log.info(
-        s"${status.getPath} was written after $path had been read, and was " +
-          (if (isReplaced) s"replaced when $target was overwritten" else s"copied into $target"))
+        s"${status.getPath} was written after $path had been read, and was copied into $target")
       MetadataFiles.makeFolder(hadoopConf, marks)
       CreateIfAbsent.of(hadoopConf, mark(status)).create(mark(status), Array.emptyByteArray)
     }

@@ -74,8 +74,9 @@ private[relocate] final class PreviousPartitionLocations(
 
   /**
    * Copies the files that INSERTs planned before a switch have added to the previous folders. The
-   * copies are placed in the current locations of the partitions. A file is not copied if the
-   * partition has been overwritten since, because the overwrite replaced its rows too. Throws
+   * copies are placed in the current locations of the partitions, even if a partition has been
+   * overwritten since: whether the INSERT or the overwrite came first cannot be determined, because
+   * a file keeps the time at which a task wrote it when the INSERT commits. Throws
    * overwrittenBehind if a previous folder was overwritten instead.
    */
   def carry(): Unit = for {
@@ -86,23 +87,7 @@ private[relocate] final class PreviousPartitionLocations(
     if (move.left.incomplete) {
       throw ZOrderErrors.overwrittenBehind(move.from.toString, place.toString)
     }
-    move.left.carry(place, overwritten(place))
-  }
-
-  /**
-   * The time at which a partition's current folder was overwritten or truncated. None if a file
-   * that one of the table's runs has put there still exists, or if no run has put a file there.
-   */
-  private def overwritten(place: Path): Option[Long] = {
-    val name = folder.relativize(place)
-    val put = Journal.runs(hadoopConf, folder).filter(_.outcome.exists(_.commit))
-      .flatMap(_.retire).flatMap(_.add).filter(_.folder == name).map(_.name).toSet
-    val found = SiblingFolder.dataFiles(hadoopConf, place)
-    if (put.isEmpty || found.exists(file => put(file.getPath.getName))) None
-    else {
-      (if (found.nonEmpty) found else FileSystems.status(fs, place).toSeq)
-        .map(_.getModificationTime).reduceOption(_ min _)
-    }
+    move.left.carry(place)
   }
 
   /** The partitions' own files in previous folders whose retention has ended. */

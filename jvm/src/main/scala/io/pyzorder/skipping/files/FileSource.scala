@@ -1,6 +1,6 @@
 package io.pyzorder.skipping.files
 
-import org.apache.hadoop.fs.FileStatus
+import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, FileIndex, InMemoryFileIndex}
@@ -40,14 +40,18 @@ private[skipping] final class FileSource(
   def folders: Seq[TableFolder] = found
 
   /**
-   * Searches for the folders once more if none were found before. A plan may be older than the
-   * first OPTIMIZE of a table, and that OPTIMIZE may be moving files when the plan is executed.
+   * Searches for the folders once more if more of them may exist by now. A plan may be older than
+   * the first OPTIMIZE of a table, and that OPTIMIZE may be moving files when the plan is executed.
    */
   private[files] def findFoldersAgain(): Unit =
-    if (found.isEmpty && !hasSearchedAgain) {
+    if (!hasSearchedAgain && !wrapped.rootPaths.forall(isInFoundTable)) {
       hasSearchedAgain = true
       found = findFolders()
     }
+
+  /** Whether the outermost table to which the path may belong has been found. */
+  private def isInFoundTable(path: Path): Boolean =
+    found.exists(_.root == TableFolder.upwards(path).last)
 
   private var hasSearchedAgain = false
 
