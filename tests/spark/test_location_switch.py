@@ -24,6 +24,7 @@ from tests.support import scans
 from tests.support.processes import hive_session
 from tests.support.processes.journal_driver import killed
 from tests.support.processes.kill_matrix import reads
+from tests.support.staleness import bound, fresh
 from tests.support.tables import aim_at, data_files, ids, metrics
 
 ALL = list(range(400))
@@ -273,6 +274,7 @@ def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
     spark.sql("VACUUM switched")
     assert len(appended) > 5
     assert read_there(spark) == ids(spark.table("switched")) == [*ALL, *appended]
+    assert ids(bound(fresh(spark), "1h").table("switched")) == [*ALL, *appended]
 
 
 @pytest.mark.skipif(pyspark.__version__ < "4", reason="no rule runs early enough in Spark 3.5")

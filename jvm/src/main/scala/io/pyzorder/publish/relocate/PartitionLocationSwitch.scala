@@ -53,7 +53,7 @@ final class PartitionLocationSwitch private[publish] (
 
     /** The partition's previous folder, `from`. */
     lazy val left: PreviousLocation = new PreviousLocation(
-      hadoopConf, table, from, read,
+      session, table, from, read,
       new Path(table.zorder, s"_carried/_$run/${what.to.split('/').map("_" + _).mkString("/")}"),
       record.to.takeRight(8))
 
@@ -121,7 +121,7 @@ final class PartitionLocationSwitch private[publish] (
 
   override def marked: Set[Path] = own.filter(_.isMine).map(_.to).toSet
 
-  override def carry(): Unit = moves.foreach(move => move.left.carry(move.to))
+  override def carry(): Unit = moves.foreach(move => move.left.carry(move.to, table))
 
   override def undo(): Unit = remove(own)
 
@@ -158,7 +158,7 @@ final class PartitionLocationSwitch private[publish] (
       ready: Seq[Move],
       alive: () => Boolean,
       reach: String => Unit): Seq[String] = {
-    ready.foreach(move => move.left.carry(move.to))
+    ready.foreach(move => move.left.carry(move.to, table))
     if (!alive()) throw ZOrderErrors.conflict(
       "this process sent no heartbeat for longer than its lease")
     reach("before-switch")
@@ -174,14 +174,14 @@ final class PartitionLocationSwitch private[publish] (
       remove(back)
     }
     ready.filterNot(move => conflicts.exists(_._1 eq move))
-      .foreach(move => move.left.carry(move.to))
+      .foreach(move => move.left.carry(move.to, table))
     conflicts.map(_._2)
   }
 
   /** Finishes the switch of a partition whose location has already been changed. */
   private def settle(move: Move): Option[String] = {
     val conflict = move.changed
-    if (conflict.isEmpty) move.left.carry(move.to)
+    if (conflict.isEmpty) move.left.carry(move.to, table)
     conflict
   }
 

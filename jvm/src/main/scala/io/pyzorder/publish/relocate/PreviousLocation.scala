@@ -2,11 +2,12 @@ package io.pyzorder.publish.relocate
 
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
+import org.apache.spark.sql.pyzorder.shim
 import org.slf4j.LoggerFactory
 
 import io.pyzorder.index.collect.RowCounts
+import io.pyzorder.index.store.IndexStore
 import io.pyzorder.storage.{BoundedFileName, CopyFile, CreateIfAbsent, FileRef, FileSystems}
 import io.pyzorder.storage.{Links, MetadataFiles, MoveFile, SiblingFolder, TableFolder}
 
@@ -21,13 +22,14 @@ import io.pyzorder.storage.{Links, MetadataFiles, MoveFile, SiblingFolder, Table
  * @param token a string that is unique to the run, used in the names of copies
  */
 private[publish] final class PreviousLocation(
-    hadoopConf: Configuration,
+    session: shim.SparkSession,
     table: TableFolder,
     val path: Path,
     read: Seq[FileRef],
     marks: Path,
     token: String) {
 
+  private val hadoopConf = session.sessionState.newHadoopConf()
   private val fs: FileSystem = path.getFileSystem(hadoopConf)
   private val known = read.toSet
 
@@ -60,8 +62,15 @@ private[publish] final class PreviousLocation(
    * therefore finds the copy and only marks the file.
    *
    * @param target a folder on the same store, in which a `_zorder` is created if missing
+   * @param now    the table to whose rows the copies belong
    */
-  def carry(target: Path): Unit = late.foreach { status =>
+  def carry(target: Path, now: TableFolder): Unit = {
+    val files = late
+    files.foreach(carry(_, target))
+    if (files.nonEmpty) IndexStore.uncover(session, now)
+  }
+
+  private def carry(status: FileStatus, target: Path): Unit = {
     val (stem, endings) = status.getPath.getName.span(_ != '.')
     val copied = new Path(target, BoundedFileName.of(s"carried-$token-", stem, endings))
     if (FileSystems.exists(fs, copied) || copy(status, copied)) {

@@ -87,7 +87,7 @@ private[relocate] final class PreviousPartitionLocations(
     if (move.left.incomplete) {
       throw ZOrderErrors.overwrittenBehind(move.from.toString, place.toString)
     }
-    move.left.carry(place)
+    move.left.carry(place, folder)
   }
 
   /** The partitions' own files in previous folders whose retention has ended. */

@@ -51,7 +51,7 @@ private[publish] final class TableLocationSwitch(
   private val hadoopConf = session.sessionState.newHadoopConf()
   private val fs = from.root.getFileSystem(hadoopConf)
   private val left = new PreviousLocation(
-    hadoopConf, from, from.root, record.read, new Path(from.zorder, s"_carried/_$run"),
+    session, from, from.root, record.read, new Path(from.zorder, s"_carried/_$run"),
     record.to.takeRight(8))
   private val files = new RunFiles(
     hadoopConf, from, run, RetireRecord(record.incarnation, record.read, Nil, Nil))
@@ -166,7 +166,7 @@ private[publish] final class TableLocationSwitch(
    *
    * @param table `to`, or the folder to which the table has since been switched
    */
-  def carry(table: TableFolder): Unit = left.carry(table.root)
+  def carry(table: TableFolder): Unit = left.carry(table.root, table)
 
   /**
    * The table's own files in `from`, which VACUUM may delete. The folder may also contain other
