@@ -1,5 +1,5 @@
-"""A partition cannot be renamed or given another location while an OPTIMIZE that may have moved its
-files is unfinished."""
+"""A partition cannot be renamed, and neither a partition nor its table can be given another location,
+while an OPTIMIZE that may have moved the partition's files is unfinished."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
     try:
         spark.sql("INSERT INTO moving SELECT id, int(id % 2) FROM range(0, 40, 1, 3)")
         killed(table, point, "; ".join([*made, "OPTIMIZE moving ZORDER BY (id)"]))
-        for statement in (rename, move):
+        for statement in (rename, move, f"ALTER TABLE moving SET LOCATION '{elsewhere}'"):
             with pytest.raises(PySparkException, match="ZORDER_PARTITIONS_IN_USE"):
                 spark.sql(statement)
         assert ids(spark.table("moving")) == ROWS

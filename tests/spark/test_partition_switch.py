@@ -113,6 +113,17 @@ def test_lifecycle(spark: SparkSession, tmp_path: Path) -> None:
     assert vacuumed(spark) == set()
 
 
+def test_folders_of_others_stay(spark: SparkSession, tmp_path: Path) -> None:
+    """VACUUM deletes a partition's previous folder, but no folder above it outside the table."""
+    make(spark, tmp_path)
+    place = tmp_path / "other" / "region=1" / "day=5"
+    spark.sql(f"ALTER TABLE parted ADD PARTITION (day = '5') LOCATION '{place}'")
+    spark.sql("INSERT INTO parted PARTITION (day = '5') VALUES (1000, 1)")
+    optimize(spark, "FULL ZORDER BY (id)")
+    vacuumed(spark)
+    assert not place.exists() and place.parent.exists()
+
+
 REFUSED: dict[str, tuple[str, str]] = {
     "by path": (
         "ALTER TABLE parted SET TBLPROPERTIES ('zorder.readers.byPath' = 'true')",

@@ -98,6 +98,20 @@ def parted(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
     spark.sql("DROP TABLE linked")
 
 
+def test_markers(spark: SparkSession, tmp_path: Path, victim: Path) -> None:
+    """OPTIMIZE records neither the size nor the time of a file to which a link with a marker's name
+    leads."""
+    table = tmp_path / "t"
+    write_rows(spark, OWN, table)
+    spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
+    life = (table / "_zorder" / "_incarnation").read_text()
+    for run in (2, 3):
+        (table / f"_zorder.{run}.{life}").symlink_to(data_files(victim)[0])
+    with pytest.raises(PySparkException, match="ZORDER_SYMBOLIC_LINK"):
+        spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (other)").collect()
+    assert ids(spark.read.parquet(str(table))) == OWN
+
+
 @pytest.mark.parametrize("kind", ["symbolic", "to nothing", "hard", "checksum"])
 def test_where_restore_copies_to(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     """RESTORE does not write through links that have the names of the files that it creates. An

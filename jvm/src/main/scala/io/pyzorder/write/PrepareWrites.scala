@@ -48,7 +48,7 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
     case drop: AlterTableDropPartitionCommand => UnindexedChangeCommand(drop, drop.tableName)
     case rename: AlterTableRenamePartitionCommand =>
       UnindexedChangeCommand(rename, rename.tableName, movesPartition = true)
-    case move: AlterTableSetLocationCommand if move.partitionSpec.isDefined =>
+    case move: AlterTableSetLocationCommand =>
       UnindexedChangeCommand(move, move.tableName, movesPartition = true)
     case write: DataWritingCommand if write.getClass.getName == HiveInsert =>
       write.productIterator.collectFirst {

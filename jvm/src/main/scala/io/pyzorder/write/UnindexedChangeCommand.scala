@@ -23,9 +23,10 @@ import io.pyzorder.storage.TableFolder
 /**
  * Runs a Spark command that changes files of a table without adding entries to its index.
  *
- * @param movesPartition whether the command gives a partition another folder. It is refused while
- *                       the files of an unfinished run may be elsewhere, because the run's record
- *                       names the partition's files by their present folder
+ * @param movesPartition whether the command gives a partition another folder, or separates the
+ *                       partitions from the journal in the table's folder. It is refused while the
+ *                       files of an unfinished run may be elsewhere, because the run's record names
+ *                       the partition's files by their present folder
  */
 final case class UnindexedChangeCommand(
     change: LeafRunnableCommand,
@@ -43,7 +44,8 @@ final case class UnindexedChangeCommand(
     val changed =
       if (catalog.tableExists(table)) Some(catalog.getTableMetadata(table)) else None
     if (movesPartition) {
-      changed.filter(TargetLookup.plainProvider(_).isDefined)
+      changed.filter(_.partitionColumnNames.nonEmpty)
+        .filter(TargetLookup.plainProvider(_).isDefined)
         .foreach(UnindexedChangeCommand.checkFinished(session, _))
     }
     UnindexedChangeCommand.uncovering(session, changed)(change.run(session))

@@ -54,7 +54,8 @@ private[publish] final class RunFiles(
     if (!FileSystems.exists(marker.getFileSystem(hadoopConf), marker.getParent)) {
       throw ZOrderErrors.conflict(s"${marker.getParent} was dropped")
     }
-    CreateIfAbsent.of(hadoopConf, marker).create(marker, Array.emptyByteArray)
+    val isNew = CreateIfAbsent.of(hadoopConf, marker).create(marker, Array.emptyByteArray)
+    if (!isNew && Links.isOne(marker)) throw ZOrderErrors.linked(marker.toString)
   }
 
   /** The record, with the modification times of the markers. Call it after `mark`. */

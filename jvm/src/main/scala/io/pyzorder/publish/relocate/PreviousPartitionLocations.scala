@@ -129,15 +129,17 @@ private[relocate] final class PreviousPartitionLocations(
     }
 
   /**
-   * Deletes the folder if it is empty, and then its empty ancestors, as long as each has the name
-   * of a partition (`name=value`) or of a folder that a switch created.
+   * Deletes the folder if it is empty, and then its empty ancestors in the table's folder or in
+   * folders that its switches created. Each must have the name of a partition (`name=value`) or of
+   * a folder that a switch created.
    */
   private def clear(path: Path): Unit =
     if (path != folder.root && (path.getName.contains("=") ||
         SiblingFolder.isOne(path.getName))) {
       if (FileSystems.exists(fs, path) && FileSystems.list(fs, path).isEmpty) {
-        fs.delete(path, true)
-        clear(path.getParent)
+        fs.delete(path, false)
+        val homes = folder.root +: committed.map(_.filled.root)
+        if (homes.exists(TableFolder.isAtOrBelow(path.getParent, _))) clear(path.getParent)
       }
     }
 
