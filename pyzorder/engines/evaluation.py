@@ -65,7 +65,8 @@ class Evaluator:
         return self._value(_parsed(text)).data_type
 
     def keeps(self, text: str) -> Any:
-        """Evaluates a filter. Returns a boolean array or scalar, which is null if undecided.
+        """Evaluates a filter. Returns a boolean array or scalar, with null where the filter is
+        undecided.
 
         Raises:
             NotUnderstood: the filter as a whole is not supported.

@@ -35,7 +35,7 @@ def are_sound(data: bytes, chunk: Any) -> bool:
 
 
 def _values(data: bytes, chunk: Any) -> int:
-    """Returns the number of values in a column chunk, or raises if a page is not sound."""
+    """Returns the number of values in a column chunk, or raises if a page is damaged."""
     at = chunk.data_page_offset
     if 0 < (chunk.dictionary_page_offset or 0) < at:
         at = chunk.dictionary_page_offset

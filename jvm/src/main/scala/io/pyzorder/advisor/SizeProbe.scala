@@ -36,8 +36,8 @@ final class SizeProbe(
     rows.judgedOf.indices.flatMap(p => Seq.fill(rows.judgedOf(p))(p)).toArray
 
   /**
-   * The files to write in each layout. Maps the shuffle key that a file's rows share to the number
-   * of the file.
+   * The files to write in each layout. Maps each shuffle key, which all rows of one file share, to
+   * that file's number.
    */
   private val chosen: Map[Int, Int] = {
     val size = partitions.map(_.size).sum / folders.length

@@ -172,8 +172,8 @@ final class IndexedInsertCommand(
       val present = folders.flatMap(_.present.values).map(refOf(folder, _)).toSet
       val known = folders.flatMap(_.path).map(folder.relativize).toSet
       val paths = entries.map(_.path).toSet
-      // An append removes no entries of missing files, because a running OPTIMIZE publishes its
-      // entries before it moves its files into place.
+      // An append does not remove the entries of missing files, because a running OPTIMIZE
+      // publishes its entries before it moves its files into place.
       def isGone(entry: FileEntry): Boolean =
         mode == SaveMode.Overwrite && known(entry.file.folder) && !present(entry.file)
       val lacksEntries = entries.length < files.length || overwritesPartly

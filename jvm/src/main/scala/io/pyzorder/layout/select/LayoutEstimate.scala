@@ -19,7 +19,7 @@ object LayoutEstimate {
   private val Range = 0.01
 
   /**
-   * For each column, the shares that queries open before and after a rewrite.
+   * For each column, the share of the files that queries on it open before and after a rewrite.
    *
    * @param before the current files
    * @param after  the files after the rewrite. The assumed distribution of values is derived from

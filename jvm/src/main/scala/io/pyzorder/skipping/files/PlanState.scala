@@ -64,7 +64,7 @@ private[skipping] final class PlanState {
     } finally choosing = false
   }
 
-  /** Fixes the files of a source, unless they are fixed already, before a scan executes. */
+  /** Pins a source's list of files before a scan executes, unless it is already pinned. */
   def fix(source: FileSource): Unit = synchronized {
     if (source.fixed.isEmpty) {
       sources.filter(_.fixed.isEmpty).foreach(_.findFoldersAgain())

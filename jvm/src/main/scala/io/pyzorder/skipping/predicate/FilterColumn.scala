@@ -67,7 +67,8 @@ object FilterColumn {
 
   /**
    * Whether values of the type have a single order throughout Spark. The bounds follow that order.
-   * Strings qualify only under the binary collation: `StringType` equals no other collation's type.
+   * Strings qualify only with the binary collation: string types with any other collation are not
+   * equal to `StringType`.
    */
   def isOrdered(dataType: DataType): Boolean = dataType match {
     case BooleanType | ByteType | ShortType | IntegerType | LongType => true
