@@ -31,7 +31,7 @@ final class SizeProbe(
     rows: SampledRows) {
   import SizeProbe._
 
-  /** The number of each file's table partition. It is the same in every layout. */
+  /** For each file, the number of its table partition, which is the same in every layout. */
   private val folders: Array[Int] =
     rows.judgedOf.indices.flatMap(p => Seq.fill(rows.judgedOf(p))(p)).toArray
 

@@ -88,8 +88,8 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
   }
 
   /**
-   * The outcomes of all file scans, including scans that skip nothing. Cached data is represented
-   * by the scans that fill the cache.
+   * The outcomes of all file scans, including scans that do not skip any files. Cached data is
+   * represented by the scans that fill the cache.
    */
   private def outcomes(plan: SparkPlan): Seq[SkippingOutcome] = {
     val unused = SkippingDiagnostics(plan)

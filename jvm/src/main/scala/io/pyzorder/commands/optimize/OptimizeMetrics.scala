@@ -26,8 +26,8 @@ import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
  * @param tasks        number of new files to which rows were assigned
  * @param started      milliseconds since the epoch
  * @param ended        milliseconds since the epoch
- * @param estimates    for each clustering column, the shares of files that queries open before and
- *                     after the OPTIMIZE; empty if not estimated
+ * @param estimates    for each clustering column, the share of the files that queries on it open
+ *                     before and after the OPTIMIZE; empty if not estimated
  * @param remark       the verdict of a DRY RUN, and a sentence about poorly clustered files that
  *                     are not rewritten
  */

@@ -5,7 +5,7 @@ import org.apache.spark.sql.types.DataType
 import io.pyzorder.layout.cells.{BoxSpace, FileBox}
 
 /**
- * The shares (0 to 1) of a table's files that queries on one column open, averaged over the rows'
+ * The share (0 to 1) of a table's files that a query on one column opens, averaged over the rows'
  * values.
  *
  * @param lookup share opened by `column = value`
@@ -35,8 +35,7 @@ object LayoutEstimate {
   }
 
   /**
-   * The pieces from which `LayoutVerdict` judges a rewrite: the files before the rewrite, and the
-   * files after it.
+   * The files before and after a rewrite, as the pieces that `LayoutVerdict` compares.
    */
   def pieces(
       types: Seq[DataType],
@@ -77,7 +76,7 @@ object LayoutEstimate {
   private def piece(space: BoxSpace, file: Int, bytes: Long): Piece =
     Piece(1.0, bytes.toDouble, space.columns.map(space.width(_, file)))
 
-  /** The shares of these files that queries on a column open. */
+  /** The share of these files that a query on a column opens. */
   def of(dataType: DataType, files: Seq[FileBox]): OpenedShare =
     share(new BoxSpace(Seq(dataType), files.toIndexedSeq), 0, files.indices)
 

@@ -14,8 +14,8 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
 /**
  * A listing of a relation's files.
  *
- * @param files   an index of the listed files. Unless it is the relation's own index, it sends no
- *                further requests to the store
+ * @param files   an index of the listed files. Unless it is the relation's own index, it does not
+ *                send any further requests to the store
  * @param isFresh whether the store was listed just now
  * @param asOf    a time at which the listed files were known to be the relation's files; None for
  *                the relation's own index, because Spark does not record when it lists
@@ -71,7 +71,7 @@ object JournaledListing {
    * If `staleness` allows older information, files are taken from the indexes that are recent
    * enough, and only the paths that these indexes do not cover are listed. A cached listing is
    * reused if it is recent enough. This requires that sessions with pyzorder change an index
-   * whenever they change the files (see Roots.isWatched). If `staleness` allows no older
+   * whenever they change the files (see Roots.isWatched). If `staleness` does not allow older
    * information, a cached listing is reused only for an InMemoryFileIndex, and the caller must
    * check each file of the listing before skipping the file.
    *

@@ -16,7 +16,7 @@ object PruningResult {
   /** The file may contain matching rows. */
   case object Selected extends PruningResult
 
-  /** The file is proved to contain no row that makes the predicate TRUE. */
+  /** The file is proved not to contain any row that makes the predicate TRUE. */
   case object Skipped extends PruningResult
 
   /** The index has no valid entry for the file. */

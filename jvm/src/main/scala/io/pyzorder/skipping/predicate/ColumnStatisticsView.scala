@@ -14,7 +14,7 @@ abstract class ColumnStatisticsView {
   /** Whether both bounds are known. They enclose every value that is neither null nor NaN. */
   def bounded(file: Int): Boolean
 
-  /** Whether the column is proved to contain no value other than nulls and NaN. */
+  /** Whether the column is proved to contain only nulls and NaN. */
   def empty(file: Int): Boolean
 
   /** Whether some value is or may be NaN. */
