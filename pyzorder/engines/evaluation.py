@@ -1,4 +1,4 @@
-"""Evaluates filters over the index's bounds on Arrow arrays. Needs no Spark.
+"""Evaluates filters over the index's bounds on Arrow arrays. Does not need Spark.
 
 The filters are the SQL filters that `index.predicates` builds. The evaluator supports only the
 operators and functions that occur in them, and only values whose comparison does not depend on a

@@ -54,7 +54,7 @@ def guarantees(
 def chosen(
     table: Table, statistics: FileStatistics, schema: pa.Schema, columns: Sequence[str] | None
 ) -> list[int]:
-    """Returns the positions in the index of the columns whose bounds are included."""
+    """Returns the columns whose bounds are included, as positions in the index."""
     taken = {column.name for column in table.partitions}
     able = {
         column.name: number

@@ -24,7 +24,7 @@ class MatchingFiles:
             hidden.
         total: the number of files in the table.
         unindexed: the number of files in the table that have no entry in the index.
-        reasons: the parts of the condition that rule out no file, and why.
+        reasons: the parts of the condition that do not rule out any files, and why.
     """
 
     paths: list[str]

@@ -2,8 +2,8 @@
 
 Polars passes a filter to a source as an expression, which can be serialized as JSON. The JSON
 format is not stable. Only the shapes listed here are therefore understood, and only with the types
-that Polars chooses for constants. All other filters exclude no files. NaN equals itself and is
-greater than every other number, in Polars as in Spark.
+that Polars chooses for constants. All other filters are ignored and do not exclude any files. NaN
+equals itself and is greater than every other number, in Polars as in Spark.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _names(node: Any) -> list[str]:
 
 
 def _column(names: Sequence[str]) -> exp.Expression:
-    if len(names) > 4:  # sqlglot supports no more parts
+    if len(names) > 4:  # sqlglot does not support more parts
         raise NotUnderstood("a field is nested too deeply")
     parts = [exp.to_identifier(name, quoted=True) for name in names]
     keys = ("this", "table", "db", "catalog")

@@ -164,7 +164,7 @@ def cast(value: Value, target: str, time_zone: str | None) -> Value:
     raise NotUnderstood(f"the conversion from {source} to {target} is not supported")
 
 
-#: Names of UTC, in which days begin at multiples of 24 hours since the epoch.
+#: Names of UTC. In UTC, days begin at multiples of 24 hours since the epoch.
 _UTC = ("UTC", "GMT", "Z", "Etc/UTC")
 
 
