@@ -268,7 +268,7 @@ def test_rows_are_counted(
     monkeypatch.setattr(copy, "_write", and_another)
     spark.sql(f"CREATE TABLE counted USING parquet LOCATION '{table}'")
     try:
-        with pytest.raises(ZOrderError, match="ZORDER_ROW_COUNT.*40 rows and its copy has 41"):
+        with pytest.raises(ZOrderError, match="ZORDER_ROW_COUNT.*40 rows but its copy has 41"):
             fallback.optimize(spark, "counted", ["id"], to=str(to), switch_location=True)
         assert not (to / "_zorder" / "_index").exists()
         assert spark.table("counted").count() == 40

@@ -286,7 +286,7 @@ object Records {
   private def inside(path: String): String =
     if (TableFolder.leaves(path) || !UTF_8.newEncoder().canEncode(path)) {
       throw new IllegalArgumentException(
-        s"$path leads out of the table's folder or is not a valid file name")
+        s"$path leads outside the table's folder or is not a valid file name")
     } else path
 
   private def parse[T](text: Array[Byte], kind: String)(read: JsonNode => T): Option[T] =
