@@ -1,4 +1,4 @@
-"""Searches for the clustering columns with which a workload reads the fewest bytes."""
+"""Searches for the clustering columns that let a workload read the fewest bytes."""
 
 from __future__ import annotations
 

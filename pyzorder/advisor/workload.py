@@ -105,7 +105,7 @@ class Catalog(Protocol):
 
 @dataclass(frozen=True)
 class TableNames:
-    """The names by which queries can refer to the table."""
+    """The names that queries can use for the table."""
 
     parts: tuple[str, ...]
     """Database and table; empty for a table at a path."""

@@ -29,7 +29,7 @@ from pyzorder.index.snapshots import IndexedColumn, Snapshot
 #: store the same numbers.
 _GREGORIAN = -141_427
 
-#: Read settings under which Spark does not find columns by name.
+#: Read settings that make Spark find columns by something other than their names.
 _BY_NAME = ("fieldids=true", "orcpositions=true")
 
 

@@ -69,7 +69,7 @@ def chosen(
 
 
 def _clustering(table: Table) -> tuple[str, ...]:
-    """Returns the columns by which most files are clustered."""
+    """Returns the columns that most files are clustered by."""
     if table.snapshot is None:
         return ()
     found = Counter(tuple(names) for names in table.snapshot.rows["clustered_by"].to_pylist())

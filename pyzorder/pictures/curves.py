@@ -1,4 +1,4 @@
-"""The order in which curves visit the cells of a square grid."""
+"""Computes the order in which curves visit the cells of a square grid."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class NotUnderstood(Exception):
 
 
 class Verbatim(Spark):
-    """Spark's dialect, in which function calls are kept verbatim."""
+    """Spark's dialect, except that function calls are kept verbatim."""
 
     class Parser(Spark.Parser):
         STRICT_CAST = True

@@ -50,8 +50,7 @@ final class SizeProbe(
 
   /**
    * For each layout, the ratio of the size of the written files to the estimated current size of
-   * the same rows. Runs one job, which reads all rows of the table partitions to which the chosen
-   * files belong.
+   * the same rows. Runs one job, which reads all rows of the chosen files' table partitions.
    *
    * @param layouts the clustering columns of each layout, given as positions in the sample
    */

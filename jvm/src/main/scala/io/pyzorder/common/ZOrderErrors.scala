@@ -360,7 +360,7 @@ object ZOrderErrors {
   def everyOptimizeUndone(folder: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.ALL_UNDONE", "folder" -> folder)
 
-  /** For a second RESTORE in a row on a table for which OPTIMIZE switches locations. */
+  /** For a second RESTORE in a row on a table whose location OPTIMIZE switches. */
   def oneRestoreAtMost(folder: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.ONE_AT_MOST", "folder" -> folder)
 

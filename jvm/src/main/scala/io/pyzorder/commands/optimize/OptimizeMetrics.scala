@@ -22,8 +22,8 @@ import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
  * @param strategy     `zorder`, `hilbert`, `linear` or `compaction`
  * @param clusteredBy  names of the clustering columns
  * @param tableColumns number of the table's columns
- * @param withStatistics number of columns for which the new files have statistics
- * @param tasks        number of new files to which rows were assigned
+ * @param withStatistics number of columns that have statistics in the new files
+ * @param tasks        number of new files that rows were assigned to
  * @param started      milliseconds since the epoch
  * @param ended        milliseconds since the epoch
  * @param estimates    for each clustering column, the share of the files that queries on it open

@@ -113,7 +113,7 @@ private[index] object FooterStatistics {
   private final case class Present(path: List[String], leaf: PrimitiveType) extends Found
 
   /**
-   * Finds the leaf from which Spark reads a column. At each step, at most one field may have the
+   * Finds the leaf that Spark reads a column from. At each step, at most one field may have the
    * given name. If there were several, a read would fail or pick one of them. Lists, maps and
    * repeated fields do not have one value per row.
    */

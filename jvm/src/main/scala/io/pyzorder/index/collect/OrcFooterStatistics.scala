@@ -191,7 +191,7 @@ private[index] object OrcFooterStatistics {
   private final case class Present(leaf: TypeDescription) extends Found
 
   /**
-   * Finds the leaf from which Spark reads a column. At each step, at most one field may have the
+   * Finds the leaf that Spark reads a column from. At each step, at most one field may have the
    * given name. If there were several, a read would fail or pick one of them.
    */
   private def find(

@@ -165,7 +165,7 @@ object MergeSelection {
       if (share > 0) Some(Rows(space.files(file).bytes * share, low, high)) else None
     }.reduceOption(_ + _)
 
-  /** The bytes that a lookup opens in the new files into which these rows are laid out. */
+  /** The bytes that a lookup opens in the new files that will contain these rows. */
   private def opened(
       space: BoxSpace,
       rows: Rows,

@@ -35,8 +35,8 @@ object JournaledListing {
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
   /**
-   * The folders with a `_zorder` that may be the folders of tables to which some of the relation's
-   * files belong. Candidates are the catalog's location, the root paths outside it, and their
+   * The folders with a `_zorder` that may be the folders of tables that contain some of the
+   * relation's files. Candidates are the catalog's location, the root paths outside it, and their
    * ancestors up to the first folder whose name does not have the form `name=value`. For a root
    * path that is a file, the search also starts from its parent folder. For a root path that is a
    * folder, it does not, because someone who can write next to a table must not be able to decide
@@ -192,7 +192,7 @@ object JournaledListing {
       }
     }
 
-  /** The indexes from which the files at these roots may be taken. */
+  /** The indexes that may supply the files at these roots. */
   private def recentEnough(
       at: Roots,
       folders: Seq[TableFolder],

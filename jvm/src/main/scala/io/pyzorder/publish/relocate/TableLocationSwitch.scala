@@ -164,7 +164,7 @@ private[publish] final class TableLocationSwitch(
   /**
    * Copies the files in `late` to the table's current folder and marks them in `from` as copied.
    *
-   * @param table `to`, or the folder to which the table has since been switched
+   * @param table `to`, or the folder that the table has since been switched to
    */
   def carry(table: TableFolder): Unit = left.carry(table.root, table)
 

@@ -26,7 +26,7 @@ object PruningResult {
 /**
  * Evaluates an index snapshot for one scan and determines which of the indexed files may match.
  *
- * @param folder       the table's folder, to which file names are relative
+ * @param folder       the table's folder; file names are relative to it
  * @param snapshotName the snapshot's name, unique within the table
  * @param settings     the scan's read settings
  * @param facts        the statistics that the scan may use

@@ -49,7 +49,7 @@ private[skipping] final class FileSource(
       found = findFolders()
     }
 
-  /** Whether the outermost table to which the path may belong has been found. */
+  /** Whether the outermost table that the path may belong to has been found. */
   private def isInFoundTable(path: Path): Boolean =
     found.exists(_.root == TableFolder.upwards(path).last)
 

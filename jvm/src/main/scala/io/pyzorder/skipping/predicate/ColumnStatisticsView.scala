@@ -65,7 +65,7 @@ abstract class ColumnStatisticsView {
   }
 }
 
-/** The signs of `bound - value`. */
+/** Compares a file's bounds with one value. The results are the signs of `bound - value`. */
 abstract class BoundComparison {
   def min(file: Int): Int
   def max(file: Int): Int
