@@ -299,9 +299,7 @@ object ZOrderErrors {
   def overwrittenBehind(from: String, to: String): ZOrderException =
     error("ZORDER_OVERWRITTEN_BEHIND", "from" -> from, "to" -> to)
 
-  /**
-   * For a folder that also belongs to another table. `journal` is that table's journal.
-   */
+  /** For a folder that also belongs to another table. `journal` is that table's journal. */
   def sharedFolder(folder: String, journal: String): ZOrderException =
     error("ZORDER_SHARED_FOLDER.TABLE", "folder" -> folder, "journal" -> journal)
 

@@ -149,9 +149,7 @@ object OrderedBytes {
     notZero(if (unscaled.signum < 0) ~bits else bits)
   }
 
-  /**
-   * The number of bits by which a `longOf` of this type is shifted left to fill 64 bits.
-   */
+  /** The number of bits by which a `longOf` of this type is shifted left to fill 64 bits. */
   def shift(dataType: DataType): Int = 64 - bits(dataType)
 
   /**

@@ -73,9 +73,7 @@ final class FileWriters private (
     }
   }
 
-  /**
-   * Opens a writer of a file at any path. The writer expects rows in their stored form.
-   */
+  /** Opens a writer of a file at any path. The writer expects rows in their stored form. */
   def open(path: Path, leaf: Int): OutputWriter = open(path, leaf, conf.value)
 
   private def open(path: Path, leaf: Int, conf: Configuration): OutputWriter = {

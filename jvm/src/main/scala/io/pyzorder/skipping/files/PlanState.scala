@@ -106,9 +106,7 @@ private[skipping] final class PlanState {
   def mayListAnew(source: FileSource): Boolean =
     synchronized(!related(source).exists(_.isSettled))
 
-  /**
-   * Pins the state of a source, and of the sources that share folders with it, to new listings.
-   */
+  /** Pins the state of a source, and of the sources that share folders with it, to new listings. */
   def fixAnew(source: FileSource): Unit = synchronized {
     val group = related(source)
     group.foreach(_.fixed = None)
