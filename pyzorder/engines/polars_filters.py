@@ -62,7 +62,7 @@ def conditions_of(predicate: pl.Expr) -> list[exp.Expression]:
     for side in _conjuncts(tree):
         try:
             found.append(_condition(side))
-        except Exception:  # the same, or a value that does not fit
+        except Exception:  # the format may have changed, or a value does not fit
             continue
     return found
 
@@ -237,7 +237,7 @@ def _moment(moment: datetime, is_instant: bool) -> exp.Expression:
     return exp.cast(exp.Literal.string(text), "TIMESTAMPNTZ")
 
 
-#: The translation of Python values of each class.
+#: For each Python class, the function that translates its values to SQL.
 _OF_PYTHON: dict[type, Callable[[Any], exp.Expression]] = {
     type(None): lambda _: exp.Null(), bool: lambda value: exp.Boolean(this=value),
     int: _integer, float: _double, str: exp.Literal.string, Decimal: _decimal,

@@ -167,7 +167,7 @@ def binary(axis: Any) -> None:
 
 
 def fixed(axis: Any, places: Sequence[float], texts: list[str]) -> None:
-    """Sets only these ticks."""
+    """Makes the axis show only these ticks."""
     from matplotlib.ticker import FixedFormatter, FixedLocator
 
     axis.set_major_locator(FixedLocator(places))

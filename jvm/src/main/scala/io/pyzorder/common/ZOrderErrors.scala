@@ -141,7 +141,7 @@ object ZOrderErrors {
     } else error("ZORDER_UNREADABLE_FILE.STRAY", "path" -> path, "reason" -> reason)
   }
 
-  /** A file name in a message. */
+  /** Matches a file name in a message. */
   private val Named = "[^\\s]+[.][A-Za-z0-9]+(?=[\\s.;,]|$)".r
 
   /** The column has `dataType` in `place` and `otherType` in `otherPlace`. */

@@ -14,7 +14,7 @@ object ZOrderFunctions {
    */
   type Description = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => Expression)
 
-  /** All functions. */
+  /** All functions that pyzorder registers. */
   val all: Seq[Description] = Seq(
     function(
       "interleave_bits",

@@ -55,7 +55,7 @@ case class ClusteredRows(
     copy(child = newChild)
 }
 
-/** Plans ClusteredRows. */
+/** Plans ClusteredRows as ClusteredRowsExec. */
 object ClusteredRowsStrategy extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
     case rows: ClusteredRows =>

@@ -21,7 +21,7 @@ object SummaryFiles {
   /** Whether a file has the name of a summary file. `path` has the form of FileRef.path. */
   def isOne(path: String): Boolean = Names.contains(path.substring(path.lastIndexOf('/') + 1))
 
-  /** The given files without summary files. */
+  /** The given files, except summary files. */
   def without(files: Seq[FileRef]): Seq[FileRef] = files.filterNot(file => isOne(file.path))
 
   /**

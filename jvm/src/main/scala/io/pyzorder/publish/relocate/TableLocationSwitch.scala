@@ -158,7 +158,7 @@ private[publish] final class TableLocationSwitch(
   /** Files in `from` that were added after it was read and have not been carried over yet. */
   def late: Seq[FileStatus] = left.late
 
-  /** Whether a file that was read is no longer in `from`. */
+  /** Whether a file that the run read is no longer in `from`. */
   def incomplete: Boolean = left.incomplete
 
   /**

@@ -29,7 +29,7 @@ private[skipping] final class PartitionEvaluation(
    */
   private val entries: Array[Array[Int]] = judges.map(_.entries(listing, listed))
 
-  /** The result of each file. */
+  /** The result for each file. */
   private val verdicts: Array[PruningResult] = {
     val each = new Array[PruningResult](listed.length)
     judges.indices.foreach(number => judges(number).judge(entries(number), each))

@@ -31,7 +31,7 @@ final case class FilterColumn(
   /** The type of the values that the predicate compares. */
   def comparedType: DataType = through.fold(dataType)(_.dataType)
 
-  /** The column itself. */
+  /** The column itself, without the function. */
   def plain: FilterColumn = FilterColumn(path, dataType)
 
   /** Whether values may be NaN, which the bounds in the index do not cover. */
