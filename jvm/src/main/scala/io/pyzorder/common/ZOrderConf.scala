@@ -116,8 +116,8 @@ object ZOrderConf {
   val indexMaxColumns: TableSetting[Int] = new TableSetting(
     "spark.sql.zorder.index.maxColumns",
     "32",
-    "If a statement names no columns, the first columns of the table, up to this number, have " +
-      "statistics in the index. Clustering columns always have statistics.",
+    "If a statement does not name any columns, the first columns of the table, up to this " +
+      "number, have statistics in the index. Clustering columns always have statistics.",
     positiveInt)
 
   /** The value is a list of column paths. */
@@ -151,7 +151,7 @@ object ZOrderConf {
   val indexMaxStaleness: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.index.maxStaleness",
     "0s",
-    "The maximum age of the file list from which queries on a table are planned, such as 10min " +
+    "The maximum age of the file list that queries on a table are planned from, such as 10min " +
       "or 1h. Up to that age, the list comes from the index and no folder is listed. Queries see " +
       "writes by sessions with pyzorder immediately, and other writes after this time at the " +
       "latest. With 0s, every query checks the store.",
