@@ -59,7 +59,7 @@ def demographics(draw: random.Random) -> str:
 
 
 def item(draw: random.Random) -> str:
-    """Returns a query with a WITH clause that looks up an item."""
+    """Returns a query that looks up an item through a CTE."""
     return (
         "WITH sold AS (SELECT ss_item_sk AS item, ss_quantity FROM store_sales) "
         f"SELECT sum(ss_quantity) FROM sold WHERE item = {draw.randrange(1, 18_000)}"

@@ -36,7 +36,7 @@ class Part:
         name: the file's name without extension.
         key: columns that identify a line.
         same: columns that must not change.
-        less: columns in which a lower figure is better, and what they measure.
+        less: columns where lower figures are better, and what they measure.
         measure: a function that measures the lines again, in the format of the file.
     """
 

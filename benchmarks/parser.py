@@ -26,7 +26,7 @@ STATEMENTS = {
 
 
 def microseconds(parser: Any, statement: str, calls: int) -> float:
-    """Returns the mean time of the calls."""
+    """Returns the mean time that the parser takes for a statement."""
     start = time.perf_counter_ns()
     for _ in range(calls):
         parser.parsePlan(statement)

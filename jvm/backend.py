@@ -92,19 +92,19 @@ def build_jars() -> None:
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
-    """PEP 517's hook."""
+    """Implements the PEP 517 hook of this name."""
     return [*build_meta.get_requires_for_build_wheel(config_settings), *build_requires()]
 
 
 def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
-    """PEP 660's hook."""
+    """Implements the PEP 660 hook of this name."""
     return [*build_meta.get_requires_for_build_editable(config_settings), *build_requires()]
 
 
 def build_wheel(
     wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None
 ) -> str:
-    """PEP 517's hook."""
+    """Implements the PEP 517 hook of this name."""
     build_jars()
     # Files left in build/lib would end up in the wheel.
     shutil.rmtree(build.ROOT / "build" / "lib", ignore_errors=True)
@@ -114,6 +114,6 @@ def build_wheel(
 def build_editable(
     wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None
 ) -> str:
-    """PEP 660's hook."""
+    """Implements the PEP 660 hook of this name."""
     build_jars()
     return build_meta.build_editable(wheel_directory, config_settings, metadata_directory)

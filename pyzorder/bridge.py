@@ -31,7 +31,8 @@ class StageStatus:
 class JobStatus:
     """Progress of a Spark job.
 
-    `step` is the step of a statement that the job belongs to, or None if the job's tags name none.
+    `step` is the step of a statement that the job belongs to, or None if the job's tags do not name
+    one.
     """
 
     number: int

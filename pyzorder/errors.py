@@ -136,7 +136,7 @@ def java_missing(program: str | None, spark: str, needed: int) -> ZOrderError:
 
 
 def java_incomplete(program: str, spark: str, module: str) -> ZOrderError:
-    """The installed Java lacks a module without which Spark does not start."""
+    """The installed Java lacks a module that Spark needs to start."""
     return error("ZORDER_JAVA_INCOMPLETE", program=program, spark=spark, module=module)
 
 

@@ -60,12 +60,12 @@ class Run:
 
     @property
     def took(self) -> timedelta | None:
-        """`seconds` as a timedelta."""
+        """The value of `seconds` as a timedelta."""
         return None if self.seconds is None else timedelta(seconds=self.seconds)
 
     @property
     def result(self) -> str:
-        """The outcome in words."""
+        """Describes the outcome of the run in words."""
         if self.ended is None:
             return "unfinished"
         if self.committed:
@@ -74,7 +74,7 @@ class Run:
 
 
 class History(list[Run]):
-    """The runs, oldest first."""
+    """The recorded runs of a table, oldest first."""
 
     @property
     def kept_bytes(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Renders a table."""
+    """Renders rows as an HTML table with a caption and a header."""
     cells = "".join(f"<th>{escape(name)}</th>" for name in head)
     lines = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
     return (

@@ -1,4 +1,4 @@
-"""The value ranges of a table's data files, from which pictures are drawn."""
+"""The value ranges of a table's data files. Pictures are drawn from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encodes values as bits and bytes whose unsigned order matches the order of the values.
+"""Encodes values as bits and bytes that, compared as unsigned numbers, sort like the values.
 
 This is the readable reference implementation of io.pyzorder.expressions.OrderedBytes, and is used
 where there is no JVM. The format is specified in sql/FORMAT.md ("z-values"). The module does not
@@ -83,7 +83,7 @@ def of(values: Column, data_type: str) -> Bits:
 def whole_of(values: Column, data_type: str) -> list[bytes | None]:
     """Encodes each value in full.
 
-    The unsigned lexicographic order of the bytes matches the values' order.
+    Compared lexicographically as unsigned bytes, the encodings sort like the values.
 
     The width is fixed, except for strings and binaries, which are unchanged. Null is None.
     """
@@ -112,7 +112,7 @@ def is_long(data_type: str) -> bool:
 
 
 def long_of(values: Column, data_type: str) -> Longs:
-    """Returns longs whose signed order matches the order of the values.
+    """Returns longs that, compared as signed numbers, sort like the values.
 
     Equal longs mean equal values.
 

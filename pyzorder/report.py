@@ -1,7 +1,7 @@
 """Writes an HTML report on a table: its health, pictures of its files, and its history.
 
-Needs matplotlib and Jinja2: `pip install 'pyzorder-spark[plot]'`. The HTML file loads no external
-resources and runs no scripts.
+Needs matplotlib and Jinja2: `pip install 'pyzorder-spark[plot]'`. The HTML file does not load
+external resources or run scripts.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: Extensions that must come after pyzorder's. The session uses the parser of the last extension,
 #: and Iceberg's statements work only with Iceberg's parser. Delta's extension plans every scan that
-#: no earlier extension has planned.
+#: an earlier extension has not planned.
 LATER = (
     "io.delta.sql.DeltaSparkSessionExtension",
     "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",

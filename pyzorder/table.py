@@ -192,6 +192,6 @@ def _column_list(names: Iterable[object]) -> str:
 
 
 def quoted(path: str) -> str:
-    """Returns a path as an SQL string literal in which Spark substitutes no ${variable}."""
+    """Returns a path as an SQL string literal in which Spark does not substitute ${variable}."""
     escaped = path.replace("\\", "\\\\").replace("'", "\\'").replace("${", "\\u0024{")
     return f"'{escaped}'"

@@ -23,7 +23,7 @@ SELECT sum(amount) AS amount_before FROM sales WHERE customer_id = 7;
 -- The default file size, 256m, suits real tables. This table is small.
 SET spark.sql.zorder.optimize.targetFileSize = 64k;
 
--- Estimate the effect first. A dry run changes nothing.
+-- Estimate the effect first. A dry run does not change anything.
 OPTIMIZE sales ZORDER BY (customer_id, sold_date) DRY RUN;
 
 -- Cluster the files, and store the bounds of their columns in an index.
@@ -57,7 +57,7 @@ VACUUM sales DRY RUN;
 DROP SKIPPING INDEX ON sales;
 CREATE SKIPPING INDEX ON sales (customer_id, sold_date);
 
--- Declare the clustering columns of the table. OPTIMIZE then needs no ZORDER BY.
+-- Declare the clustering columns of the table. OPTIMIZE then does not need a ZORDER BY.
 ALTER TABLE sales SET TBLPROPERTIES ('zorder.clusterBy' = 'customer_id, sold_date');
 OPTIMIZE sales;
 SELECT sum(amount) AS amount_of_all FROM sales WHERE customer_id = 7;

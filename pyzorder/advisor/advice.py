@@ -48,8 +48,8 @@ class ColumnUse:
     join: int
     other: int
     rows_left: float | None
-    """The median share of rows that the filters on the column keep. None if the filters skip no
-    file, or if the column is a partition column."""
+    """The median share of rows that the filters on the column keep. None if the filters do not skip
+    any files, or if the column is a partition column."""
 
 
 @dataclass(frozen=True)

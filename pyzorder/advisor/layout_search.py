@@ -1,4 +1,4 @@
-"""Searches for the clustering columns with which a workload reads the fewest bytes."""
+"""Searches for the clustering columns that let a workload read the fewest bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyzorder.advisor.advice import Layout
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Number of columns to combine. These are the columns that save the most on their own.
+#: Maximum number of columns to combine. These are the ones that save the most on their own.
 MOST_COLUMNS = 6
 
 #: Number of layouts that each step extends by one more column.

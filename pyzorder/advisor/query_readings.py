@@ -270,7 +270,7 @@ class QueryReadings:
 
 
 def bind(node: exp.Expression, scope: Scope) -> exp.Expression | None:
-    """Returns a copy in which columns are annotated with their source.
+    """Returns a copy of an expression, with its columns annotated with their source.
 
     Columns in subqueries are not annotated. Returns None if the source of a column is unknown.
     """

@@ -1,4 +1,4 @@
-"""Expands WITH and views in queries, and resolves columns in nested scopes to their tables."""
+"""Expands CTEs and views in queries, and resolves columns in nested scopes to their tables."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def parts_of(table: exp.Table) -> tuple[str, ...]:
 
 
 class Expansion:
-    """Replaces references to views and to queries in WITH with copies of those queries."""
+    """Replaces references to views and CTEs with copies of their queries."""
 
     def __init__(self, table: TableNames, catalog: Catalog, database: str) -> None:
         """`database` is the current database."""
@@ -66,7 +66,7 @@ class Expansion:
 
         Raises:
             NotUnderstood: the query has WITH RECURSIVE, sqlglot cannot parse the text of a view,
-                or views and WITH are nested too deeply.
+                or views and CTEs are nested too deeply.
         """
         holder = exp.Subquery(this=query.copy())
         self._visit(holder, {}, (self._database,), 0)

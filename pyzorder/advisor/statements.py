@@ -35,7 +35,7 @@ def split(text: str) -> list[str]:
 
 
 def query_of(statement: exp.Expression) -> exp.Expression | None:
-    """Returns the query that a statement runs, or None if it runs none."""
+    """Returns the query that a statement runs, or None if it does not run one."""
     if isinstance(statement, exp.Create) and statement.kind == "VIEW":
         return None
     if not isinstance(statement, (exp.Insert, exp.Create, exp.Cache)):

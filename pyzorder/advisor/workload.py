@@ -34,7 +34,7 @@ class KeyJoin:
     """An SQL expression that computes the key from the table's columns."""
 
     other: str
-    """A query for the other side, in which the key is column KEY; empty if that side has no
+    """A query for the other side, whose key column is named KEY; empty if that side has no
     filter."""
 
     broadcast: bool
@@ -51,7 +51,7 @@ class Reading:
 
 @dataclass
 class Workload:
-    """Counts of readings and of parts that were left out. There is an example of each reason."""
+    """Counts of readings and of parts that were left out, with an example for each reason."""
 
     readings: Counter[Reading] = field(default_factory=Counter)
     statements: int = 0
@@ -105,7 +105,7 @@ class Catalog(Protocol):
 
 @dataclass(frozen=True)
 class TableNames:
-    """The names by which queries can refer to the table."""
+    """The names that queries can use for the table."""
 
     parts: tuple[str, ...]
     """Database and table; empty for a table at a path."""

@@ -44,7 +44,7 @@ class Display:
         self._bar.stop()
 
     def say(self, text: str) -> None:
-        """Prints a permanent line."""
+        """Prints a line that later updates do not overwrite."""
         self._console.print(text, markup=False)
 
     def show(self, steps: Iterable[Step]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-#: Conditions for which a retry can help. They have a separate exit code.
+#: Conditions that a retry can resolve. They have a separate exit code.
 CONTENDED = ("ZORDER_CONCURRENT_OPTIMIZE", "ZORDER_CONFLICT")
 
 #: Conditions raised if Spark cannot be started or reached.

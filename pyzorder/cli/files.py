@@ -1,4 +1,4 @@
-"""pyzorder files: lists a table's files that may match a condition. Needs no Spark."""
+"""pyzorder files: lists a table's files that may match a condition. Does not need Spark."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def command(
 
     Finds the files through the journal, so it lists each row once while OPTIMIZE replaces files.
     Needs neither Spark nor Java. Prints one path per line; the number of files, and the parts of
-    the condition that leave out no file, go to stderr.
+    the condition that do not leave out any files, go to stderr.
     """
     if null and as_json:
         raise click.UsageError("--null and --json are two output formats: choose one.")

@@ -1,4 +1,4 @@
-"""Tracks the progress of a statement by the status of its Spark jobs, and cancels the jobs."""
+"""Tracks a statement's progress through the status of its Spark jobs, and can cancel those jobs."""
 
 from __future__ import annotations
 

@@ -33,10 +33,10 @@ def files(
 
     Args:
         path: the folder of a table, or of one of its partitions; a local path or a URI.
-        where: a condition in Spark's SQL. Parts that pyzorder does not understand exclude no files.
-            By default, all files are returned.
+        where: a condition in Spark's SQL. Parts that pyzorder does not understand do not exclude
+            any files. By default, all files are returned.
         time_zone: the time zone for timestamps in `where` that do not specify one. By default, such
-            timestamps exclude no files.
+            timestamps do not exclude any files.
         max_staleness: the maximum age of the information about the files, such as `30min`. If the
             index is recent enough, the folder is not listed. By default, it is always listed.
         filesystem: the PyArrow or fsspec file system that contains the path.

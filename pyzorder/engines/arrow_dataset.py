@@ -1,6 +1,6 @@
 """Opens a table as a PyArrow dataset.
 
-What the index proves is attached to the dataset's fragments.
+Each of the dataset's fragments carries the guarantees that the index gives for its file.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class EngineAnswer(NamedTuple):
 
 
 def ranges(predicate: str) -> dict[str, tuple[int, int]]:
-    """Returns the least and the greatest value of each column for which a predicate is TRUE.
+    """Returns, for each column, the least and the greatest value that a predicate admits.
 
     The predicate consists of comparisons `c = n` and `c BETWEEN n AND m`, joined by AND.
     """

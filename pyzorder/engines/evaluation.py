@@ -1,4 +1,4 @@
-"""Evaluates filters over the index's bounds on Arrow arrays. Needs no Spark.
+"""Evaluates filters over the index's bounds on Arrow arrays. Does not need Spark.
 
 The filters are the SQL filters that `index.predicates` builds. The evaluator supports only the
 operators and functions that occur in them, and only values whose comparison does not depend on a
@@ -65,7 +65,8 @@ class Evaluator:
         return self._value(_parsed(text)).data_type
 
     def keeps(self, text: str) -> Any:
-        """Evaluates a filter. Returns a boolean array or scalar, which is null if undecided.
+        """Evaluates a filter. Returns a boolean array or scalar, with null where the filter is
+        undecided.
 
         Raises:
             NotUnderstood: the filter as a whole is not supported.

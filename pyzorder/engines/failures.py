@@ -88,7 +88,7 @@ def unreachable(path: str, reason: str) -> ZOrderError:
 
 
 def partition_folders(path: str) -> ZOrderError:
-    """The partitions' folders are below different folders."""
+    """The partition folders do not share a common parent folder."""
     return error("ZORDER_PARTITION_FOLDERS.PLACES", path=path)
 
 

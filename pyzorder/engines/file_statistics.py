@@ -29,7 +29,7 @@ from pyzorder.index.snapshots import IndexedColumn, Snapshot
 #: store the same numbers.
 _GREGORIAN = -141_427
 
-#: Read settings under which Spark does not find columns by name.
+#: Read settings that make Spark find columns by something other than their names.
 _BY_NAME = ("fieldids=true", "orcpositions=true")
 
 
@@ -102,7 +102,7 @@ class FileStatistics:
         return pa.chunked_array([entries.take(found).combine_chunks()])
 
     def of_column(self, number: int) -> dict[tuple[str, ...], Value]:
-        """Returns the columns to which the filters on a column of the index refer."""
+        """Returns the statistics of an indexed column, as the columns that filters refer to."""
         column = self.columns[number]
         data_type = values.sql_name(column.data_type)
         known = self.portable.known(column)
@@ -132,7 +132,7 @@ class FileStatistics:
         return np.where(self.is_indexed, flag[self.entries], otherwise)
 
     def of_partition(self, number: int, column: PartitionColumn) -> dict[tuple[str, ...], Value]:
-        """Returns the columns to which the filters on a partition column refer."""
+        """Returns the statistics of a partition column, as the columns that filters refer to."""
         found = [column.values[folder] for folder in self._table.folders]
         data = pa.array(found, column.arrow_type)
         is_null, never = pc.is_null(data), pa.array(np.zeros(len(found), dtype=bool))

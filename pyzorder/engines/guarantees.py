@@ -54,7 +54,7 @@ def guarantees(
 def chosen(
     table: Table, statistics: FileStatistics, schema: pa.Schema, columns: Sequence[str] | None
 ) -> list[int]:
-    """Returns the positions in the index of the columns whose bounds are included."""
+    """Returns the columns whose bounds are included, as positions in the index."""
     taken = {column.name for column in table.partitions}
     able = {
         column.name: number
@@ -69,7 +69,7 @@ def chosen(
 
 
 def _clustering(table: Table) -> tuple[str, ...]:
-    """Returns the columns by which most files are clustered."""
+    """Returns the columns that most files are clustered by."""
     if table.snapshot is None:
         return ()
     found = Counter(tuple(names) for names in table.snapshot.rows["clustered_by"].to_pylist())

@@ -30,7 +30,7 @@ _TIMESTAMP = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}
 
 _MOST_DIGITS = 38
 
-#: The integer types, starting with the narrowest, and the digits that a decimal needs for each.
+#: Maps each integer type, starting with the narrowest, to the digits that a decimal needs for it.
 _DIGITS = {"int": 10, "bigint": 20}
 
 

@@ -2,8 +2,8 @@
 
 Polars passes a filter to a source as an expression, which can be serialized as JSON. The JSON
 format is not stable. Only the shapes listed here are therefore understood, and only with the types
-that Polars chooses for constants. All other filters exclude no files. NaN equals itself and is
-greater than every other number, in Polars as in Spark.
+that Polars chooses for constants. All other filters are ignored and do not exclude any files. NaN
+equals itself and is greater than every other number, in Polars as in Spark.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def conditions_of(predicate: pl.Expr) -> list[exp.Expression]:
     for side in _conjuncts(tree):
         try:
             found.append(_condition(side))
-        except Exception:  # the same, or a value that does not fit
+        except Exception:  # the format may have changed, or a value does not fit
             continue
     return found
 
@@ -146,7 +146,7 @@ def _names(node: Any) -> list[str]:
 
 
 def _column(names: Sequence[str]) -> exp.Expression:
-    if len(names) > 4:  # sqlglot supports no more parts
+    if len(names) > 4:  # sqlglot does not support more parts
         raise NotUnderstood("a field is nested too deeply")
     parts = [exp.to_identifier(name, quoted=True) for name in names]
     keys = ("this", "table", "db", "catalog")
@@ -237,7 +237,7 @@ def _moment(moment: datetime, is_instant: bool) -> exp.Expression:
     return exp.cast(exp.Literal.string(text), "TIMESTAMPNTZ")
 
 
-#: The translation of Python values of each class.
+#: For each Python class, the function that translates its values to SQL.
 _OF_PYTHON: dict[type, Callable[[Any], exp.Expression]] = {
     type(None): lambda _: exp.Null(), bool: lambda value: exp.Boolean(this=value),
     int: _integer, float: _double, str: exp.Literal.string, Decimal: _decimal,

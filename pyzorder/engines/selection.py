@@ -37,7 +37,7 @@ class Selection:
     Attributes:
         kept: whether each file may have such a row.
         unindexed: the number of files without an entry in the index.
-        reasons: the parts of the condition that rule out no file, and why.
+        reasons: the parts of the condition that do not rule out any files, and why.
     """
 
     kept: Flags

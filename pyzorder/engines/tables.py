@@ -28,7 +28,7 @@ from pyzorder.index.table_folder import folders_above
 #: Names that mark the folders of other table formats.
 _FOREIGN = {"_delta_log": "Delta", ".hoodie": "Hudi"}
 
-#: Files that Hadoop is still copying.
+#: The end of the names of files that Hadoop is still copying.
 _COPYING = "._COPYING_"
 
 

@@ -164,7 +164,7 @@ def cast(value: Value, target: str, time_zone: str | None) -> Value:
     raise NotUnderstood(f"the conversion from {source} to {target} is not supported")
 
 
-#: Names of UTC, in which days begin at multiples of 24 hours since the epoch.
+#: Names of UTC. In UTC, days begin at multiples of 24 hours since the epoch.
 _UTC = ("UTC", "GMT", "Z", "Etc/UTC")
 
 
@@ -276,7 +276,7 @@ def micros_of(characters: str, target: str, time_zone: str | None) -> int:
 
 
 def aligned(a: Value, b: Value, time_zone: str | None) -> tuple[Value, Value]:
-    """Converts two values to the type in which Spark compares them.
+    """Converts two values to the type that Spark uses to compare them.
 
     Raises:
         NotUnderstood: the type depends on the session, or the conversion is not supported.
@@ -290,7 +290,7 @@ def aligned(a: Value, b: Value, time_zone: str | None) -> tuple[Value, Value]:
 
 
 def common_type(a: Value, b: Value) -> str | None:
-    """Returns the type in which Spark compares two values.
+    """Returns the type that Spark uses to compare two values.
 
     Returns None if it compares decimals and integers exactly.
 

@@ -106,7 +106,7 @@ def no_clustering_columns(table: str) -> ZOrderError:
 
 
 def bucketed(table: str) -> ZOrderError:
-    """The table is bucketed, and DataFrame.write would not preserve its buckets."""
+    """The table is bucketed, but DataFrame.write would not preserve its buckets."""
     return error("ZORDER_FALLBACK_TABLE.BUCKETED", table=table)
 
 

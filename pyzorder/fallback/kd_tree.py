@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 Ids = npt.NDArray[np.int32]
 
-#: Maximum share by which a cut may overfill files. If a cut exceeds it, other columns are tried.
+#: Maximum share that a cut may overfill files by. If a cut exceeds it, other columns are tried.
 TOLERATED = 0.25
 
 #: Columns whose spread is at least this share of the widest column's spread count as equally wide.
@@ -193,7 +193,7 @@ class _Builder:
             rows: positions of the sampled rows.
             first: the subtree's first file.
             leaves: the subtree's number of files.
-            slabs: number of slabs into which each column must still be cut. If the list is empty or
+            slabs: number of slabs that each column must still be cut into. If the list is empty or
                 all numbers are 1, columns are cut in half.
         """
         split = self._choose(rows, leaves, slabs) if leaves > 1 else None

@@ -32,8 +32,8 @@ KEY, GROUP, TASK, PLACE = "_zorder_key", "_zorder_group", "_zorder_task", "_zord
 
 _INTEGRAL = ("boolean", "byte", "short", "integer", "long")
 
-#: SQL that converts values to 64-bit integers, doubles or bytes in the same order. Distinct values
-#: may become equal, in which case files overlap more.
+#: SQL that maps values to 64-bit integers, doubles or bytes and preserves their order. Distinct
+#: values may become equal. Files then overlap more.
 _KEYS = {
     "date": "CAST(unix_date({0}) AS BIGINT)", "timestamp": "unix_micros({0})",
     "timestamp_ntz": "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {0})",
@@ -52,7 +52,7 @@ class Group:
 
 
 def key_of(column: IndexedColumn) -> str:
-    """Returns the SQL expression by which a column's values are ordered.
+    """Returns the SQL expression that a column's values are ordered by.
 
     Raises:
         ZOrderError: the fallback cannot cluster by columns of this type.

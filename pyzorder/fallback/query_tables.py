@@ -8,8 +8,8 @@ In each SELECT, the relevant rows of a table are restricted by
   affect the result.
 
 Columns of the right side of a SEMI or ANTI join are visible only in that join's ON. Conditions on a
-subquery in FROM, or on a WITH that is referenced once, also restrict the sources of the subquery if
-it passes their columns through unchanged.
+subquery in FROM, or on a CTE that is referenced only once, also restrict the tables inside it,
+provided that it passes the columns through unchanged.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from sqlglot import exp
 
 from pyzorder.index.predicates.conditions import NotUnderstood, conjuncts, parse, parts_of
 
-#: Arguments that a table may have if a subquery replaces it.
+#: The only arguments that a table reference may have for a subquery to be able to replace it.
 _PLAIN_TABLE = {"this", "db", "catalog", "alias"}
 
-#: Arguments that a SELECT may have if conditions on its rows restrict its sources.
+#: The only clauses that a SELECT may have for conditions on its rows to be applied to its sources.
 _PLAIN_SELECT = {"expressions", "from", "from_", "joins", "where", "hint", "order", "with", "with_"}
 
 

@@ -24,7 +24,7 @@ class TableReader:
         self._schema = schema
 
     def all(self) -> DataFrame:
-        """Returns all rows of the table. Skips no files.
+        """Returns all rows of the table. Does not skip any files.
 
         Raises:
             ZOrderError: the table has an unfinished OPTIMIZE that is moving files.
@@ -46,7 +46,7 @@ class TableReader:
         return _with(frame, self._selection(frame, condition)).where(condition)
 
     def select_files(self, condition: str) -> Selection:
-        """Returns the files that `where` would skip, and the reasons why it skips no others."""
+        """Returns the files that `where` would skip, and the reasons why it does not skip more."""
         return self._selection(self.all(), condition)
 
     def _selection(self, frame: DataFrame, condition: str) -> Selection:

@@ -190,7 +190,7 @@ def _skipped(
     tests: list[str],
     columns: list[int],
 ) -> tuple[list[SkippedFile], tuple[str, ...]]:
-    """Returns the unchanged files for which a test is false, and the reasons why no others are."""
+    """Returns the unchanged files that fail a test, and the reasons why other files do not."""
     # Only catalog tables have partitions outside their folder. For other tables, absolute paths are
     # not trusted.
     outside = table.is_catalog and bool(table.partitions)

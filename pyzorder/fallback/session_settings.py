@@ -87,12 +87,12 @@ def read_settings(spark: SparkSession) -> ReadSettings:
 
 
 def matches_field_ids(spark: SparkSession) -> bool:
-    """Whether columns are matched by field id, in which case no statistics are kept."""
+    """Whether columns are matched by field id. If so, no statistics are kept."""
     return is_on(spark, "spark.sql.parquet.fieldId.read.enabled")
 
 
 def matches_positions(settings: ReadSettings) -> bool:
-    """Whether ORC columns are matched by position, in which case no statistics are kept."""
+    """Whether ORC columns are matched by position. If so, no statistics are kept."""
     return "orcpositions=true" in settings.structural.lower()
 
 
@@ -107,7 +107,7 @@ def _jvm_time_zone(spark: SparkSession) -> str:
         return str(jvm.java.util.TimeZone.getDefault().getID())
     try:
         text = spark.sql("SELECT reflect('java.util.TimeZone', 'getDefault')").collect()[0][0]
-    except Exception:  # a server may forbid reflect, in which case temporal bounds are not used
+    except Exception:  # a server may forbid reflect; temporal bounds are then not used
         return ""
     found = re.search(r'[\[,]id="?([^",\]]+)', str(text))
     return found[1] if found else ""

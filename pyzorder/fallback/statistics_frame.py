@@ -1,4 +1,5 @@
-"""The statistics of an index as a DataFrame, on which Spark evaluates filters."""
+"""Presents the statistics of an index as a DataFrame, so that Spark can evaluate filters on
+them."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Table:
         types: the type of each column in DESCRIBE, keyed by name.
         defaults: columns with a default. In files that lack such a column, its values are not null.
         properties: the table's properties.
-        obstacle: the reason why no file may be skipped; empty if files may be skipped.
+        obstacle: the reason why files must not be skipped; empty if they may be skipped.
         is_bucketed: whether the table is bucketed.
         is_external: whether dropping the table leaves its files in place.
         path: the path to pass to spark.read; empty for a table in the catalog.

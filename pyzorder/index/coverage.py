@@ -20,7 +20,7 @@ class Coverage:
 
 
 def coverage_of(pointer: dict[str, Any]) -> Coverage | None:
-    """Returns the coverage that a pointer's JSON states, or None if it states none."""
+    """Returns the coverage that a pointer's JSON states, or None if it does not state any."""
     found = pointer.get("coverage")
     if not isinstance(found, dict):
         return None

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyzorder.index.stores import UNKNOWN_TIME, Stat, check_length
 
-#: The names under which file systems report when a file was last modified.
+#: The keys that file systems use to report when a file was last modified.
 _MODIFIED = ("mtime", "LastModified", "last_modified", "updated")
 
 

@@ -46,8 +46,8 @@ def create_if_absent(path: str, data: bytes) -> bool:
 def linked(path: str) -> bool:
     """Whether a path goes through a symbolic link at or below `_zorder`.
 
-    pyzorder creates no links. Anyone with write access to the folder could create one, and redirect
-    readers to arbitrary files.
+    pyzorder does not create links. Anyone with write access to the folder could create one, and
+    redirect readers to arbitrary files.
     """
     parts = path.split("/")
     own = parts.index("_zorder") if "_zorder" in parts else len(parts)

@@ -22,7 +22,7 @@ _ENCODINGS = {_DATA: 2, _DICTIONARY: 2, _DATA_V2: 4}
 #: encodings, a few bytes can represent many copies of a long string.
 _KNOWN = {0, 2, 3, 8}
 
-#: Types of Thrift's compact protocol.
+#: The numbers of types in Thrift's compact protocol.
 _TRUE, _FALSE, _INT, _LONG, _BINARY, _STRUCT = 1, 2, 5, 6, 8, 12
 
 
@@ -35,7 +35,7 @@ def are_sound(data: bytes, chunk: Any) -> bool:
 
 
 def _values(data: bytes, chunk: Any) -> int:
-    """Returns the number of values in a column chunk, or raises if a page is not sound."""
+    """Returns the number of values in a column chunk, or raises if a page is damaged."""
     at = chunk.data_page_offset
     if 0 < (chunk.dictionary_page_offset or 0) < at:
         at = chunk.dictionary_page_offset

@@ -1,7 +1,8 @@
 """Publishes snapshots of the index (sql/FORMAT.md, section "Index table").
 
-Publishing is optimistic and takes no lock. If the next version already has a pointer, the writer
-loads that version's snapshot, applies its own change to it, and retries with the version after it.
+Publishing is optimistic and does not take a lock. If the next version already has a pointer, the
+writer loads that version's snapshot, applies its own change to it, and retries with the version
+after it.
 """
 
 from __future__ import annotations

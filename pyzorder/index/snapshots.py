@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 FORMAT_VERSION = 2
 
 _POINTER = re.compile(r"_v00([0-9]{18})\.json")
-#: Exclusive upper limit of versions.
+#: Versions must be less than this number.
 GREATEST = 10**18 - 1
 
 _DATA_FILE = re.compile(r"_snapshot-[^/]+")

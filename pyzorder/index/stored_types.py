@@ -34,7 +34,7 @@ _STORED: dict[str, pa.DataType] = {
 
 
 def stored_type(data_type: Any) -> pa.DataType:
-    """Returns the Arrow type in which a snapshot's file stores bounds of a Spark type."""
+    """Returns the Arrow type that a snapshot's file uses for bounds of a Spark type."""
     name = str(data_type)
     if name.startswith("decimal"):
         precision, scale = re.findall(r"\d+", name)

@@ -96,7 +96,7 @@ def is_id(incarnation: Any) -> bool:
 
 
 def leaves(relative: str) -> bool:
-    """Whether a name is unsafe, because its `..` parts could lead out of the table's folder.
+    """Whether a name is unsafe, because its `..` parts could lead outside the table's folder.
 
     Names with empty or `.` parts, NUL characters or lone surrogates are also unsafe. The same rules
     apply to absolute paths.

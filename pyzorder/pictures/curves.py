@@ -1,4 +1,4 @@
-"""The order in which curves visit the cells of a square grid."""
+"""Computes the order in which curves visit the cells of a square grid."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyzorder.interleave import interleave_long
 Cells = npt.NDArray[np.int64]
 
 NAMES = ("zorder", "hilbert", "linear")
-"""Values of `spark.sql.zorder.optimize.curve`."""
+"""The values that `spark.sql.zorder.optimize.curve` may have."""
 
 
 def cells(curve: str, bits: int) -> tuple[Cells, Cells]:

@@ -29,7 +29,7 @@ MOST_FILES = 20_000
 omitted."""
 
 SINGLE = 0.8
-"""Opacity of a rectangle that overlaps no others."""
+"""Opacity of a rectangle that does not overlap any others."""
 
 MOST_PATHS = 2_000
 """Maximum number of rectangles in an SVG. If there are more, they are rasterized."""

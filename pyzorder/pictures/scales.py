@@ -59,7 +59,7 @@ def scale(
         zone: the time zone for labels.
         ranks: whether to place values by their rank among `bounds` and `limits`. Strings and
             binaries are always placed this way.
-        limits: more values to place. They get no ticks if values are placed by rank.
+        limits: more values to place. They do not get ticks if values are placed by rank.
     """
     if ranks or is_text(column):
         return ranked(column, bounds, zone, limits)
@@ -152,7 +152,7 @@ def interval(column: Column) -> Scale:
 
 
 def numbers(axis: Any) -> None:
-    """Sets ticks for numbers. The axis shows no offset."""
+    """Sets ticks for numbers. The axis does not show an offset."""
     from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
     formatter = ScalarFormatter(useOffset=False)
@@ -167,7 +167,7 @@ def binary(axis: Any) -> None:
 
 
 def fixed(axis: Any, places: Sequence[float], texts: list[str]) -> None:
-    """Sets only these ticks."""
+    """Makes the axis show only these ticks."""
     from matplotlib.ticker import FixedFormatter, FixedLocator
 
     axis.set_major_locator(FixedLocator(places))
@@ -222,6 +222,7 @@ def shortened(texts: Sequence[str]) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """Escapes text so that all characters are visible and matplotlib parses no formulas in it."""
+    """Escapes text so that all characters are visible and matplotlib does not parse formulas in
+    it."""
     visible = (c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
     return "".join(visible).replace("$", r"\$")

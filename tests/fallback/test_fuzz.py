@@ -1,5 +1,5 @@
-"""On random tables, the fallback skips no file with a matching row, and it skips nearly as many
-files as the jar. `make test-fallback` tests more tables."""
+"""On random tables, the fallback never skips a file with a matching row, and it skips nearly as
+many files as the jar. `make test-fallback` tests more tables."""
 
 from __future__ import annotations
 

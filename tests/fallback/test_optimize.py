@@ -254,8 +254,8 @@ def test_a_column_that_would_be_lost(spark: SparkSession, tmp_path: Path, column
 def test_rows_are_counted(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If another writer adds rows to the copy's folder, OPTIMIZE fails. It creates no index and
-    does not switch the table to the copy."""
+    """If another writer adds rows to the copy's folder, OPTIMIZE fails. It does not create an index
+    or switch the table to the copy."""
     table, to = tmp_path / "t", tmp_path / "z"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     copy = importlib.import_module("pyzorder.fallback.optimize")._Copy
@@ -268,7 +268,7 @@ def test_rows_are_counted(
     monkeypatch.setattr(copy, "_write", and_another)
     spark.sql(f"CREATE TABLE counted USING parquet LOCATION '{table}'")
     try:
-        with pytest.raises(ZOrderError, match="ZORDER_ROW_COUNT.*40 rows and its copy has 41"):
+        with pytest.raises(ZOrderError, match="ZORDER_ROW_COUNT.*40 rows but its copy has 41"):
             fallback.optimize(spark, "counted", ["id"], to=str(to), switch_location=True)
         assert not (to / "_zorder" / "_index").exists()
         assert spark.table("counted").count() == 40

@@ -173,7 +173,7 @@ def write(spark: SparkSession, folder: Path, world: World, file: File) -> None:
     if written:
         os.replace(written[0], path)
     elif path.exists():
-        path.unlink()  # Spark writes no file if there are no rows
+        path.unlink()  # Spark does not write a file without rows
 
 
 def on_drawn(

@@ -74,7 +74,7 @@ class Mutant(NamedTuple):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The mutant's key in explained.tsv. It contains no line number."""
+        """The mutant's key in explained.tsv. It does not contain a line number."""
         source = (RULES / self.file).read_text(encoding="utf-8").splitlines()[self.line - 1]
         return self.file, " ".join(source.split()), self.before, self.after
 
@@ -186,8 +186,8 @@ def explained() -> dict[tuple[str, ...], str]:
 
 
 def main() -> int:
-    """Returns 1 if a mutant survives without an explanation, or if an explanation matches no
-    survivor."""
+    """Returns 1 if a mutant survives without an explanation, or if an explanation does not match
+    any survivor."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--sample", type=int, help="number of mutants to draw, with a fixed seed")
     parser.add_argument(

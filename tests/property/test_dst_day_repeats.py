@@ -106,7 +106,7 @@ def micros(text: str) -> int:
 
 def check(days: Any, repeated: list[int], others: list[int]) -> None:
     """Checks intervals that start or end at most one microsecond before or after the given
-    instants. The transitions at the instants in `repeated` repeat a day."""
+    instants. `repeated` contains the instants of the transitions that repeat a local day."""
     asked = sorted({at + step for at in repeated + others for step in (-1, 0, 1)})
     for i, first in enumerate(asked):
         for last in (first, *asked[i + 1 : i + 6], asked[-1]):

@@ -16,7 +16,7 @@ from tests.vectors import oracle
 
 
 def key(value: Any, data_type: str) -> Any:
-    """A key with which Python sorts values in Spark's order. NaN is last, and strings are sorted by
+    """A key that makes Python sort values in Spark's order. NaN is last, and strings are sorted by
     their UTF-8 bytes."""
     if data_type in {"float", "double"}:
         return (value != value, 0.0 if value != value else value)

@@ -61,8 +61,7 @@ class Java(NamedTuple):
         return value
 
     def column(self, name: str) -> Any:
-        """A column. Its type is INT by default. `f(name)` is a column to which a function is
-        applied."""
+        """A column. Its type is INT by default. `f(name)` is a function applied to a column."""
         path = name.rstrip(")").rsplit("(", 1)[-1]
         of = self.type(self.types.get(path, "int"))
         through = self.jvm.scala.Option.empty()

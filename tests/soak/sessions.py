@@ -27,7 +27,7 @@ GONE = ("FILE_NOT_EXIST", "PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "FileNotF
 #: The maxStaleness of some queries, in seconds.
 STALE = 10
 
-#: Errors with which pyzorder's statements may report concurrent changes.
+#: Errors that pyzorder's statements may raise to report concurrent changes.
 TYPED = re.compile(
     r"\[(ZORDER_(?:CONFLICT|CONCURRENT_OPTIMIZE|CANNOT_RESTORE|NO_FILES|PATH_NOT_FOUND|"
     r"UNDECLARED_COLUMNS)|TABLE_OR_VIEW_NOT_FOUND)\]"

@@ -64,7 +64,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def facts(spark: SparkSession, made: Path) -> str:
-    """Sets a target size with which OPTIMIZE writes about 16 files. Returns the name of the shared
+    """Sets a target size that makes OPTIMIZE write about 16 files. Returns the name of the shared
     table."""
     aim_at(spark, made, FILES)
     return "facts"

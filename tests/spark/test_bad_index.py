@@ -350,7 +350,7 @@ def test_more_entries_than_memory(spark: SparkSession, source: Path, tmp_path: P
         assert spark.read.parquet(str(table)).where("id >= 98").count() == 3
 
 
-#: Paths that lead out of the table's folder. They point to the only file of another table.
+#: Paths that lead outside the table's folder. They point to the only file of another table.
 OUTSIDE = [
     "../other/{}",
     "x/../../other/{}",
@@ -366,7 +366,7 @@ OUTSIDE = [
 def test_entries_that_leave_the_folder(
     spark: SparkSession, source: Path, tmp_path: Path, large: bool
 ) -> None:
-    """Entries whose paths lead out of the folder are ignored, and REFRESH removes them. The other
+    """Entries whose paths lead outside the folder are ignored, and REFRESH removes them. The other
     entries are still used."""
     table, other = copy(source, tmp_path / "t"), tmp_path / "other"
     spark.range(100, 101, 1, 1).selectExpr("id", "'x' AS s", "0D AS x").write.parquet(str(other))

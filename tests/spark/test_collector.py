@@ -394,7 +394,7 @@ def test_unreadable_file_stays_unindexed(spark: SparkSession, tmp_path: Path, fm
 
 
 def test_positional_orc_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
-    """The index contains no statistics for ORC files from old Hive versions. These files lack
+    """The index does not contain statistics for ORC files from old Hive versions. These files lack
     column names, so their columns depend on the reader's schema."""
     path = tmp_path / "t"
     write(spark, path, "orc", "SELECT 1 AS _col0, 2 AS _col1")

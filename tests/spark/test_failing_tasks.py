@@ -132,7 +132,7 @@ def summary(spark: SparkSession, table: Path) -> tuple[object, ...]:
 
 
 def create(spark: SparkSession, table: Path, rows: int) -> tuple[object, ...]:
-    """Writes the given number of rows, and sets a target size with which OPTIMIZE writes `FILES`
+    """Writes the given number of rows, and sets a target size that makes OPTIMIZE write `FILES`
     files."""
     columns = ("id", "xxhash64(id) AS a", "concat('text-', hash(id), '-', id) AS text")
     frame = spark.range(0, rows, 1, 4).selectExpr(*columns)

@@ -103,8 +103,8 @@ def test_deleted_file_by_file(spark: SparkSession, tmp_path: Path, point: str, f
 
 @pytest.mark.crash
 def test_no_marker_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
-    """A writer leaves no marker behind if the rest of `_zorder` has been deleted, because a marker
-    would prevent the creation of a new table."""
+    """A writer does not leave a marker behind if the rest of `_zorder` has been deleted, because a
+    marker would prevent the creation of a new table."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     with paused(table, "after-verify", f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:

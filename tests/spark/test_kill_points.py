@@ -265,7 +265,7 @@ def test_a_writer_that_wakes_up_in_another_incarnation(spark: SparkSession, tmp_
 
 def test_declared_dead_before_it_moves_files(spark: SparkSession, tmp_path: Path) -> None:
     """Each row exists exactly once even if a writer that was declared dead still writes RETIRE. At
-    first, the process that takes over the writer's lock sees no RETIRE. It undoes the run
+    first, the process that takes over the writer's lock does not see a RETIRE. It undoes the run
     afterwards."""
     table = tmp_path / "t"
     frame = create(spark, table)

@@ -392,8 +392,8 @@ def test_snapshot_that_grows(spark: SparkSession, source: Path, tmp_path: Path, 
 def test_snapshot_with_holes(
     spark: SparkSession, source: Path, tmp_path: Path, entries: int
 ) -> None:
-    """A sparse snapshot does not make queries fail. It takes no space on the disk but would take
-    half of the driver's memory."""
+    """A sparse snapshot does not make queries fail. It does not take any space on the disk but
+    would take half of the driver's memory."""
     table = shutil.copytree(source, tmp_path / "t")
     pointer = sorted((table / "_zorder" / "_index").glob("_v*.json"))[-1]
     heap = spark._jvm.java.lang.Runtime.getRuntime().maxMemory()

@@ -231,7 +231,7 @@ def test_late_files_behind_links(
 
 
 def linked(spark: SparkSession, home: Path, place: str) -> Path:
-    """Deletes a folder, and returns the path at which to create a link instead."""
+    """Deletes a folder, and returns its path, where a link can then be created instead."""
     link = home.parent / place
     if "switched" in place:
         link = switch(spark, home) / place.removeprefix("switched/")

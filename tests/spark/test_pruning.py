@@ -421,8 +421,8 @@ def test_prefixes_of_strings_without_bounds(spark: SparkSession, predicate: str)
 
 @pytest.mark.parametrize("predicate", ["c LIKE 'ab%'", "c NOT LIKE 'x%'"])
 def test_prefixes_of_what_the_index_knows_as_char(spark: SparkSession, predicate: str) -> None:
-    """A prefix predicate on a CHAR column skips no matching row if the files are read as STRING.
-    For CHAR columns, the index has null counts but no bounds."""
+    """A prefix predicate on a CHAR column does not skip any matching rows if the files are read as
+    STRING. For CHAR columns, the index has null counts but no bounds."""
     spark.sql("CREATE TABLE padded (c CHAR(3)) USING parquet")
     try:
         spark.sql("INSERT INTO padded SELECT 'ab'")

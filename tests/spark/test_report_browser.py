@@ -1,5 +1,5 @@
-"""In a browser, a report loads no other resources, and all of its text is visible and has enough
-contrast."""
+"""In a browser, a report does not load any other resources, and all of its text is visible and has
+enough contrast."""
 
 from __future__ import annotations
 

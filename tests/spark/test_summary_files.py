@@ -165,8 +165,9 @@ def test_killed(spark: SparkSession, tmp_path: Path, statement: str, point: str)
 
 
 def test_location_switch(spark: SparkSession, tmp_path: Path) -> None:
-    """If OPTIMIZE switches the table to a new folder, this folder has no summaries. RESTORE copies
-    the old summaries to a third folder, and VACUUM then deletes the other two folders."""
+    """If OPTIMIZE switches the table to a new folder, this folder does not contain any summaries.
+    RESTORE copies the old summaries to a third folder, and VACUUM then deletes the other two
+    folders."""
     folder = made(spark, tmp_path / "t")
     spark.sql(f"CREATE TABLE summarized USING parquet LOCATION '{folder}'")
     try:

@@ -1,4 +1,4 @@
-"""Simulates the steps in which a file system deletes a table's folder."""
+"""Simulates the steps that a file system takes to delete a table's folder."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ class Target:
     table: str
 
     def names(self, home: Path) -> Iterator[str]:
-        """The paths by which a record could refer to the folder. `home` is the folder of the table
-        with the forged records."""
+        """The paths that a record could use to refer to the folder. `home` is the folder of the
+        table with the forged records."""
         yield f"file:{self.folder}"
         yield os.path.relpath(self.folder, home)
         yield f"file:{home}/../{self.folder.relative_to(home.parent)}"

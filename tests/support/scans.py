@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-#: The errors with which a query fails while it is planned or, in Spark 3.5, while it runs.
+#: The errors that a failing query raises while it is planned or, in Spark 3.5, while it runs.
 FAILURES: tuple[type[Exception], ...] = (PySparkException,)
 with suppress(ModuleNotFoundError):  # a Spark Connect client has no py4j
     from py4j.protocol import Py4JJavaError

@@ -65,7 +65,7 @@ def zorder_settings(spark: SparkSession) -> dict[str, str]:
 
 
 def initial_settings(spark: SparkSession) -> dict[str, str]:
-    """The pyzorder settings with which the session was created. With Spark Connect, the result is
+    """The pyzorder settings that the session was created with. With Spark Connect, the result is
     empty."""
     if bridge.is_connect(spark):
         return {}

@@ -69,7 +69,7 @@ def size_of(folder: Path) -> int:
 
 
 def aim_at(spark: SparkSession, folder: Path, files: int) -> int:
-    """Sets a target size with which OPTIMIZE writes about `files` files. Returns the total size of
+    """Sets a target size that makes OPTIMIZE write about `files` files. Returns the total size of
     the current files."""
     size = size_of(folder)
     target_size(spark, size // files)

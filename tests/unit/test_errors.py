@@ -23,7 +23,7 @@ CODE = {
     "range_id", "spark.sql.extensions", "vacuum", "where",
 }  # fmt: skip
 
-#: Conditions whose messages suggest no action, because no action would help.
+#: Conditions whose messages do not suggest an action, because no action would help.
 HOPELESS = {"ZORDER_CANNOT_RESTORE"}
 
 

@@ -1,8 +1,8 @@
 """A simple and slow implementation of the z-value format on strings of '0' and '1'.
 
-It shares no code with the encoders. `python tests/vectors/oracle.py` computes the results in this
-folder's *.jsonl files from the other fields in these files. A test checks that the files are up to
-date.
+It does not share any code with the encoders. `python tests/vectors/oracle.py` computes the results
+in this folder's *.jsonl files from the other fields in these files. A test checks that the files
+are up to date.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class NotUnderstood(Exception):
 
 
 class Verbatim(Spark):
-    """Spark's dialect, in which function calls are kept verbatim."""
+    """Spark's dialect, except that function calls are kept verbatim."""
 
     class Parser(Spark.Parser):
         STRICT_CAST = True
@@ -73,8 +73,8 @@ _PREDICATES = (
     exp.Like, exp.ILike, exp.In, exp.Between, exp.Is,
 )  # fmt: skip
 
-#: Functions of Spark that are deterministic within a session, depend on no setting at run time
-#: except the time zone, and are cheap.
+#: Functions of Spark that are cheap and deterministic within a session. At run time, the time zone
+#: is the only setting that affects them.
 FUNCTIONS = {
     "abs", "add_months", "bigint", "binary", "boolean", "ceil", "char_length", "coalesce",
     "concat", "contains", "date", "date_add", "date_from_unix_date", "date_sub", "date_trunc",

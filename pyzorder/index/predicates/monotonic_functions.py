@@ -88,7 +88,7 @@ class Side:
 
     Attributes:
         number: the column's position in the index.
-        data_type: the type in which the value is compared.
+        data_type: the type that the value is compared as.
         source: SQL over the scan for the value.
         low: SQL over the index for the lower bound mapped through the function.
         high: SQL over the index for the upper bound mapped through the function.

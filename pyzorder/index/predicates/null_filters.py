@@ -48,7 +48,7 @@ class NullFilters:
     def of_boolean(self, node: exp.Expression) -> Filter:
         """Like `of`, but for an expression that is used as a boolean.
 
-        Returns no filter for other types, because their conversion to boolean may give NULL.
+        Does not return a filter for other types, because their conversion to boolean may give NULL.
         """
         found, data_type = self._typed(node)
         return found if data_type == "boolean" else None

@@ -19,7 +19,7 @@ BIN = Path(pyspark.__file__).parent / "bin"
 
 
 def free_port() -> int:
-    """Returns a port on which no process listens."""
+    """Returns a port that no process listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]

@@ -73,7 +73,7 @@ READINGS: list[tuple[str, list[list[str]]]] = [
     # other statements with a query
     ("INSERT INTO far SELECT a, b FROM sales WHERE a = 1", [["`a` = 1: a equality"]]),
     ("CREATE TABLE n USING parquet AS SELECT a FROM sales WHERE a = 1", [["`a` = 1: a equality"]]),
-    # subqueries, WITH, views, UNION
+    # subqueries, CTEs, views, UNION
     ("SELECT 1 FROM (SELECT a AS x, b FROM sales) q WHERE x = 1", [["`a` = 1: a equality"]]),
     ("SELECT 1 FROM (SELECT a + 1 AS x FROM sales) q WHERE x = 3", [["(`a` + 1) = 3: a other"]]),
     ("WITH q AS (SELECT * FROM sales), r AS (SELECT a FROM q WHERE b = 3) SELECT 1 FROM r WHERE a = 2",

@@ -220,8 +220,8 @@ def test_partition_columns(tmp_path: Path, where: str, expected: list[str]) -> N
 
 
 def test_a_partition_of_timestamps(tmp_path: Path) -> None:
-    """Comparisons with a partition column of timestamps skip no file. The column's values depend on
-    the time zone of Spark's session, and this time zone is unknown."""
+    """Comparisons with a timestamp partition column do not skip any files. The column's values
+    depend on the time zone of Spark's session, and this time zone is unknown."""
     make(tmp_path, {"t=2024-01-01 00%3A00%3A00/f0.parquet": pa.table({"a": [1]})})
     assert kept(tmp_path, "t > TIMESTAMP'2025-01-01 00:00:00Z'", time_zone="UTC") == "0"
     assert kept(tmp_path, "t IS NULL") == ""

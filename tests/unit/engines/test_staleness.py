@@ -115,5 +115,5 @@ def test_an_index_that_names_files_elsewhere(tmp_path: Path) -> None:
              "s3://b/a.parquet", ".hidden", "a\0b"]
 )  # fmt: skip
 def test_forged_names(path: str) -> None:
-    """Paths that lead out of the table's folder or to hidden files are recognized as forged."""
+    """Paths that lead outside the table's folder or to hidden files are recognized as forged."""
     assert is_forged(path)

@@ -46,7 +46,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
   def canCluster(column: IndexedColumn): Boolean =
     !table.isPartitionColumn(column.path.head) && OrderedBytes.supports(column.dataType)
 
-  /** The columns in the scans' filters by which OPTIMIZE can cluster the table. */
+  /** The columns in the scans' filters that OPTIMIZE can cluster the table by. */
   lazy val columns: Seq[IndexedColumn] =
     readings.iterator.flatMap(_.iterator.flatMap(_.columns)).map(c => c.path -> c.dataType)
       .toVector.distinct.collect {

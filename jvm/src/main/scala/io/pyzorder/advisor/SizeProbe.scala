@@ -31,13 +31,13 @@ final class SizeProbe(
     rows: SampledRows) {
   import SizeProbe._
 
-  /** The number of each file's table partition. It is the same in every layout. */
+  /** For each file, the number of its table partition, which is the same in every layout. */
   private val folders: Array[Int] =
     rows.judgedOf.indices.flatMap(p => Seq.fill(rows.judgedOf(p))(p)).toArray
 
   /**
-   * The files to write in each layout. Maps the shuffle key that a file's rows share to the number
-   * of the file.
+   * The files to write in each layout. Maps each shuffle key, which all rows of one file share, to
+   * that file's number.
    */
   private val chosen: Map[Int, Int] = {
     val size = partitions.map(_.size).sum / folders.length
@@ -50,8 +50,7 @@ final class SizeProbe(
 
   /**
    * For each layout, the ratio of the size of the written files to the estimated current size of
-   * the same rows. Runs one job, which reads all rows of the table partitions to which the chosen
-   * files belong.
+   * the same rows. Runs one job, which reads all rows of the chosen files' table partitions.
    *
    * @param layouts the clustering columns of each layout, given as positions in the sample
    */

@@ -115,7 +115,7 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
       shim.dataFrame(session, Limit(Literal(limit), Distinct(keys)))
         .queryExecution.executedPlan.executeCollect())
 
-  /** The condition after its column names have been replaced by the table's spelling. */
+  /** The condition with its column names spelled as in the table. */
   private def spelled(condition: Expression): Expression = condition.transform {
     case a: AttributeReference => relation.attributeMap.get(a).fold(a)(r => a.withName(r.name))
   }

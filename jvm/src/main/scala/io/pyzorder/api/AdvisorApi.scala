@@ -111,8 +111,8 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * An array with the names of the columns that the scans filter on. Columns by which OPTIMIZE
-   * cannot cluster the table are left out.
+   * An array with the names of the columns that the scans filter on. Leaves out columns that
+   * OPTIMIZE cannot cluster the table by.
    */
   def columns(): String = {
     val names = mapper.createArrayNode()

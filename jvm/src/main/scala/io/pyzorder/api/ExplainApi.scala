@@ -88,8 +88,8 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
   }
 
   /**
-   * The outcomes of all file scans, including scans that skip nothing. Cached data is represented
-   * by the scans that fill the cache.
+   * The outcomes of all file scans, including scans that do not skip any files. Cached data is
+   * represented by the scans that fill the cache.
    */
   private def outcomes(plan: SparkPlan): Seq[SkippingOutcome] = {
     val unused = SkippingDiagnostics(plan)
@@ -117,8 +117,8 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
     case _ => None
   }
 
-  private val VersionTwo = "Spark reads this format as a V2 source, which skips no files; add " +
-    "the format to spark.sql.sources.useV1SourceList"
+  private val VersionTwo = "Spark reads this format as a V2 source, which does not skip any " +
+    "files; add the format to spark.sql.sources.useV1SourceList"
 
   private val FromCache = "the rows come from Spark's cache; the filters of the cached query " +
     "skip files only when the cache is filled"

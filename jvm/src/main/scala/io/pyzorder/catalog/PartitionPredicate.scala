@@ -15,8 +15,8 @@ object PartitionPredicate {
 
   /**
    * Resolves the predicate for FileIndex.listFiles. The result refers only to partition columns,
-   * spelled as in `table.partitionSchema`. It contains no subqueries. It also contains no
-   * current-time functions or other expressions that only Spark's optimizer can replace.
+   * spelled as in `table.partitionSchema`. It does not contain any subqueries, current-time
+   * functions or other expressions that only Spark's optimizer can replace.
    */
   def resolve(session: shim.SparkSession, table: ResolvedTable, where: Expression): Expression = {
     val columns = (table.partitionSchema ++ table.fileSchema)

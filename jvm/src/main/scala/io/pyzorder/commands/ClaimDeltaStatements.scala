@@ -18,9 +18,9 @@ import io.pyzorder.parser.{OptimizeStatement, OriginalStatement, PathTarget, Vac
  * path, this rule substitutes pyzorder's statement. If a path turns out to be a Delta table,
  * ResolveZOrderStatements returns Delta's command.
  *
- * pyzorder does not depend on Delta. It recognizes Delta's commands by class name and reads them by
- * reflection. If that fails, the command is left to Delta, which reports that the table is not a
- * Delta table.
+ * pyzorder does not depend on Delta. It recognizes Delta's commands by class name and reads them
+ * through reflection. If that fails, the command is left to Delta, which reports that the table is
+ * not a Delta table.
  */
 case class ClaimDeltaStatements(session: shim.SparkSession) extends Rule[LogicalPlan] {
   import ClaimDeltaStatements._
@@ -91,7 +91,7 @@ object ClaimDeltaStatements {
   /** Marks commands that are left to Delta. */
   private val left = TreeNodeTag[Unit]("zorder.left_to_delta")
 
-  /** Reads a field of a case class by reflection. */
+  /** Reads a field of a case class through reflection. */
   private def read[T](of: AnyRef, field: String): T =
     of.getClass.getMethod(field).invoke(of).asInstanceOf[T]
 

@@ -13,7 +13,9 @@ final case class ColumnHealth(averageOverlap: Double, maxDepth: Int)
 
 object ColumnHealth {
 
-  /** Returns None if there are no ranges. */
+  /**
+   * Computes a column's health from the ranges of its files. Returns None if there are no ranges.
+   */
   def of(dataType: DataType, ranges: Seq[(Any, Any)]): Option[ColumnHealth] =
     if (ranges.isEmpty) {
       None

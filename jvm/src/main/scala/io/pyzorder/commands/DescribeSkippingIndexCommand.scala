@@ -76,7 +76,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
   }
 
   /**
-   * The shares of the table's files that queries on the column open. Queries always open unindexed
+   * The share of the table's files that a query on the column opens. A query always opens unindexed
    * files.
    */
   private def openedShare(

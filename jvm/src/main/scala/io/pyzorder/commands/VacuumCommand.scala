@@ -22,7 +22,8 @@ import io.pyzorder.publish.relocate.PreviousLocations
  * writers. Returns the deleted files.
  *
  * @param retainHours how many hours to keep replaced files; None to use the retention setting
- * @param dryRun      if true, only returns the files that would be deleted, and takes no lock
+ * @param dryRun      if true, only returns the files that would be deleted, and does not take the
+ *                    lock
  */
 case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun: Boolean)
     extends LeafRunnableCommand {

@@ -19,7 +19,7 @@ final case class Token(text: String, start: Int, kind: Token.Kind) {
 object Token {
   sealed trait Kind
 
-  /** Letters, digits and underscores. */
+  /** A word, which consists of letters, digits and underscores. */
   case object Word extends Kind
 
   /** A name in backticks, `` `…` ``. A backtick within the name is doubled. */
@@ -28,7 +28,7 @@ object Token {
   /** A quoted string, `'…'` or `"…"`. */
   case object Quoted extends Kind
 
-  /** Any other single character. */
+  /** A single character of any other kind. */
   case object Sign extends Kind
 
   /** Stands for the end of the text, after the last token. */

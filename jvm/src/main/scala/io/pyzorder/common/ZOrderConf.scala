@@ -27,7 +27,7 @@ object ZOrderConf {
       "Spark does.",
     boolean)
 
-  /** In bytes. */
+  /** The unit is bytes. */
   val targetFileSize: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.optimize.targetFileSize",
     "256m",
@@ -37,7 +37,7 @@ object ZOrderConf {
       "is divided into up to 32 files of at least 1m each.",
     bytes)
 
-  /** In bytes. */
+  /** The unit is bytes. */
   val batchSize: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.optimize.batchSize",
     "200g",
@@ -46,7 +46,7 @@ object ZOrderConf {
       "the rest.",
     bytes)
 
-  /** `boundaries` or `direct`. */
+  /** The value is `boundaries` or `direct`. */
   val method: TableSetting[String] = new TableSetting(
     "spark.sql.zorder.optimize.method",
     "boundaries",
@@ -55,7 +55,7 @@ object ZOrderConf {
       "partition that has new files. If unset, the method of the table's last OPTIMIZE is used.",
     oneOf("boundaries", "direct"))
 
-  /** `zorder`, `hilbert` or `linear`. */
+  /** The value is `zorder`, `hilbert` or `linear`. */
   val curve: TableSetting[String] = new TableSetting(
     "spark.sql.zorder.optimize.curve",
     "zorder",
@@ -64,7 +64,7 @@ object ZOrderConf {
       "the table's last OPTIMIZE is used.",
     oneOf("zorder", "hilbert", "linear"))
 
-  /** In rows. */
+  /** The unit is rows. */
   val sampleSize: Setting[Int] = new Setting(
     "spark.sql.zorder.optimize.sampleSize",
     "100000",
@@ -80,7 +80,7 @@ object ZOrderConf {
       "the new files. With 0, only new files are rewritten.",
     notNegativeDouble)
 
-  /** `rename` or `location`. */
+  /** The value is `rename` or `location`. */
   val publishMethod: TableSetting[String] = new TableSetting(
     "spark.sql.zorder.publish.method",
     "rename",
@@ -116,11 +116,11 @@ object ZOrderConf {
   val indexMaxColumns: TableSetting[Int] = new TableSetting(
     "spark.sql.zorder.index.maxColumns",
     "32",
-    "If a statement names no columns, the first columns of the table, up to this number, have " +
-      "statistics in the index. Clustering columns always have statistics.",
+    "If a statement does not name any columns, the first columns of the table, up to this " +
+      "number, have statistics in the index. Clustering columns always have statistics.",
     positiveInt)
 
-  /** Column paths. */
+  /** The value is a list of column paths. */
   val indexDenyColumns: TableSetting[Seq[Seq[String]]] = new TableSetting(
     "spark.sql.zorder.index.denyColumns",
     "",
@@ -131,14 +131,14 @@ object ZOrderConf {
       "example by REFRESH SKIPPING INDEX.",
     columns)
 
-  /** In bytes. */
+  /** The unit is bytes. */
   val indexCacheSize: Setting[Long] = new Setting(
     "spark.sql.zorder.index.cacheSize",
     "256m",
     "The maximum driver memory that the loaded indexes of all tables may use together.",
     bytes)
 
-  /** In bytes. */
+  /** The unit is bytes. */
   val indexDriverLimit: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.index.driverLimit",
     "512m",
@@ -147,11 +147,11 @@ object ZOrderConf {
       "the index.",
     bytes)
 
-  /** In milliseconds. */
+  /** The unit is milliseconds. */
   val indexMaxStaleness: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.index.maxStaleness",
     "0s",
-    "The maximum age of the file list from which queries on a table are planned, such as 10min " +
+    "The maximum age of the file list that queries on a table are planned from, such as 10min " +
       "or 1h. Up to that age, the list comes from the index and no folder is listed. Queries see " +
       "writes by sessions with pyzorder immediately, and other writes after this time at the " +
       "latest. With 0s, every query checks the store.",
@@ -174,7 +174,7 @@ object ZOrderConf {
       "disables skipping by join keys.",
     notNegativeInt)
 
-  /** In hours. */
+  /** The unit is hours. */
   val vacuumRetention: TableSetting[Int] = new TableSetting(
     "spark.sql.zorder.vacuum.retentionHours",
     "168",
@@ -190,7 +190,7 @@ object ZOrderConf {
       "immediately.",
     boolean)
 
-  /** In milliseconds. */
+  /** The unit is milliseconds. */
   val journalLease: Setting[Long] = new Setting(
     "spark.sql.zorder.journal.lease",
     "120s",
@@ -199,7 +199,7 @@ object ZOrderConf {
       "previous command began.",
     milliseconds)
 
-  /** A run number, or empty. */
+  /** The value is a run number, or empty. */
   val journalTakeOver: Setting[String] = new Setting(
     "spark.sql.zorder.journal.takeOver",
     "",
@@ -207,7 +207,7 @@ object ZOrderConf {
       "over without waiting for that run's lease to expire.",
     identity[String])
 
-  /** The name of a fail point, or empty. */
+  /** The value is the name of a fail point, or empty. */
   val testKillAt: Setting[String] = new Setting(
     "spark.sql.zorder.test.killAt",
     "",
@@ -215,7 +215,7 @@ object ZOrderConf {
     identity[String],
     public = false)
 
-  /** Comma-separated names of fail points, or empty. */
+  /** The value consists of comma-separated names of fail points, or is empty. */
   val testPauseAt: Setting[String] = new Setting(
     "spark.sql.zorder.test.pauseAt",
     "",

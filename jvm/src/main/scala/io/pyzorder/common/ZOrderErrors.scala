@@ -141,7 +141,7 @@ object ZOrderErrors {
     } else error("ZORDER_UNREADABLE_FILE.STRAY", "path" -> path, "reason" -> reason)
   }
 
-  /** A file name in a message. */
+  /** Matches a file name in a message. */
   private val Named = "[^\\s]+[.][A-Za-z0-9]+(?=[\\s.;,]|$)".r
 
   /** The column has `dataType` in `place` and `otherType` in `otherPlace`. */
@@ -299,9 +299,7 @@ object ZOrderErrors {
   def overwrittenBehind(from: String, to: String): ZOrderException =
     error("ZORDER_OVERWRITTEN_BEHIND", "from" -> from, "to" -> to)
 
-  /**
-   * For a folder that also belongs to another table. `journal` is that table's journal.
-   */
+  /** For a folder that also belongs to another table. `journal` is that table's journal. */
   def sharedFolder(folder: String, journal: String): ZOrderException =
     error("ZORDER_SHARED_FOLDER.TABLE", "folder" -> folder, "journal" -> journal)
 
@@ -360,7 +358,7 @@ object ZOrderErrors {
   def everyOptimizeUndone(folder: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.ALL_UNDONE", "folder" -> folder)
 
-  /** For a second RESTORE in a row on a table for which OPTIMIZE switches locations. */
+  /** For a second RESTORE in a row on a table whose location OPTIMIZE switches. */
   def oneRestoreAtMost(folder: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.ONE_AT_MOST", "folder" -> folder)
 

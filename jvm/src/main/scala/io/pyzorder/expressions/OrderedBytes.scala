@@ -7,9 +7,9 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 
 /**
- * Encodes values as bits and bytes whose unsigned order is the order of the values. sql/FORMAT.md
- * ("z-values") specifies the format, and pyzorder/ordered_bytes.py is a readable reference
- * implementation.
+ * Encodes values as bits and bytes that, compared as unsigned numbers, sort like the values.
+ * sql/FORMAT.md ("z-values") specifies the format, and pyzorder/ordered_bytes.py is a readable
+ * reference implementation.
  *
  * Values are in Catalyst's internal form. For example, dates are Int days and timestamps are Long
  * microseconds.
@@ -56,9 +56,10 @@ object OrderedBytes {
   }
 
   /**
-   * The complete encoding of `value`, which must not be null. The unsigned lexicographic order of
-   * these bytes is the order of the values. Strings and binaries are represented by their own bytes
-   * (a collated string by its collation's sort key). Every other type has a fixed width.
+   * The complete encoding of `value`, which must not be null. Compared lexicographically as
+   * unsigned bytes, the encodings sort like the values. Strings and binaries are represented by
+   * their own bytes (a collated string by its collation's sort key). Every other type has a fixed
+   * width.
    */
   def wholeOf(value: Any, dataType: DataType): Array[Byte] = {
     if (isLong(dataType)) {
@@ -85,9 +86,9 @@ object OrderedBytes {
   }
 
   /**
-   * A long whose signed order is the order of the values. Equal longs mean equal values. As in
-   * Spark, -0.0 equals 0.0, and all NaNs are one value above +infinity. Only for types that satisfy
-   * `isLong`, and not for null.
+   * A long that represents `value`. Compared as signed numbers, these longs sort like the values.
+   * Equal longs mean equal values. As in Spark, -0.0 equals 0.0, and all NaNs are one value above
+   * +infinity. Only for types that satisfy `isLong`, and not for null.
    */
   def longOf(value: Any, dataType: DataType): Long = dataType match {
     case BooleanType => if (value.asInstanceOf[Boolean]) 1L else 0L
@@ -148,9 +149,7 @@ object OrderedBytes {
     notZero(if (unscaled.signum < 0) ~bits else bits)
   }
 
-  /**
-   * The number of bits by which a `longOf` of this type is shifted left to fill 64 bits.
-   */
+  /** The number of bits by which a `longOf` of this type is shifted left to fill 64 bits. */
   def shift(dataType: DataType): Int = 64 - bits(dataType)
 
   /**

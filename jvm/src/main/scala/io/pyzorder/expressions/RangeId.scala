@@ -91,7 +91,7 @@ case class RangeId(left: Expression, right: Expression)
 object RangeId {
 
   /**
-   * The type to which the value and the boundaries are cast: the narrowest type that can represent
+   * The type that the value and the boundaries are cast to: the narrowest type that can represent
    * both. Numbers are never cast to strings.
    */
   private def commonType(value: DataType, element: DataType): Option[DataType] =

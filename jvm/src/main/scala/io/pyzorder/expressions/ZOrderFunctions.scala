@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo}
 
 import io.pyzorder.common.ZOrderErrors
 
-/** The SQL functions that pyzorder registers by `SparkSessionExtensions.injectFunction`. */
+/** The SQL functions that pyzorder registers through `SparkSessionExtensions.injectFunction`. */
 object ZOrderFunctions {
 
   /**
@@ -14,7 +14,7 @@ object ZOrderFunctions {
    */
   type Description = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => Expression)
 
-  /** All functions. */
+  /** All functions that pyzorder registers. */
   val all: Seq[Description] = Seq(
     function(
       "interleave_bits",

@@ -6,7 +6,7 @@ import io.pyzorder.skipping.files.{ExaminedFile, PruningResult}
 
 /**
  * Lists enough files for a `LIMIT` without ORDER BY. Such a query may return any rows that pass the
- * filters. If the files in which all rows pass have at least `limit` rows in total, only as many of
+ * filters. If the files whose rows all pass have at least `limit` rows in total, only as many of
  * these files as needed are opened, and only the opened files are checked for changes in the store.
  * If these files have too few rows, or if one of the files to open has changed, every file that may
  * have a matching row is opened.
@@ -31,8 +31,8 @@ final class AnyRowsFileIndex(scan: IndexedScan, limit: Int) extends PlanBoundFil
   }
 
   /**
-   * The first files in which all rows pass. As many files are returned as are needed for `limit`
-   * rows. None if all files in which all rows pass have fewer than `limit` rows in total.
+   * The first files whose rows all pass, as many as are needed for `limit` rows. None if the files
+   * whose rows all pass have fewer than `limit` rows in total.
    */
   private def enough(files: Seq[ExaminedFile]): Option[Seq[FileStatus]] = {
     var rows = 0L

@@ -13,13 +13,13 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
  * on the partial buffers of the files that are read, and adds one row of buffers for the files that
  * the index answers for.
  *
- * The plan itself contains no part of the answer. AnsweringFileIndex computes the row and chooses
- * the files to read in one step. It does so when the plan first executes. It uses the state that
- * the plan's scans share (see PlanState), which consists of the index snapshots and a list of the
- * files at the same moment. Unless the files were listed recently enough, the index also checks in
- * the store that the indexed files have not changed since they were listed. As in plain Spark, a
- * query therefore counts the files that exist when it runs, even if it was planned earlier, and
- * every file is counted exactly once.
+ * The answer is not part of the plan itself. When the plan first executes, AnsweringFileIndex
+ * computes the row and chooses the files to read in one step. It uses the state that the plan's
+ * scans share (see PlanState), which consists of the index snapshots and a list of the files at the
+ * same moment. Unless the files were listed recently enough, the index also checks in the store
+ * that the indexed files have not changed since they were listed. As in plain Spark, a query
+ * therefore counts the files that exist when it runs, even if it was planned earlier, and every
+ * file is counted exactly once.
  */
 case class IndexAnswersExec(child: SparkPlan, @transient index: AnsweringFileIndex)
     extends UnaryExecNode {

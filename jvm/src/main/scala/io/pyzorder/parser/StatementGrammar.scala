@@ -2,7 +2,7 @@ package io.pyzorder.parser
 
 import io.pyzorder.common.{NameGrammar, Token, Tokens, ZOrderErrors, ZOrderException}
 
-/** A parsed statement, from which ZOrderSqlParser builds a plan. */
+/** A parsed statement. ZOrderSqlParser turns it into a plan. */
 sealed trait ParsedStatement
 
 /** The target of a statement: the parts of a name, or a path as a quoted string literal. */

@@ -22,7 +22,7 @@ final class OriginalStatement(val text: String, val parse: () => LogicalPlan) {
  *
  * @param path     the path as written
  * @param provider the format written before the path, as in ``parquet.`path` ``; None if the path
- *                 is a string literal, in which case the format is inferred from the files
+ *                 is a string literal. The format is then inferred from the files
  */
 case class PathTarget(path: String, provider: Option[String]) extends LeafNode {
   override def output: Seq[Attribute] = Nil

@@ -178,8 +178,8 @@ private[publish] object Recovery {
   /**
    * Removes from the index the entries of files that are gone. If a move has given a file a new
    * modification time, updates the time in the file's entry. A failure must not prevent the run
-   * from ending. Queries remain correct after a failure: an entry whose file is gone matches no
-   * other file, and a file whose modification time differs from the one in its entry is never
+   * from ending. Queries remain correct after a failure: an entry whose file is gone does not match
+   * any other file, and a file whose modification time differs from the one in its entry is never
    * skipped.
    */
   private def update(

@@ -153,11 +153,11 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   }
 
   /**
-   * Publishes by switching the partitions' locations to folders for which `fill` writes the files,
-   * and ends this writer. Switches all of the partitions, or throws and switches none. In two
-   * cases, it throws but may have switched partitions. If another writer overwrites a partition in
-   * the meantime, that partition stays as that writer left it. If a failure occurs after COMMIT,
-   * the next writing command completes the run.
+   * Publishes by switching the partitions' locations to folders that `fill` fills, and ends this
+   * writer. Switches all of the partitions, or throws and switches none. In two cases, it throws
+   * but may have switched partitions. If another writer overwrites a partition in the meantime,
+   * that partition stays as that writer left it. If a failure occurs after COMMIT, the next writing
+   * command completes the run.
    *
    * @param table the table in the session catalog, with its database
    * @param moves the partitions

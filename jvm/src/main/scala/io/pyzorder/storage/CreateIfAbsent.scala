@@ -22,9 +22,9 @@ trait CreateIfAbsent {
   /**
    * Creates `path` with exactly `bytes`. Readers never see a partial file.
    *
-   * @return false if the name is taken, in which case nothing is written. If several writers write
-   *         the same bytes, more than one of the calls may return true; if the winner matters, the
-   *         bytes must differ between writers
+   * @return false if the name is taken. Nothing is written then. If several writers write the same
+   *         bytes, more than one of the calls may return true; if the winner matters, the bytes
+   *         must differ between writers
    */
   def create(path: Path, bytes: Array[Byte]): Boolean
 }

@@ -9,8 +9,9 @@ import org.apache.spark.sql.execution.datasources.{
 import org.apache.spark.sql.types.StructType
 
 /**
- * A file index over a fixed list of files, which pyzorder's own scans use. It lists no folders.
- * pyzorder's rules never wrap it, so neither the journal nor the index is applied to its files.
+ * A file index over a fixed list of files, which pyzorder's own scans use. It does not list any
+ * folders. pyzorder's rules never wrap it, so neither the journal nor the index is applied to its
+ * files.
  *
  * @param rootPath        the path shown by EXPLAIN
  * @param partitionSchema the partition columns, whose values come from `groups`

@@ -34,7 +34,7 @@ object FileSystems {
 
   /**
    * Opens a pyzorder file. Hadoop's local file system would verify the file against a checksum file
-   * next to it. This method does not, because pyzorder writes no checksum files, so any existing
+   * next to it. This method does not: pyzorder does not write checksum files, so any existing
    * checksum file was created by another program.
    */
   private[pyzorder] def open(fs: FileSystem, path: Path): FSDataInputStream = {

@@ -16,8 +16,8 @@ object Incarnation {
   private val MaxBytes = 1024
 
   /**
-   * The maximum number of times that creation is retried when the file exists but contains no
-   * readable id.
+   * The maximum number of times that creation is retried when the file exists but does not contain
+   * a readable id.
    */
   private val MaxTries = 10
 

@@ -9,7 +9,7 @@ import org.apache.hadoop.fs.Path
 /**
  * Checks for symbolic links, which exist only on local disks. Anyone with write access to a table's
  * folder can create a link to anywhere, and a command run with more privileges must not follow it.
- * pyzorder creates no symbolic links, so a link below `_zorder` is never its own.
+ * pyzorder does not create symbolic links, so a link below `_zorder` is never its own.
  */
 private[pyzorder] object Links {
 

@@ -85,8 +85,8 @@ private[pyzorder] object MoveFile {
 
   /**
    * Renames a file where hard links are not allowed: they may be forbidden for files that belong to
-   * another user, and some mounted stores have none. The rename is not atomic: if another process
-   * creates a file at `target` after the check, that file is replaced.
+   * another user, and some mounted stores do not support them. The rename is not atomic: if another
+   * process creates a file at `target` after the check, that file is replaced.
    */
   private def renameLocal(source: java.nio.file.Path, target: java.nio.file.Path): Unit =
     if (Files.exists(target)) throw new FileAlreadyExistsException(target.toString)

@@ -38,7 +38,7 @@ object ProcessId {
 
   private val Proc: Path = Paths.get("/proc/self/stat")
 
-  /** This process. */
+  /** The id of this process. */
   lazy val current: ProcessId = {
     val pid = ManagementFactory.getRuntimeMXBean.getName.takeWhile(_ != '@').toLong
     ProcessId(hostId, pid, startOf(pid).getOrElse(-1L))

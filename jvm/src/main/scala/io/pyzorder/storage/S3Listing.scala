@@ -15,8 +15,8 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
  * does not offer a listing by range, so this class calls S3A's own client. The calls are within one
  * of S3A's audit spans and have the headers that S3A sets.
  *
- * The classes of S3A and of its client are found by reflection, because neither Spark nor pyzorder
- * contains them.
+ * The classes of S3A and of its client are found through reflection, because neither Spark nor
+ * pyzorder contains them.
  */
 final class S3Listing private (fs: FileSystem) {
   import S3Listing._

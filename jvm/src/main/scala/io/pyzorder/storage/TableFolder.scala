@@ -24,8 +24,8 @@ import io.pyzorder.common.ZOrderErrors
  *
  * @param location the table's folder, qualified with scheme and authority
  * @param catalog  the locations of the table's partitions in the catalog, looked up when the first
- *                 fully qualified path is checked; None if the table was named by its path, in
- *                 which case no partition outside its folder is known
+ *                 fully qualified path is checked; None if the table was named by its path. No
+ *                 partition outside its folder is then known
  */
 final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
 
@@ -191,10 +191,10 @@ object TableFolder {
   def isWhole(relative: String): Boolean = Whole.findFirstIn(relative).isDefined
 
   /**
-   * Whether a name is one that `relativize` never returns for a data file and that might lead out
-   * of the table's folder. A name without a scheme is such a name if it is empty, begins with a
-   * slash, or has an empty, `.` or `..` part. A fully qualified path is such a name if it is not in
-   * Hadoop's canonical form. Every name with a NUL character is such a name.
+   * Whether a name is one that `relativize` never returns for a data file and that might lead
+   * outside the table's folder. A name without a scheme is such a name if it is empty, begins with
+   * a slash, or has an empty, `.` or `..` part. A fully qualified path is such a name if it is not
+   * in Hadoop's canonical form. Every name with a NUL character is such a name.
    */
   def leaves(relative: String): Boolean =
     !isOrdinary(relative) && (relative.indexOf(0) >= 0 || (

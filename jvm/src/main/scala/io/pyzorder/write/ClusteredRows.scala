@@ -55,7 +55,7 @@ case class ClusteredRows(
     copy(child = newChild)
 }
 
-/** Plans ClusteredRows. */
+/** Plans ClusteredRows as ClusteredRowsExec. */
 object ClusteredRowsStrategy extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
     case rows: ClusteredRows =>
@@ -126,8 +126,8 @@ case class ClusteredRowsExec(
 object ClusteredRowsExec {
 
   /**
-   * Number of tasks for the rows of partitions from which no row was drawn. Such rows are probably
-   * few.
+   * Number of tasks for the rows of partitions without drawn rows. There are probably few such
+   * rows.
    */
   private val UnseenPartitions = 16
 

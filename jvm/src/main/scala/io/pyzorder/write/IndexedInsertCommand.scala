@@ -32,9 +32,10 @@ import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
  * Runs Spark's insert, and afterwards adds entries for the new files to the table's index. If there
- * is no index, a clustered write creates one. A write that adds no entries records that the index,
- * if one exists by then, no longer covers the table. The parameters are exactly those of Spark's
- * insert command, because Spark copies a command by passing its parameters to a constructor.
+ * is no index, a clustered write creates one. A write that does not add entries records that the
+ * index, if one exists by then, no longer covers the table. The parameters are exactly those of
+ * Spark's insert command, because Spark copies a command by passing its parameters to a
+ * constructor.
  *
  * The entries are published like any snapshot, without the table's lock. If publishing fails, the
  * write still succeeds, because queries always read files that have no entries.
@@ -172,8 +173,8 @@ final class IndexedInsertCommand(
       val present = folders.flatMap(_.present.values).map(refOf(folder, _)).toSet
       val known = folders.flatMap(_.path).map(folder.relativize).toSet
       val paths = entries.map(_.path).toSet
-      // An append removes no entries of missing files, because a running OPTIMIZE publishes its
-      // entries before it moves its files into place.
+      // An append does not remove the entries of missing files, because a running OPTIMIZE
+      // publishes its entries before it moves its files into place.
       def isGone(entry: FileEntry): Boolean =
         mode == SaveMode.Overwrite && known(entry.file.folder) && !present(entry.file)
       val lacksEntries = entries.length < files.length || overwritesPartly
@@ -217,8 +218,8 @@ final class IndexedInsertCommand(
   }
 
   /**
-   * The partition that the statement overwrites, even if it writes no rows. None unless the
-   * statement names exactly one partition.
+   * The partition that the statement overwrites, even if it does not write any rows. None unless
+   * the statement names exactly one partition.
    */
   private def overwritten(session: shim.SparkSession): Option[Path] =
     for {
@@ -238,7 +239,7 @@ final class IndexedInsertCommand(
 
   /**
    * The locations of the table's partitions. None if the table is not in the catalog, or if a task
-   * may write several files at once, in which case the partition of a new file is not known.
+   * may write several files at once, because the partition of a new file is then not known.
    */
   private def partitionsElsewhere(session: shim.SparkSession): Option[PartitionFolders] =
     catalogTable.filter(_ => session.sessionState.conf.maxConcurrentOutputFileWriters == 0)

@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
 import org.apache.spark.sql.types.{DataType, IntegerType}
 
 /**
- * An expression that returns the number of the table partition to which a row belongs.
+ * An expression that returns the number of a row's table partition.
  *
  * @param columns the partition columns
  * @param numbers the numbers of the known partitions, from 0

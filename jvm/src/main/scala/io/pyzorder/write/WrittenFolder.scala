@@ -3,7 +3,7 @@ package io.pyzorder.write
 import org.apache.hadoop.fs.{FileStatus, Path}
 
 /**
- * A folder to which a write has added files, or in which it has replaced files.
+ * A folder in which a write has added or replaced files.
  *
  * @param path    the folder's path; None if it is not known
  * @param present the data files in it after the write, keyed by name

@@ -18,7 +18,7 @@ private[commands] object SkippingIndex {
   def required(session: shim.SparkSession, table: ResolvedTable): SnapshotRef =
     latest(session, table).getOrElse(throw ZOrderErrors.indexNotFound(table.name))
 
-  /** The columns to index if the statement names none. */
+  /** The columns to index if the statement does not name any. */
   def default(session: shim.SparkSession, table: ResolvedTable): Seq[IndexedColumn] = {
     val conf = session.sessionState.conf
     val denied = DeniedColumns.of(conf, table.properties)

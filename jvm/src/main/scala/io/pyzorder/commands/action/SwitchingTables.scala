@@ -71,7 +71,7 @@ private[commands] object SwitchingTables {
       throw ZOrderErrors.switchNoPartition(table.name, file.path))
 
   /**
-   * The moves of the partitions that are located in these folders. A folder is named as in
+   * The moves to make for the partitions that are located in these folders. A folder is named as in
    * FileRef.folder.
    */
   def moves(

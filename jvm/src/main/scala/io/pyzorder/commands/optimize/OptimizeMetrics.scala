@@ -22,12 +22,12 @@ import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
  * @param strategy     `zorder`, `hilbert`, `linear` or `compaction`
  * @param clusteredBy  names of the clustering columns
  * @param tableColumns number of the table's columns
- * @param withStatistics number of columns for which the new files have statistics
- * @param tasks        number of new files to which rows were assigned
+ * @param withStatistics number of columns that have statistics in the new files
+ * @param tasks        number of new files that rows were assigned to
  * @param started      milliseconds since the epoch
  * @param ended        milliseconds since the epoch
- * @param estimates    for each clustering column, the shares of files that queries open before and
- *                     after the OPTIMIZE; empty if not estimated
+ * @param estimates    for each clustering column, the share of the files that queries on it open
+ *                     before and after the OPTIMIZE; empty if not estimated
  * @param remark       the verdict of a DRY RUN, and a sentence about poorly clustered files that
  *                     are not rewritten
  */

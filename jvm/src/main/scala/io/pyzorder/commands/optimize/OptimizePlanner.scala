@@ -72,8 +72,8 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   }
 
   /**
-   * For each clustering column, the shares of files that queries on the column open now and would
-   * open after the plan has been carried out.
+   * For each clustering column, the share of the files that queries on it open now, and the share
+   * that they would open after the plan has been carried out.
    */
   def estimates(
       files: Seq[PartitionFiles],
@@ -125,7 +125,8 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
 private[pyzorder] object OptimizePlanner {
 
   /**
-   * What an OPTIMIZE by these columns would rewrite, and whether it would pay off. Reads no rows.
+   * What an OPTIMIZE by these columns would rewrite, and whether it would pay off. Does not read
+   * any rows.
    */
   def outlook(
       session: shim.SparkSession,

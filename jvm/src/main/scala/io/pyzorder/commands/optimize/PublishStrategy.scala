@@ -35,7 +35,7 @@ private[optimize] trait PublishStrategy {
 }
 
 /**
- * What was published.
+ * The result of publishing.
  *
  * @param files the new files
  * @param root  the table's folder after publishing

@@ -25,9 +25,9 @@ object Collector {
 
   /**
    * The entries of `data.files`. A file without a readable footer, such as a file that no longer
-   * exists, gets no entry, so it stays unindexed and is always read. The same applies to a file
-   * whose number of rows changes before it is scanned. If a file disappears before it is scanned,
-   * the call fails.
+   * exists, does not get an entry, so it stays unindexed and is always read. The same applies to a
+   * file whose number of rows changes before it is scanned. If a file disappears before it is
+   * scanned, the call fails.
    *
    * The entries are valid for the sizes and modification times in `data.files`. The files must
    * therefore be listed before this call. If a file is modified after that, its entry no longer

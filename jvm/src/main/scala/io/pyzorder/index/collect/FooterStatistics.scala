@@ -14,9 +14,9 @@ import org.apache.parquet.schema.{GroupType, PrimitiveType, Type}
 /**
  * Reads statistics from Parquet footers if they provably describe the values that Spark reads.
  *
- * parquet-mr already withholds unsound statistics. It exposes the old `min` and `max` fields, which
- * writers compared as signed values, only if the column has a signed order. It exposes no
- * statistics from writers that are known to have written wrong statistics (PARQUET-251), and no
+ * parquet-mr already withholds unreliable statistics. It exposes the old `min` and `max` fields,
+ * which writers compared as signed values, only if the column has a signed order. It does not
+ * expose statistics from writers that are known to have written wrong statistics (PARQUET-251), or
  * statistics of columns whose order it does not know. ParquetRules defines which values of the
  * Spark type a pair of exposed bounds represents.
  */
@@ -113,7 +113,7 @@ private[index] object FooterStatistics {
   private final case class Present(path: List[String], leaf: PrimitiveType) extends Found
 
   /**
-   * Finds the leaf from which Spark reads a column. At each step, at most one field may have the
+   * Finds the leaf that Spark reads a column from. At each step, at most one field may have the
    * given name. If there were several, a read would fail or pick one of them. Lists, maps and
    * repeated fields do not have one value per row.
    */

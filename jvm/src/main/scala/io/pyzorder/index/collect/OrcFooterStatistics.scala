@@ -20,7 +20,7 @@ private[index] object OrcFooterStatistics {
 
   /**
    * Reads the answers from the footer of one file. Returns None if the file has no columns, because
-   * Spark then reads no rows. Propagates the reader's exceptions.
+   * Spark then does not read any rows. Propagates the reader's exceptions.
    */
   def read(path: Path, conf: Configuration, question: FooterQuestion): Option[FileFooter] = {
     val reader = OrcFile.createReader(path, OrcFile.readerOptions(conf))
@@ -67,8 +67,8 @@ private[index] object OrcFooterStatistics {
     val scan = FooterAnswer.Scan(Calendars.isTemporal(column.dataType))
     val all = reader.getStatistics
     val statistics = if (leaf.getId < all.length) all(leaf.getId) else null
-    // A writer that records no statistics leaves all counts at 0. The root's count reveals this,
-    // because it otherwise equals the number of rows.
+    // A writer that does not record statistics leaves all counts at 0. The root's count reveals
+    // this, because it otherwise equals the number of rows.
     val counted = statistics != null && all(0).getNumberOfValues == numRecords &&
       statistics.getNumberOfValues <= numRecords
     if (!counted) {
@@ -85,7 +85,7 @@ private[index] object OrcFooterStatistics {
    * The bounds of a column that has values, or None if Spark must scan it. Floats are always
    * scanned, because writers differ in their treatment of NaN and the sign of zero. Timestamps are
    * scanned because their bounds may have a different time zone and precision than the values.
-   * Binaries are scanned because ORC keeps no bounds for them.
+   * Binaries are scanned because ORC does not keep bounds for them.
    */
   private def bounds(
       reader: Reader,
@@ -137,8 +137,8 @@ private[index] object OrcFooterStatistics {
 
   /**
    * The bytes of a bound, or None if the footer does not contain the bound unchanged. If the writer
-   * truncated a bound, the reader returns no minimum or maximum. Bytes that are not valid UTF-8
-   * have become U+FFFD, which sorts differently.
+   * truncated a bound, the reader does not return it. Bytes that are not valid UTF-8 have become
+   * U+FFFD, which sorts differently.
    */
   private def text(bound: String): Option[Array[Byte]] =
     Option(bound).filter(_.indexOf('\ufffd') < 0).map(UTF8String.fromString(_).getBytes)
@@ -191,7 +191,7 @@ private[index] object OrcFooterStatistics {
   private final case class Present(leaf: TypeDescription) extends Found
 
   /**
-   * Finds the leaf from which Spark reads a column. At each step, at most one field may have the
+   * Finds the leaf that Spark reads a column from. At each step, at most one field may have the
    * given name. If there were several, a read would fail or pick one of them.
    */
   private def find(

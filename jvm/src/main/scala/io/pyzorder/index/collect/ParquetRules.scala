@@ -271,7 +271,7 @@ private[index] object ParquetRules {
       case _ => false
     }
 
-  /** Whether Spark reads the bytes unchanged. */
+  /** Whether Spark reads the bytes of a column with this annotation unchanged. */
   private def isText(annotation: LogicalTypeAnnotation): Boolean = annotation match {
     case null => true
     case _: StringLogicalTypeAnnotation | _: EnumLogicalTypeAnnotation |

@@ -92,7 +92,7 @@ final class StatisticsTracker(
     columns.zip(cells).map { case (column, cell) => column.name -> cell.result }.toMap
 
   /**
-   * The statistics of a file to which Spark wrote these rows.
+   * The statistics of a file that Spark wrote from these rows.
    *
    * Parquet files written with the rebase mode CORRECTED record their calendar and their writer, so
    * scans with any settings read every value as it was written. The one exception is

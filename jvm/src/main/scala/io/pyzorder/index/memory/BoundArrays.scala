@@ -6,7 +6,7 @@ import org.apache.spark.unsafe.types.UTF8String
 /** The minimum and maximum of one column in each file, in arrays with a compact representation. */
 sealed abstract class BoundArrays {
 
-  /** The value in Catalyst's form. */
+  /** The minimum or maximum of file i, in Catalyst's form. */
   def value(i: Int, least: Boolean, dataType: DataType): Any
 
   /** The approximate heap size in bytes. */

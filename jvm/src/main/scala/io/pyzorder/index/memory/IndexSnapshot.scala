@@ -69,8 +69,8 @@ final class IndexSnapshot(
     }
 
   /**
-   * The part of a column's arrays that a scan with `schema` may use; None if it may use nothing. A
-   * ZValueColumn's arrays are returned unless the schema has a column with the same name.
+   * The part of a column's arrays that a scan with `schema` may use; None if it may not use any of
+   * them. A ZValueColumn's arrays are returned unless the schema has a column with the same name.
    *
    * The column must have the same type in the scan as in the index, because the order or the values
    * may otherwise differ. In two cases, the same type is not enough:

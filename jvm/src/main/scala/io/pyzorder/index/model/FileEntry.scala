@@ -11,8 +11,8 @@ import io.pyzorder.storage.FileRef
  *                         whether the entry is valid
  * @param modificationTime the time in milliseconds since the epoch, as reported by the file system
  * @param numRecords       the number of rows in the file
- * @param clusteredBy      the names, in order, of the columns by which the file was clustered,
- *                         either by the OPTIMIZE that wrote it or by the write that filled its
+ * @param clusteredBy      the names, in order, of the columns that the file was clustered by,
+ *                         either in the OPTIMIZE that wrote it or in the write that filled its
  *                         folder; empty if it was not clustered
  * @param readSettings     the settings under which the statistics were read
  *                         (ReadSettings.fingerprint)

@@ -39,7 +39,7 @@ object IndexedColumns {
   /**
    * Resolves names to columns. The columns are spelled as in the schema.
    *
-   * @param names the parts into which a parser has split each name
+   * @param names the names, each of which a parser has split into its parts
    * @param table the table's name, used in messages
    * @throws ZOrderException if a name is unknown, ambiguous or repeated, or if a column has an
    *                         unsupported type

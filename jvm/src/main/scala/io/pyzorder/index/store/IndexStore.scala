@@ -285,7 +285,7 @@ object IndexStore {
     }
   }
 
-  /** The entries without the statistics that are no longer usable. */
+  /** The snapshot's entries, stripped of statistics that are no longer usable. */
   private def withColumns(snapshot: IndexSnapshot, kept: Seq[IndexedColumn]): Seq[FileEntry] = {
     val names = kept.filter(snapshot.columns.contains).map(_.name).toSet
     snapshot.entries.map(entry =>

@@ -22,10 +22,10 @@ import io.pyzorder.storage.{RunNumber, TableFolder}
  * @param checksum    the CRC-32 of the data file
  * @param numFiles    the number of entries in the data file
  * @param columns     the columns with statistics
- * @param coverage    the snapshot's coverage; None if it covers no folder
+ * @param coverage    the snapshot's coverage; None if it does not cover any folder
  * @param coverableSince the last version whose writer added files without adding entries, or
  *                       deleted or moved files; 0 if there is none. A listing that began before
- *                       that version covers nothing
+ *                       that version does not cover any folder
  */
 final case class SnapshotRef(
     folder: TableFolder,

@@ -94,7 +94,7 @@ object Clustering {
     new Clustering(boundaries, trees, keys.curve)
   }
 
-  /** Seed of the hash function by which Spark partitions rows. */
+  /** Seed of the hash function that Spark uses to partition rows. */
   private val HashSeed = 42
 
   /** For each of `count` tasks, a number that Spark's hash partitioning maps to that task. */

@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import io.pyzorder.expressions.ZOrderValue
 
 /**
- * The keys by which rows are laid out.
+ * The keys that determine how rows are laid out.
  *
  * @param expressions the clustering columns, or their byte[] z-value
  * @param lexical     whether rows are sorted by one expression after the other rather than by

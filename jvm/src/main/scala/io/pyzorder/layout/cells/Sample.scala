@@ -70,7 +70,7 @@ object Sample {
    * new file.
    *
    * @param rows   number of rows of each group
-   * @param leaves number of files to which each group's rows are written
+   * @param leaves number of files that each group's rows are written to
    * @param size   number of rows to draw from all groups together, if that is enough for each group
    */
   def fractions(rows: Seq[Long], leaves: Seq[Int], size: Int): Array[Double] = {

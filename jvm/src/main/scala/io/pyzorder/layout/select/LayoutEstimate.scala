@@ -5,7 +5,7 @@ import org.apache.spark.sql.types.DataType
 import io.pyzorder.layout.cells.{BoxSpace, FileBox}
 
 /**
- * The shares (0 to 1) of a table's files that queries on one column open, averaged over the rows'
+ * The share (0 to 1) of a table's files that a query on one column opens, averaged over the rows'
  * values.
  *
  * @param lookup share opened by `column = value`
@@ -19,7 +19,7 @@ object LayoutEstimate {
   private val Range = 0.01
 
   /**
-   * For each column, the shares that queries open before and after a rewrite.
+   * For each column, the share of the files that queries on it open before and after a rewrite.
    *
    * @param before the current files
    * @param after  the files after the rewrite. The assumed distribution of values is derived from
@@ -34,10 +34,7 @@ object LayoutEstimate {
     types.indices.map(c => (share(space, c, old), share(space, c, fresh)))
   }
 
-  /**
-   * The pieces from which `LayoutVerdict` judges a rewrite: the files before the rewrite, and the
-   * files after it.
-   */
+  /** The files before and after a rewrite, as the pieces that `LayoutVerdict` compares. */
   def pieces(
       types: Seq[DataType],
       before: Seq[FileBox],
@@ -77,7 +74,7 @@ object LayoutEstimate {
   private def piece(space: BoxSpace, file: Int, bytes: Long): Piece =
     Piece(1.0, bytes.toDouble, space.columns.map(space.width(_, file)))
 
-  /** The shares of these files that queries on a column open. */
+  /** The share of these files that a query on a column opens. */
   def of(dataType: DataType, files: Seq[FileBox]): OpenedShare =
     share(new BoxSpace(Seq(dataType), files.toIndexedSeq), 0, files.indices)
 

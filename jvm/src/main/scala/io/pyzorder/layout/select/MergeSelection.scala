@@ -18,7 +18,7 @@ final case class MergeSelection(files: Seq[Int], regions: Regions)
  * Across regions, the files that save the most opened bytes per rewritten byte are taken first,
  * until the budget for all regions is exhausted. The budget is `factor` times the bytes of the new
  * files, but at least the target size of a file unless `factor` is 0. The work of all OPTIMIZE runs
- * thus stays proportional to the appended data, and a run without new files does no work.
+ * thus stays proportional to the appended data, and a run without new files has nothing to do.
  *
  * The number of bytes that a lookup opens is averaged over the rows' values and the columns. It is
  * the sum of bytes × width over the files, where `BoxSpace.width` is the share of the values within
@@ -114,7 +114,9 @@ object MergeSelection {
     }
   }
 
-  /** The offers with the best gain per byte within the budget, at most one for each region. */
+  /**
+   * The offers with the best gain per byte that fit into the budget, at most one for each region.
+   */
   private def accept(offers: Seq[Offer], budget: Long): Seq[Offer] = {
     var left = budget
     var taken = Map.empty[Int, Offer]
@@ -163,7 +165,7 @@ object MergeSelection {
       if (share > 0) Some(Rows(space.files(file).bytes * share, low, high)) else None
     }.reduceOption(_ + _)
 
-  /** The bytes that a lookup opens in the new files into which these rows are laid out. */
+  /** The bytes that a lookup opens in the new files that will contain these rows. */
   private def opened(
       space: BoxSpace,
       rows: Rows,

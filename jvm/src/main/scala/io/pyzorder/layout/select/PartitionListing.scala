@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.datasources.FileIndex
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * The data files of one folder. A table partition, or a table without partitions, usually has one
+ * The data files of one folder. A table partition, or an unpartitioned table, usually has one
  * folder. With Spark's recursiveFileLookup, it may have several. A rewrite leaves each row in its
  * folder.
  *

@@ -19,10 +19,7 @@ final class ClusteringPlan private (
     types: Seq[DataType],
     sample: Sample) {
 
-  /**
-   * An estimate of the new files, based on the sample. Files to which no sampled row belongs are
-   * left out.
-   */
+  /** An estimate of the new files, based on the sample. Files without sampled rows are left out. */
   def files: Seq[FileBox] = groups.indices.flatMap { number =>
     val rows = sample.rowsOf(number)
     val bytes = groups(number).files.map(_.getLen).sum.toDouble

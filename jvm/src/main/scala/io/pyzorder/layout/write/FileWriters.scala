@@ -38,7 +38,7 @@ final class FileWriters private (
 
   /**
    * Opens a writer of file number `leaf`, at a path in the table's staging folder. The writer
-   * expects rows in the form in which they are stored.
+   * expects rows in their stored form.
    *
    * The writers of Parquet and ORC create the folder of a file that they open. If the table is
    * deleted or renamed at that moment, the writer recreates the table's folder. This method then
@@ -73,10 +73,7 @@ final class FileWriters private (
     }
   }
 
-  /**
-   * Opens a writer of a file at any path. The writer expects rows in the form in which they are
-   * stored.
-   */
+  /** Opens a writer of a file at any path. The writer expects rows in their stored form. */
   def open(path: Path, leaf: Int): OutputWriter = open(path, leaf, conf.value)
 
   private def open(path: Path, leaf: Int, conf: Configuration): OutputWriter = {

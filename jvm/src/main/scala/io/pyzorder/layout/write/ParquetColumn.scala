@@ -83,7 +83,7 @@ private[layout] object ParquetColumn {
       to.write(Platform.getLong(rows.array, rows.address(row, column)), 0, level)
   }
 
-  /** Microseconds, rounded down to milliseconds. */
+  /** Timestamps in microseconds, which are rounded down to milliseconds. */
   private object Millis extends ParquetColumn {
     override def write(
         rows: RowBatch,

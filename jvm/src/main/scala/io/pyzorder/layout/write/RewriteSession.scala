@@ -5,8 +5,8 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.pyzorder.{shim, SessionAccess}
 
 /**
- * Sessions that rewrite rows. With their settings, Spark skips no files, merges no tasks and
- * rebases no dates.
+ * Sessions that rewrite rows. With their settings, Spark does not skip files, merge tasks or rebase
+ * dates.
  */
 object RewriteSession {
 

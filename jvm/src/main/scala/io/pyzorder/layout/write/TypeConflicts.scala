@@ -36,7 +36,9 @@ object TypeConflicts {
     "ParquetDecodingException|sql[.]types[.]\\S+ cannot be cast|CANNOT_MERGE|" +
     "Failed merging schema|Failed to merge").r
 
-  /** Finds a conflict among the files of a folder for which no table declares types. */
+  /**
+   * Finds a conflict among the files of a folder whose column types are not declared by any table.
+   */
   def among(
       session: shim.SparkSession,
       format: String,

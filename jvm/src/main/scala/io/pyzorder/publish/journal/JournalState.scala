@@ -68,8 +68,9 @@ final class JournalState private[publish] (
     records.get("prepare").map(_.getModificationTime).getOrElse(0L)
 
   /**
-   * The correction that readers apply to a listing; None if a listing needs none. A run that
-   * switches partitions needs none, since the catalog only ever names complete folders.
+   * The correction that readers apply to a listing; None if a listing does not need correction. A
+   * run that switches partitions does not need one, since the catalog only ever names complete
+   * folders.
    */
   lazy val overlay: Option[Overlay] =
     if (!unfinished || records.contains("partitions")) None

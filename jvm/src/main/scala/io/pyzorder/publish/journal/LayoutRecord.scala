@@ -14,8 +14,8 @@ import io.pyzorder.storage.{Incarnation, TableFolder}
  *
  * @param columns        the paths of the clustering columns; Nil if the OPTIMIZE only compacted
  *                       small files
- * @param targetFileSize the target size in bytes; None if it was derived from the table's size, in
- *                       which case the next OPTIMIZE derives its own
+ * @param targetFileSize the target size in bytes; None if it was derived from the table's size. The
+ *                       next OPTIMIZE then derives its own
  * @param method         `boundaries` or `direct`
  * @param curve          `zorder`, `hilbert` or `linear`
  */

@@ -57,8 +57,8 @@ object Marker {
 
   /**
    * Whether a folder in `record` is a copy in which the files have other modification times than
-   * those in the record. A marker is written once and never moved, so its time changes in no other
-   * way.
+   * those in the record. A marker is written once and never moved, so its time changes only if it
+   * is copied.
    */
   def isCopied(
       hadoopConf: Configuration,

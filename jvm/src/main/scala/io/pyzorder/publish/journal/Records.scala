@@ -279,14 +279,14 @@ object Records {
     } else file
 
   /**
-   * Rejects a path that leads out of the table's folder, for example by `..`. Also rejects a path
-   * with an unpaired surrogate, which JSON allows but no file name contains. pyzorder never writes
-   * such paths.
+   * Rejects a path that leads outside the table's folder, for example through `..`. Also rejects a
+   * path with an unpaired surrogate, which JSON allows but no file name contains. pyzorder never
+   * writes such paths.
    */
   private def inside(path: String): String =
     if (TableFolder.leaves(path) || !UTF_8.newEncoder().canEncode(path)) {
       throw new IllegalArgumentException(
-        s"$path leads out of the table's folder or is not a valid file name")
+        s"$path leads outside the table's folder or is not a valid file name")
     } else path
 
   private def parse[T](text: Array[Byte], kind: String)(read: JsonNode => T): Option[T] =

@@ -93,7 +93,7 @@ private[publish] final class RunFiles(
    */
   def sameIncarnation: Boolean = Incarnation.read(hadoopConf, table).contains(record.incarnation)
 
-  /** Whether the folder is still the one for which RETIRE was written. */
+  /** Whether the folder is still the one that RETIRE was written for. */
   def isIntact(folder: String): Boolean =
     Marker.present(hadoopConf, table, run, record.incarnation, folder) && sameIncarnation
 

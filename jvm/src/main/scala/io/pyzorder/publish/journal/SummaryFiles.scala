@@ -12,7 +12,7 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
  * files stale, and PyArrow and Dask fail if `_metadata` names a file that is gone. They are
  * therefore retired together with the data files they describe: the journal lists both in `retire`,
  * and a run that moves or restores the data files also moves or restores the summary files. Summary
- * files contain no rows, and no listing shows them.
+ * files do not contain rows, and listings do not show them.
  */
 object SummaryFiles {
 
@@ -21,7 +21,7 @@ object SummaryFiles {
   /** Whether a file has the name of a summary file. `path` has the form of FileRef.path. */
   def isOne(path: String): Boolean = Names.contains(path.substring(path.lastIndexOf('/') + 1))
 
-  /** The given files without summary files. */
+  /** The given files, except summary files. */
   def without(files: Seq[FileRef]): Seq[FileRef] = files.filterNot(file => isOne(file.path))
 
   /**

@@ -84,7 +84,7 @@ private final class FollowMoved(
  * The rows, or batches of rows, of a file. On stores such as S3, where every read opens the file by
  * its name, the file can disappear between two reads. The iterator then reopens the file at its new
  * path and skips as many rows as it has already returned. This is correct because a moved file has
- * the same bytes, from which a reader produces the same rows.
+ * the same bytes, so a reader produces the same rows.
  */
 private final class FollowedRows[T](
     file: PartitionedFile,

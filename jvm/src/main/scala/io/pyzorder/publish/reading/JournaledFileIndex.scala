@@ -21,7 +21,7 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
  * Overlay for why none is missed) and reads the journals again. If a journal has changed, it starts
  * over (see JournalLook).
  *
- * @param folders the folders of the tables with a journal to which the paths may belong. Each
+ * @param folders the folders of the tables with a journal that the paths may belong to. Each
  *                accepts partition locations that the catalog names, but not locations that only
  *                its journal names
  * @param pinned  root paths that were files when the query was planned. They stay in the listing

@@ -14,8 +14,8 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
 /**
  * A listing of a relation's files.
  *
- * @param files   an index of the listed files. Unless it is the relation's own index, it sends no
- *                further requests to the store
+ * @param files   an index of the listed files. Unless it is the relation's own index, it does not
+ *                send any further requests to the store
  * @param isFresh whether the store was listed just now
  * @param asOf    a time at which the listed files were known to be the relation's files; None for
  *                the relation's own index, because Spark does not record when it lists
@@ -35,8 +35,8 @@ object JournaledListing {
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
   /**
-   * The folders with a `_zorder` that may be the folders of tables to which some of the relation's
-   * files belong. Candidates are the catalog's location, the root paths outside it, and their
+   * The folders with a `_zorder` that may be the folders of tables that contain some of the
+   * relation's files. Candidates are the catalog's location, the root paths outside it, and their
    * ancestors up to the first folder whose name does not have the form `name=value`. For a root
    * path that is a file, the search also starts from its parent folder. For a root path that is a
    * folder, it does not, because someone who can write next to a table must not be able to decide
@@ -71,7 +71,7 @@ object JournaledListing {
    * If `staleness` allows older information, files are taken from the indexes that are recent
    * enough, and only the paths that these indexes do not cover are listed. A cached listing is
    * reused if it is recent enough. This requires that sessions with pyzorder change an index
-   * whenever they change the files (see Roots.isWatched). If `staleness` allows no older
+   * whenever they change the files (see Roots.isWatched). If `staleness` does not allow older
    * information, a cached listing is reused only for an InMemoryFileIndex, and the caller must
    * check each file of the listing before skipping the file.
    *
@@ -192,7 +192,7 @@ object JournaledListing {
       }
     }
 
-  /** The indexes from which the files at these roots may be taken. */
+  /** The indexes that may supply the files at these roots. */
   private def recentEnough(
       at: Roots,
       folders: Seq[TableFolder],

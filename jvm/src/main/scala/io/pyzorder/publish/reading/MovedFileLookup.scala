@@ -21,7 +21,7 @@ object MovedFileLookup {
    * @param size             the planned size in bytes; 0 if unknown
    * @param modificationTime the planned modification time; 0 if unknown. Used only to choose among
    *                         several retired files that once had the same name
-   * @param roots            the root paths of the relation to which the file belongs
+   * @param roots            the root paths of the file's relation
    */
   def locate(
       hadoopConf: Configuration,
@@ -55,7 +55,7 @@ object MovedFileLookup {
   }
 
   /**
-   * The paths to which pyzorder may have moved the file: first the retired paths, then the staged
+   * The paths that pyzorder may have moved the file to: first the retired paths, then the staged
    * paths, each starting with the latest run.
    */
   private def places(fs: FileSystem, table: TableFolder, path: Path): Seq[Path] = {

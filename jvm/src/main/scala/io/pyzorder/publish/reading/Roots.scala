@@ -72,7 +72,7 @@ private[reading] object Roots {
   }
 
   /**
-   * The roots of a relation, or None if its index has a class that pyzorder does not know.
+   * The roots of a relation, or None if its index is of a class that pyzorder does not know.
    *
    * @param selected the partitions to list if they are in the catalog, and the partition columns
    */

@@ -46,7 +46,9 @@ object SnapshotListing {
   private val cache: Cache[IndexSnapshot, SnapshotListing] =
     CacheBuilder.newBuilder().weakKeys().build[IndexSnapshot, SnapshotListing]()
 
-  /** The files that a snapshot covers, or None if it covers nothing or cannot be read. */
+  /**
+   * The files that a snapshot covers, or None if it does not cover any folder or cannot be read.
+   */
   def of(session: shim.SparkSession, ref: SnapshotRef): Option[SnapshotListing] =
     for {
       coverage <- ref.coverage

@@ -48,7 +48,7 @@ final class PartitionLocationSwitch private[publish] (
 
     val to: Path = filled.resolve(what.to)
 
-    /** The files that were read. */
+    /** The files that the run read from the partition's folder. */
     val read: Seq[FileRef] = record.read.filter(_.folder == what.from)
 
     /** The partition's previous folder, `from`. */

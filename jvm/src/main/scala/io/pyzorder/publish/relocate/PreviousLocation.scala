@@ -44,7 +44,7 @@ private[publish] final class PreviousLocation(
     status.getLen == 0 || known(refOf(status)) || FileSystems.exists(fs, mark(status)) ||
       Links.strange(path, status.getPath))
 
-  /** Whether a file that was read is no longer in the folder. */
+  /** Whether a file that the run read is no longer in the folder. */
   def incomplete: Boolean = !read.forall(visible.map(refOf).toSet)
 
   /**

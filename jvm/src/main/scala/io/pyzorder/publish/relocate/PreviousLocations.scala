@@ -35,8 +35,8 @@ object LastSwitch {
  * the lock of the table's folder may use this class.
  *
  * @param folder the table's current folder
- * @param name   the table's name in the catalog; None if it was named by its path, in which case
- *               nothing is known about partitions
+ * @param name   the table's name in the catalog; None if it was named by its path. Nothing is then
+ *               known about partitions
  */
 final class PreviousLocations(
     session: shim.SparkSession,

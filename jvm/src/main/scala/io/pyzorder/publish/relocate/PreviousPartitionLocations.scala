@@ -13,8 +13,8 @@ import io.pyzorder.storage.TableFolder
  * The previous folders of a table's partitions that VACUUM has not deleted, according to the
  * table's journal. Only the holder of the table's lock may use this class.
  *
- * @param table the table's name in the catalog; None if it was named by its path, in which case
- *              nothing is known about partitions
+ * @param table the table's name in the catalog; None if it was named by its path. Nothing is then
+ *              known about partitions
  */
 private[relocate] final class PreviousPartitionLocations(
     session: shim.SparkSession,

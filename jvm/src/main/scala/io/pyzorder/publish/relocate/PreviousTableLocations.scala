@@ -102,9 +102,8 @@ private[relocate] final class PreviousTableLocations(
 
   /**
    * The table's files and pyzorder's own files in previous folders whose retention has ended. Skips
-   * a folder that another table now uses or into which others have written rows. Also skips all
-   * folders after it, because their records are needed to find the table to which these rows
-   * belong.
+   * a folder that another table now uses or that others have written rows into. Also skips all
+   * folders after it, because their records are needed to find the table that these rows belong to.
    *
    * @param kept how long a folder is kept after a switch, in milliseconds
    * @param at   the current time in milliseconds since the epoch, according to the store's clock

@@ -158,13 +158,13 @@ private[publish] final class TableLocationSwitch(
   /** Files in `from` that were added after it was read and have not been carried over yet. */
   def late: Seq[FileStatus] = left.late
 
-  /** Whether a file that was read is no longer in `from`. */
+  /** Whether a file that the run read is no longer in `from`. */
   def incomplete: Boolean = left.incomplete
 
   /**
    * Copies the files in `late` to the table's current folder and marks them in `from` as copied.
    *
-   * @param table `to`, or the folder to which the table has since been switched
+   * @param table `to`, or the folder that the table has since been switched to
    */
   def carry(table: TableFolder): Unit = left.carry(table.root, table)
 

@@ -85,7 +85,10 @@ private[skipping] object ChangedFiles {
    */
   private val RangeSize = S3Listing.PageSize * 9 / 10
 
-  /** Whether any file has changed or disappeared. Requests each file's status and lists nothing. */
+  /**
+   * Whether any file has changed or disappeared. Requests each file's status instead of listing
+   * folders.
+   */
   def anyOf(conf: Configuration, files: Seq[FileStatus]): Boolean =
     onEachStore(conf, files) { (fs, folders) =>
       Requests.inParallel(fs, folders.flatMap(_._2)) { file =>

@@ -16,7 +16,7 @@ object PruningResult {
   /** The file may contain matching rows. */
   case object Selected extends PruningResult
 
-  /** The file is proved to contain no row that makes the predicate TRUE. */
+  /** The file is proved not to contain any row that makes the predicate TRUE. */
   case object Skipped extends PruningResult
 
   /** The index has no valid entry for the file. */
@@ -26,7 +26,7 @@ object PruningResult {
 /**
  * Evaluates an index snapshot for one scan and determines which of the indexed files may match.
  *
- * @param folder       the table's folder, to which file names are relative
+ * @param folder       the table's folder; file names are relative to it
  * @param snapshotName the snapshot's name, unique within the table
  * @param settings     the scan's read settings
  * @param facts        the statistics that the scan may use

@@ -110,8 +110,8 @@ final class FilePruner(
 
   /**
    * Marks files as unindexed if they have changed since they were listed. Checks only files whose
-   * result `matters`. Checks no files if they were listed recently enough, either for this query or
-   * for an index that covers all of them.
+   * result `matters`. Does not check any files if they were listed recently enough, either for this
+   * query or for an index that covers all of them.
    */
   private def forgetChanged(
       listed: ListedPartitions,

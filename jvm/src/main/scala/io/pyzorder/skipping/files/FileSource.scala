@@ -49,17 +49,17 @@ private[skipping] final class FileSource(
       found = findFolders()
     }
 
-  /** Whether the outermost table to which the path may belong has been found. */
+  /** Whether the outermost table that the path may belong to has been found. */
   private def isInFoundTable(path: Path): Boolean =
     found.exists(_.root == TableFolder.upwards(path).last)
 
   private var hasSearchedAgain = false
 
-  /** The state that the plan reads, once PlanState has fixed it. */
+  /** The state that the plan reads, once PlanState has pinned it. */
   @volatile private[skipping] var fixed: Option[TableState] = None
 
   /**
-   * Whether a scan uses the fixed state. If so, the state must not be replaced. Set by PlanState.
+   * Whether a scan uses the pinned state. If so, the state must not be replaced. Set by PlanState.
    */
   private[files] var isSettled: Boolean = false
 
@@ -68,7 +68,7 @@ private[skipping] final class FileSource(
 
   /**
    * Makes sure that the state includes the partitions that these filters select. This is called for
-   * all scans of a plan while the plan is optimized. By the time the state is fixed, it therefore
+   * all scans of a plan while the plan is optimized. By the time the state is pinned, it therefore
    * includes all partitions that the scans need. Later rules usually make filters stricter. If
    * filters nevertheless select further partitions, this call lists them.
    */
@@ -84,7 +84,7 @@ private[skipping] final class FileSource(
       }
     }
 
-  /** A copy of this source for another plan. The state of the copy is not fixed. */
+  /** A copy of this source for another plan. The state of the copy is not pinned. */
   def unfixed: FileSource = {
     val copy =
       new FileSource(session, wrapped, options, partitionSchema, findFolders, table, properties)
@@ -99,10 +99,10 @@ private[skipping] final class FileSource(
       partitionSchema == other.partitionSchema && folders == other.folders &&
       FileSource.knownFiles(wrapped) == FileSource.knownFiles(other.wrapped))
 
-  /** The journal and index of the fixed state or, if no state is fixed, the current ones. */
+  /** The journal and index of the pinned state or, if no state is pinned, the current ones. */
   def seen: TableState.Seen = fixed.fold(TableState.Seen.now(session, folders))(_.seen)
 
-  /** The fixed state or, if no state is fixed, the current one. */
+  /** The pinned state or, if no state is pinned, the current one. */
   def state: TableState = fixed.getOrElse(current())
 
   /** The current state of the files, or an earlier state that the settings allow. */
@@ -110,7 +110,7 @@ private[skipping] final class FileSource(
     listedOnce(state(Staleness.of(session.sessionState.conf, properties)))
 
   /**
-   * The state for estimates. This is the fixed state, if there is one. Otherwise, if Spark would
+   * The state for estimates. This is the pinned state, if there is one. Otherwise, if Spark would
    * have to list the files, the files that the index covers are taken from the index, even if it is
    * old. In all other cases, this is the current state.
    */
@@ -174,8 +174,8 @@ private[skipping] object FileSource {
   }
 
   /**
-   * Fixes the states of a plan's sources from one listing of all their files. The states therefore
-   * agree. Sources without a journal are left to Spark.
+   * Pins the states of a plan's sources, which are taken from one listing of all their files and
+   * therefore agree. Sources without a journal are left to Spark.
    */
   def listTogether(sources: Seq[FileSource]): Unit = {
     val listed = sources.filter(_.fixed.exists(_.listing.asOf.isDefined))

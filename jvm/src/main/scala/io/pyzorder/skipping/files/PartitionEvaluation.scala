@@ -29,7 +29,7 @@ private[skipping] final class PartitionEvaluation(
    */
   private val entries: Array[Array[Int]] = judges.map(_.entries(listing, listed))
 
-  /** The result of each file. */
+  /** The result for each file. */
   private val verdicts: Array[PruningResult] = {
     val each = new Array[PruningResult](listed.length)
     judges.indices.foreach(number => judges(number).judge(entries(number), each))
@@ -66,8 +66,8 @@ private[skipping] final class PartitionEvaluation(
   /**
    * Returns the partition without the files to skip, and counts each file's result.
    *
-   * @param withoutJoins evaluators without the join keys; empty if these evaluators would skip
-   *                     nothing
+   * @param withoutJoins evaluators without the join keys; empty if these evaluators would not skip
+   *                     any files
    */
   def pruned(counts: SkippingCounts, withoutJoins: Array[FileEvaluator]): PartitionDirectory = {
     val kept = ArrayBuffer.empty[FileStatusWithMetadata]

@@ -14,14 +14,14 @@ import io.pyzorder.storage.FileVersion
 /**
  * The states of the tables that one plan reads. A table's state is the list of its data files, with
  * sizes and modification times, and the index snapshots that describe them. The first scan or
- * metadata-only operator to execute fixes the states of all tables for all scans in the plan,
+ * metadata-only operator to execute pins the states of all tables for all scans in the plan,
  * however late these scans start. If an OPTIMIZE then moves a file, the file is opened at its new
  * path.
  *
  * The state belongs to the plan, not to one execution: a physical scan keeps its list of files, so
  * a plan that is executed again could otherwise mix old lists with new ones. A DataFrame that is
  * collected again therefore shows the state that it read first. This is also how plain Spark
- * behaves. Planning and EXPLAIN do not fix the state, but describing a plan at the start of its
+ * behaves. Planning and EXPLAIN do not pin the state, but describing a plan at the start of its
  * execution does.
  *
  * A plan comprises everything that one QueryExecution optimizes, including subqueries, and the
@@ -47,12 +47,12 @@ private[skipping] final class PlanState {
   }
 
   /**
-   * Evaluates `use` with the files of a source fixed. If they are not fixed yet, fixes them first,
+   * Evaluates `use` with the files of a source pinned. If they are not pinned yet, pins them first,
    * together with the files of all other sources in the plan. The sources must agree on the files
    * that they share. Two sources share files, for example, if both read partitions of one table, or
    * if one reads a table and the other reads a path below it or one of its partitions at another
-   * location. If one of the other sources cannot be listed, it remains unfixed until one of its own
-   * scans executes, which may never happen.
+   * location. If one of the other sources cannot be listed, it remains unpinned until one of its
+   * own scans executes, which may never happen.
    */
   def fixed[T](source: FileSource)(use: => T): T = synchronized {
     fix(source)
@@ -64,7 +64,7 @@ private[skipping] final class PlanState {
     } finally choosing = false
   }
 
-  /** Fixes the files of a source, unless they are fixed already, before a scan executes. */
+  /** Pins a source's list of files before a scan executes, unless it is already pinned. */
   def fix(source: FileSource): Unit = synchronized {
     if (source.fixed.isEmpty) {
       sources.filter(_.fixed.isEmpty).foreach(_.findFoldersAgain())
@@ -106,9 +106,7 @@ private[skipping] final class PlanState {
   def mayListAnew(source: FileSource): Boolean =
     synchronized(!related(source).exists(_.isSettled))
 
-  /**
-   * Fixes the state of a source, and of the sources that share folders with it, from new listings.
-   */
+  /** Pins the state of a source, and of the sources that share folders with it, to new listings. */
   def fixAnew(source: FileSource): Unit = synchronized {
     val group = related(source)
     group.foreach(_.fixed = None)
@@ -146,8 +144,8 @@ private[skipping] final class PlanState {
   }
 
   /**
-   * This source and the sources that are fixed together with it. A source without a journal is
-   * fixed alone, because Spark lists its files.
+   * This source and the sources that are pinned together with it. A source without a journal is
+   * pinned alone, because Spark lists its files.
    */
   private def openWith(source: FileSource): Seq[FileSource] =
     if (source.folders.isEmpty) Seq(source)
@@ -155,7 +153,7 @@ private[skipping] final class PlanState {
       (other ne source) && other.fixed.isEmpty && other.folders.nonEmpty)
 
   /**
-   * This fixed source and the sources that share folders with it, directly or through other
+   * This pinned source and the sources that share folders with it, directly or through other
    * sources.
    */
   private def related(source: FileSource): Seq[FileSource] = {

@@ -12,7 +12,7 @@ import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeyFilter}
  * @param table          the table's name, or the folder's name for a path
  * @param selected       the number of indexed files that are opened. If there is an index but it
  *                       was not evaluated, this is the number of all opened files
- * @param skipped        the number of files proved to contain no matching row
+ * @param skipped        the number of files proved not to contain any matching row
  * @param skippedByJoins the number of skipped files that would be opened without join keys
  * @param unindexed      the number of files that are opened because the index has no valid entry
  *                       for them

@@ -14,7 +14,7 @@ import io.pyzorder.storage.TableFolder
 
 /**
  * Wraps the file index of a Parquet or ORC relation. It lists the files, taking the journal into
- * account, and then drops the files that the index proves to contain no matching row.
+ * account, and then drops the files that, according to the index, cannot contain a matching row.
  *
  * Filters are passed with each call to `listFiles` and are never part of the object, because Spark
  * merges and reuses scans whose relations are equal, and then lists the files once for the filters
@@ -118,7 +118,7 @@ final class ZOrderFileIndex private (
 
   /**
    * Returns every file of the partitions that the filters select, and what the index currently
-   * knows about it. Skips no files.
+   * knows about it. Does not skip any files.
    *
    * @param partitionFilters the filters on partition columns only
    * @param dataFilters      all other filters on the rows
@@ -143,10 +143,10 @@ final class ZOrderFileIndex private (
   private def mayAsk: Boolean = !isExecuting || plan.isChoosing
 
   /**
-   * Fixes the state that the plan reads, then chooses the files, or the answers from the index,
-   * that an execution of the plan uses. If that state was determined earlier and no scan uses it
-   * yet, the chosen files are checked. If one of them has been deleted or changed, the table is
-   * listed again and the choice is repeated.
+   * Pins the state that the plan reads, then chooses the files, or the answers from the index, that
+   * an execution of the plan uses. If that state was determined earlier and no scan uses it yet,
+   * the chosen files are checked. If one of them has been deleted or changed, the table is listed
+   * again and the choice is repeated.
    */
   def choosing[T](choose: => T)(opened: T => Seq[FileStatus]): T = plan.fixed(source) {
     val choice = choose
@@ -178,7 +178,9 @@ final class ZOrderFileIndex private (
     new ZOrderFileIndex(
       session, source, plan, dataSchema, table, properties, joins, Some(bytes), seen)
 
-  /** Like this index, but also skips the files that contain none of the join keys in `more`. */
+  /**
+   * Like this index, but also skips the files that do not contain any of the join keys in `more`.
+   */
   def withJoins(more: Seq[JoinKeyFilter]): ZOrderFileIndex =
     new ZOrderFileIndex(
       session, source, plan, dataSchema, table, properties, joins ++ more, estimate, seen)

@@ -17,8 +17,8 @@ import io.pyzorder.skipping.files.ZOrderFileIndex
 
 /**
  * Skips files by the keys of a broadcast join. Once one side of a hash join has been broadcast, the
- * other side's scan, which is planned afterwards, skips the files that contain none of the keys.
- * The rule runs each time adaptive execution optimizes the rest of a plan, and never without
+ * other side's scan, which is planned afterwards, skips the files that do not contain any of the
+ * keys. The rule runs each time adaptive execution optimizes the rest of a plan, and never without
  * adaptive execution.
  *
  * A join is eligible if the rows of its scanned side that have no match do not affect the result.
@@ -35,11 +35,11 @@ import io.pyzorder.skipping.files.ZOrderFileIndex
  * of `a <=> b` as coalesce(a, …) and isnull(a), which are not columns. Two rows join only if all
  * pairs are equal, so each pair yields its own filter. Any further conditions only drop more rows.
  *
- * Sort-merge and shuffled hash joins provide no filter. The shuffles of both sides start together
- * when the plan starts, and a finished shuffle reveals its size but not its keys. If a join becomes
- * a broadcast join after its small side was shuffled, the large side has also been read and
- * shuffled already. The rule also has no effect where Spark keeps its current plan because the new
- * one seems more expensive.
+ * Sort-merge and shuffled hash joins do not provide filters. The shuffles of both sides start
+ * together when the plan starts, and a finished shuffle reveals its size but not its keys. If a
+ * join becomes a broadcast join after its small side was shuffled, the large side has also been
+ * read and shuffled already. The rule also has no effect where Spark keeps its current plan because
+ * the new one seems more expensive.
  */
 case class PruneByJoinKeys(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
@@ -80,9 +80,9 @@ case class PruneByJoinKeys(session: shim.SparkSession) extends Rule[LogicalPlan]
   private def deterministic(join: Join): Boolean = join.condition.forall(_.deterministic)
 
   /**
-   * The plan after its scans have been changed to skip the files that contain none of the other
-   * side's keys. `wanted` contains the keys in terms of the plan's own columns. The filter may be
-   * pushed below:
+   * The plan after its scans have been changed to skip the files that do not contain any of the
+   * other side's keys. `wanted` contains the keys in terms of the plan's own columns. The filter
+   * may be pushed below:
    * - a filter or projection, which treats each row independently;
    * - a join, on a side whose rows contribute to the result independently of each other: either
    *   side of an inner join, the left side of a left outer, semi or anti join, and the right side

@@ -29,9 +29,9 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
 
 /**
  * Avoids listing a catalog table whose files may be taken from its index (see the setting
- * index.maxStaleness). Spark lists a table without partitions when it resolves the table's name,
- * and caches the relation under that name. This rule runs earlier, with the rules that resolve
- * hints, and caches a relation that lists its files only when they are requested.
+ * index.maxStaleness). Spark lists an unpartitioned table when it resolves the table's name, and
+ * caches the relation under that name. This rule runs earlier, with the rules that resolve hints,
+ * and caches a relation that lists its files only when they are requested.
  *
  * The relation is otherwise the one that Spark would create. The rule therefore applies only to
  * data source tables that have a schema in the catalog, no buckets, and all files directly in their

@@ -19,9 +19,9 @@ import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
  * Finds conditions that restrict the rows of a query's scans but, contrary to what users may
- * expect, skip no files. These are join keys, and conditions that Spark does not pass to the scan
- * (nondeterministic ones and, in Spark 3.5, those with a subquery). The results are only for
- * display; PruneByJoinKeys decides which join keys are used.
+ * expect, do not skip any files. These are join keys, and conditions that Spark does not pass to
+ * the scan (nondeterministic ones and, in Spark 3.5, those with a subquery). The results are only
+ * for display; PruneByJoinKeys decides which join keys are used.
  */
 final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelper {
 
@@ -29,11 +29,14 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
 
   visit(plan, Nil, SkippingDiagnostics.NotAdaptive)
 
-  /** The reasons why conditions skip no files of one scan, in order from the top of the plan. */
+  /**
+   * The reasons why conditions do not skip any files of one scan, in order from the top of the
+   * plan.
+   */
   def of(scan: FileSourceScanExec): Seq[String] =
     Option(found.get(scan)).fold(Seq.empty[String])(_.toList.distinct)
 
-  /** An expression over a plan's columns that filters rows, and why it skips no files. */
+  /** An expression over a plan's columns that filters rows, and why it does not skip any files. */
   private case class RowCondition(expression: Expression, why: String => String)
 
   private def visit(

@@ -9,7 +9,7 @@ import io.pyzorder.skipping.files.ReportingFileIndex
 
 /**
  * Plans a scan as Spark does, and adds a SkippingScanExec above it to report what was skipped.
- * Bucketed scans get no such node, because Spark's bucketing rules look for the scan itself.
+ * Bucketed scans do not get such a node, because Spark's bucketing rules look for the scan itself.
  */
 object SkippingStrategy extends SparkStrategy {
 

@@ -14,7 +14,7 @@ abstract class ColumnStatisticsView {
   /** Whether both bounds are known. They enclose every value that is neither null nor NaN. */
   def bounded(file: Int): Boolean
 
-  /** Whether the column is proved to contain no value other than nulls and NaN. */
+  /** Whether the column is proved to contain only nulls and NaN. */
   def empty(file: Int): Boolean
 
   /** Whether some value is or may be NaN. */
@@ -65,7 +65,7 @@ abstract class ColumnStatisticsView {
   }
 }
 
-/** The signs of `bound - value`. */
+/** Compares a file's bounds with one value. The results are the signs of `bound - value`. */
 abstract class BoundComparison {
   def min(file: Int): Int
   def max(file: Int): Int

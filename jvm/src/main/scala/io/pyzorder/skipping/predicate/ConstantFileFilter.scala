@@ -8,10 +8,11 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.objects.InvokeLike
 
 /**
- * Evaluates a predicate for which the rules prove nothing, on files where one evaluation suffices.
- * If every row of a file has the same value in each column that the predicate references, the
- * predicate's outcome for one row is its outcome for all rows. If it is FALSE or NULL, no row of
- * the file matches. If evaluation fails, the file is kept, because the query must raise the error.
+ * Evaluates a predicate that the rules cannot prove anything about, on files where one evaluation
+ * suffices. If every row of a file has the same value in each column that the predicate references,
+ * the predicate's outcome for one row is its outcome for all rows. If it is FALSE or NULL, no row
+ * of the file matches. If evaluation fails, the file is kept, because the query must raise the
+ * error.
  *
  * "The same value" means that there is no null and no NaN, that both bounds are equal (all values
  * between them are then also equal to them, whether or not the bounds are exact), and that the

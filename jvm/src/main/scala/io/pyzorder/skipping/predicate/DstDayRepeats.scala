@@ -35,7 +35,7 @@ object DstDayRepeats {
 
   private val known = new ConcurrentHashMap[ZoneId, DstDayRepeats]()
 
-  /** The repeated days of a zone. */
+  /** The repeated days of a zone. They are computed once for each zone. */
   def of(zone: ZoneId): DstDayRepeats = known.computeIfAbsent(zone, z => of(z.getRules))
 
   private[predicate] def of(rules: ZoneRules): DstDayRepeats = {

@@ -15,8 +15,8 @@ import io.pyzorder.index.model.IndexedColumn
  * column.
  *
  * @param path     the column's name, followed by the names of the struct fields below it
- * @param dataType the type with which the query reads the column. The index is not used if it
- *                 stores the column with a different type
+ * @param dataType the type that the query reads the column with. The index is not used if it stores
+ *                 the column with a different type
  * @param through  a function that MonotonicFunctions proves to preserve order. Its column is
  *                 BoundReference 0
  * @param zone     if set, `through` preserves order only between values whose days are in order in
@@ -31,7 +31,7 @@ final case class FilterColumn(
   /** The type of the values that the predicate compares. */
   def comparedType: DataType = through.fold(dataType)(_.dataType)
 
-  /** The column itself. */
+  /** The column itself, without the function. */
   def plain: FilterColumn = FilterColumn(path, dataType)
 
   /** Whether values may be NaN, which the bounds in the index do not cover. */
@@ -67,7 +67,8 @@ object FilterColumn {
 
   /**
    * Whether values of the type have a single order throughout Spark. The bounds follow that order.
-   * Strings qualify only under the binary collation: `StringType` equals no other collation's type.
+   * Strings qualify only with the binary collation: string types with any other collation are not
+   * equal to `StringType`.
    */
   def isOrdered(dataType: DataType): Boolean = dataType match {
     case BooleanType | ByteType | ShortType | IntegerType | LongType => true

@@ -16,7 +16,7 @@ object LikePattern {
   final case class StartingWith(prefix: UTF8String, anyRest: Boolean) extends LikePattern
 
   /**
-   * The character with which LIKE replaces bytes that are not valid UTF-8. In a pattern, it
+   * The character that LIKE substitutes for bytes that are not valid UTF-8. In a pattern, it
    * therefore also matches such bytes.
    */
   private val Replacement = '\uFFFD'

@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.{CharType, DataType, StringType, VarcharType}
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Gives common names to types and methods that differ between Spark versions, and access to a few
+ * Gives common names to types and methods that differ between Spark versions, and exposes a few
  * members that are private to Spark's packages. This file is for Spark 3.5.
  */
 object shim {
@@ -43,7 +43,7 @@ object shim {
    */
   def isByteOrderedString(dataType: DataType): Boolean = isString(dataType)
 
-  /** Bytes whose unsigned order is the order of the strings of `dataType`. */
+  /** Bytes that, compared as unsigned numbers, sort like the strings of `dataType`. */
   def collationKey(value: UTF8String, dataType: DataType): Array[Byte] = value.getBytes
 
   /** Java code that computes `collationKey` for the variable `value`. */

@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.{DataType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Gives common names to types and methods that differ between Spark versions, and access to a few
+ * Gives common names to types and methods that differ between Spark versions, and exposes a few
  * members that are private to Spark's packages. This file is for Spark 4, where the session class
  * with a catalog, a state and a context is separate from the session interface that Connect also
  * implements.
@@ -46,7 +46,7 @@ object shim {
   }
 
   /**
-   * The collation's sort key. The unsigned order of the keys' bytes is the order of the strings of
+   * The collation's sort key. Compared as unsigned bytes, the keys sort like the strings of
    * `dataType`.
    */
   def collationKey(value: UTF8String, dataType: DataType): Array[Byte] =

@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.catalog.{CatalogManager, Table, V1Table}
 import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, PartitionPath, PartitionSpec}
 import org.apache.spark.sql.types.StructType
 
-/** Access to members of the catalog that are private to Spark's packages. */
+/** Gives access to members of the catalog that are private to Spark's packages. */
 object CatalogAccess {
 
   /** The name of the session catalog. */
@@ -19,7 +19,7 @@ object CatalogAccess {
     case _ => None
   }
 
-  /** The schema with which Spark reads files, in which every column is nullable. */
+  /** The schema that Spark reads files with. All of its columns are nullable. */
   def asNullable(schema: StructType): StructType = schema.asNullable
 
   /**

@@ -25,10 +25,10 @@ class Setting[T](
 
   register()
 
-  /** The session's value. */
+  /** The setting's value in the session. */
   def get(conf: SQLConf): T = checked(conf.getConfString(key, default), key)
 
-  /** The parsed default. */
+  /** The default value, parsed. */
   def defaultValue: T = parse(default)
 
   protected def checked(text: String, where: String): T =
