@@ -87,16 +87,35 @@ def open_table(path: str | os.PathLike[str], filesystem: Any, staleness: float) 
     Raises:
         ZOrderError: the folder is missing, belongs to another format, or cannot be reached.
     """
-    location = _located(os.fspath(path), filesystem)
-    store = _store(location, filesystem)
-    folder = _folder(store, location)
+    location, folder, store = locate(path, filesystem)
     known = covered_files(store, folder, staleness) if staleness else None
     if known is None:
-        _check(store, folder.root, location)
+        check_plain(store, folder.root, location)
         known = visible_files(store, folder), latest(store, folder)
     files, snapshot = known
     if not files and not isinstance(store, LocalStore) and not store.names(location):
         raise failures.path_not_found(location)
+    return table_of(location, folder, store, files, snapshot)
+
+
+def locate(path: str | os.PathLike[str], filesystem: Any) -> tuple[str, TableFolder, Store]:
+    """Returns a table's location, the folder with its journal and index, and its store.
+
+    The arguments are those of `open_table`.
+    """
+    location = _located(os.fspath(path), filesystem)
+    store = _store(location, filesystem)
+    return location, _folder(store, location), store
+
+
+def table_of(
+    location: str,
+    folder: TableFolder,
+    store: Store,
+    files: list[VisibleFile],
+    snapshot: Snapshot | None,
+) -> Table:
+    """Returns the table at a location, with those of the visible files that belong to it."""
     inside = folder.relative(location) + "/" if location != folder.root else ""
     files = [
         f for f in files
@@ -135,7 +154,7 @@ def _folder(store: Store, location: str) -> TableFolder:
     return TableFolder(location)
 
 
-def _check(store: Store, root: str, location: str) -> None:
+def check_plain(store: Store, root: str, location: str) -> None:
     """Raises a ZOrderError if the folder is not that of a plain table."""
     if isinstance(store, LocalStore) and not os.path.isdir(location):
         exists = os.path.exists(location)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyzorder.index.snapshots import Pointer
 
 
 @dataclass(frozen=True)
@@ -25,3 +28,13 @@ def coverage_of(pointer: dict[str, Any]) -> Coverage | None:
     if not isinstance(found, dict):
         return None
     return Coverage(int(found["listedAt"]), found["whole"] is True)
+
+
+def still_covers(since: int, before: Pointer | None) -> bool:
+    """Whether the rows of a snapshot reflect all changes by pyzorder's writers since a listing.
+
+    Args:
+        since: the index's version when the listing began; 0 if there was no index.
+        before: the pointer to the snapshot; None if there is none.
+    """
+    return before is None or before.coverable_since <= since <= before.version

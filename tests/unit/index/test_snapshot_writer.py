@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> TableFolder:
 
 def entry(name: str, low: int = 0, high: int = 9) -> FileEntry:
     known = ColumnStatistics((low, high), exact=True, null_count=0, nan_seen=False)
-    return FileEntry(name, 10, 1, 5, ("a",), "", {"a": known})
+    return FileEntry(name, 10, 1, 5, ("a",), "", {A: known})
 
 
 def add(folder: TableFolder, *names: str, columns: Sequence[IndexedColumn] = (A, B)) -> None:
