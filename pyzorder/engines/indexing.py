@@ -37,7 +37,7 @@ from pyzorder.index.entries import ColumnStatistics, FileEntry, is_foreign, unch
 from pyzorder.index.parquet_footers import FooterReader, columns_of
 from pyzorder.index.read_settings import STRUCTURAL_DEFAULTS, ReadSettings
 from pyzorder.index.snapshot_writer import check_format, publish
-from pyzorder.index.snapshots import IndexedColumn, last_columns
+from pyzorder.index.snapshots import IndexedColumn, read_pointer, versions
 from pyzorder.index.stores import Stat, is_whole, plain
 
 #: Threads that read footers. PyArrow does not hold the interpreter's lock while it reads.
@@ -96,7 +96,7 @@ def index_files(
     check_format(store, folder)
     listing = _Listing.of(store, folder, location)
     table = listing.table
-    before = last_columns(store, folder)
+    before = _last_columns(store, folder)
     if before is None and not table.files:
         raise failures.no_files(location)
     wanted = _columns(table, before, columns)
@@ -197,6 +197,20 @@ def _columns(
     if not named:
         return able[:_MOST_COLUMNS]
     return list(dict.fromkeys(_named(table, able, parts) for parts in named))
+
+
+def _last_columns(store: Store, folder: TableFolder) -> tuple[IndexedColumn, ...] | None:
+    """Returns the columns of the newest readable pointer, even if its snapshot is unusable.
+
+    Returns None if there is no index, and no columns if no pointer is readable.
+    """
+    known = versions(store, folder)
+    for version in reversed(known):
+        try:
+            return read_pointer(store, folder, version).columns
+        except Exception:  # damaged, in another format, or deleted
+            continue
+    return () if known else None
 
 
 def _able(table: Table) -> list[IndexedColumn]:

@@ -21,6 +21,10 @@ class Coverage:
     listed_at: int
     is_whole: bool
 
+    def to_json(self) -> dict[str, Any]:
+        """Returns the field of a pointer; the inverse of `coverage_of`."""
+        return {"listedAt": self.listed_at, "whole": self.is_whole}
+
 
 def coverage_of(pointer: dict[str, Any]) -> Coverage | None:
     """Returns the coverage that a pointer's JSON states, or None if it states none."""

@@ -131,7 +131,7 @@ class Pointer:
 
     def to_json(self) -> str:
         """Returns the text of the pointer's file."""
-        fields: dict[str, Any] = {
+        fields = {
             "formatVersion": FORMAT_VERSION,
             "version": self.version,
             "incarnation": self.incarnation,
@@ -141,10 +141,8 @@ class Pointer:
             "numFiles": self.num_files,
             "columns": [{"path": list(c.path), "type": c.data_type} for c in self.columns],
             "coverableSince": self.coverable_since,
+            **({"coverage": self.coverage.to_json()} if self.coverage is not None else {}),
         }
-        if self.coverage is not None:
-            listed_at, is_whole = self.coverage.listed_at, self.coverage.is_whole
-            fields["coverage"] = {"listedAt": listed_at, "whole": is_whole}
         return json.dumps(fields, indent=2)
 
 
@@ -189,20 +187,6 @@ def latest(store: Store, folder: TableFolder) -> Snapshot | None:
     except Exception as failure:  # a broken index must not make a query fail
         _warn(folder, failure)
         return None
-
-
-def last_columns(store: Store, folder: TableFolder) -> tuple[IndexedColumn, ...] | None:
-    """Returns the columns of the newest readable pointer, even if its snapshot is unusable.
-
-    Returns None if there is no index, and no columns if no pointer is readable.
-    """
-    known = versions(store, folder)
-    for version in reversed(known):
-        try:
-            return read_pointer(store, folder, version).columns
-        except Exception:  # damaged, in another format, or deleted
-            continue
-    return () if known else None
 
 
 def pointer_name(version: int) -> str:
