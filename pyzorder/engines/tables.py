@@ -59,7 +59,8 @@ class Table:
         start = len(self.folder.resolve("")) + 1
         inside = self.location[start:]
         cut = len(inside) + 1 if inside else 0
-        return [file.path.rpartition("/")[0][cut:] for file in self.files]
+        found = [file.path.rpartition("/")[0] for file in self.files]
+        return [folder[cut:] for folder in found] if cut else found
 
 
 @contextmanager
@@ -116,14 +117,17 @@ def table_of(
     snapshot: Snapshot | None,
 ) -> Table:
     """Returns the table at a location, with those of the visible files that belong to it."""
-    inside = folder.relative(location) + "/" if location != folder.root else ""
-    files = [
-        f for f in files
-        if f.size > 0 and f.path.startswith(inside) and not f.path.endswith(_COPYING)
-    ]  # fmt: skip
+    if location != folder.root:
+        inside = folder.relative(location) + "/"
+        files = [file for file in files if file.path.startswith(inside)]
+    files = [file for file in files if file.size > 0 and not file.path.endswith(_COPYING)]
     table = Table(location, folder, store, files, [], snapshot)
-    partitions = partition_columns(location, list(dict.fromkeys(table.folders)))
+    found = dict.fromkeys(table.folders)
+    partitions = partition_columns(location, list(found))
     wanted = set(partitions[0].values) if partitions else {""}
+    if found.keys() <= wanted:
+        table.partitions.extend(partitions)
+        return table
     kept = [f for f, own in zip(files, table.folders, strict=True) if own in wanted]
     return Table(location, folder, store, kept, partitions, snapshot)
 

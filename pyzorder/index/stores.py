@@ -88,8 +88,8 @@ class LocalStore:
 
     def files(self, folder: str) -> dict[str, Stat]:
         return {
-            path: Stat(seen.st_size, seen.st_mtime_ns // 1_000_000)
-            for path, seen in local_files.walk(folder)
+            path: Stat(size, modified)
+            for path, size, modified in local_files.statuses(folder)
             if "_zorder" not in path or not local_files.linked(path)
         }
 

@@ -66,17 +66,15 @@ def is_hidden(relative: str) -> bool:
 
 
 def _listed(store: Store, folder: TableFolder) -> dict[str, VisibleFile]:
-    prefix, found = f"{folder.root}/", {}
-    hidden: dict[str, bool] = {}  # by folder
-    for path, stat in store.files(folder.root).items():
-        relative = path.removeprefix(prefix)
-        parent, _, name = relative.rpartition("/")
-        if parent not in hidden:
-            hidden[parent] = is_hidden(parent)
-        if not (hidden[parent] or is_hidden(name)):
-            if ":" in relative:
-                relative = folder.relative(path)
-            found[relative] = VisibleFile(relative, path, *stat)
+    listed = store.files(folder.root)
+    names = [path.removeprefix(f"{folder.root}/") for path in listed]
+    found = {}
+    for name, (path, (size, modified)) in zip(names, listed.items(), strict=True):
+        if name[:1] in "_." or "/_" in name or "/." in name or ":" in name:
+            if is_hidden(name):
+                continue
+            name = folder.relative(path)
+        found[name] = VisibleFile(name, path, size, modified)
     return found
 
 
