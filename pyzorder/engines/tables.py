@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -92,11 +93,13 @@ def open_table(path: str | os.PathLike[str], filesystem: Any, staleness: float) 
     known = covered_files(store, folder, staleness) if staleness else None
     if known is None:
         check_plain(store, folder.root, location)
-        known = visible_files(store, folder), latest(store, folder)
-    files, snapshot = known
+        with ThreadPoolExecutor(1) as pool:  # a listing and an index that differ do no harm
+            snapshot = pool.submit(latest, store, folder)
+            known = visible_files(store, folder), snapshot.result()
+    files, index = known
     if not files and not isinstance(store, LocalStore) and not store.names(location):
         raise failures.path_not_found(location)
-    return table_of(location, folder, store, files, snapshot)
+    return table_of(location, folder, store, files, index)
 
 
 def locate(path: str | os.PathLike[str], filesystem: Any) -> tuple[str, TableFolder, Store]:
@@ -120,7 +123,9 @@ def table_of(
     if location != folder.root:
         inside = folder.relative(location) + "/"
         files = [file for file in files if file.path.startswith(inside)]
-    files = [file for file in files if file.size > 0 and not file.path.endswith(_COPYING)]
+    if not all(file.size for file in files):
+        files = [file for file in files if file.size > 0]
+    files = [file for file in files if not file.path.endswith(_COPYING)]
     table = Table(location, folder, store, files, [], snapshot)
     found = dict.fromkeys(table.folders)
     partitions = partition_columns(location, list(found))

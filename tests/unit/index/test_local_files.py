@@ -94,5 +94,8 @@ def test_statuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -
     for name, target in {"up": ".", "b/top": "..", "loop": "loop", "broken": "nowhere"}.items():
         (top / name).symlink_to(target)
     os.mkfifo(top / "pipe")
-    assert {path: tuple(rest) for path, *rest in local_files.statuses(str(top))} == seen
-    assert list(local_files.statuses(f"{top}/none")) == []
+    found = {}
+    for paths, sizes, times in local_files.statuses(str(top)):
+        found |= dict(zip(paths, zip(sizes, times, strict=True), strict=True))
+    assert found == seen
+    assert list(local_files.statuses(f"{top}/none")) == [([], [], [])]
