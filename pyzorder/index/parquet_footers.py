@@ -49,7 +49,7 @@ class FooterReader:
 
     def __init__(self, columns: Sequence[IndexedColumn]) -> None:
         self._columns = columns
-        self._known: list[tuple[Any, list[Place]]] = []
+        self._known: list[tuple[list[str], Any, list[Place]]] = []
 
     def read(self, path: str) -> tuple[int, dict[IndexedColumn, ColumnStatistics]]:
         """Returns a file's number of rows and the statistics of the columns.
@@ -80,13 +80,15 @@ class FooterReader:
         return rows, found
 
     def _places(self, schema: Any) -> list[Place]:
-        for other, places in self._known:
-            if schema.equals(other):
+        paths = [schema.column(i).path for i in range(len(schema))]
+        for known, other, places in self._known:
+            if paths == known and schema.equals(other):
                 return places
         tree = _tree(schema)
         places = [_UNCLEAR if tree is None else _find(tree, c) for c in self._columns]
-        if len(self._known) < _KEPT:
-            self._known.append((schema, places))
+        # Schemas with different structs may have equal leaves.
+        if len(self._known) < _KEPT and not any("." in path for path in paths):
+            self._known.append((paths, schema, places))
         return places
 
 

@@ -174,3 +174,18 @@ def test_files_with_different_schemas(tmp_path: Path) -> None:
     a = IndexedColumn(("a",), "long")
     reader = FooterReader([a])
     assert all(reader.read(str(tmp_path / f"{k}"))[1] == {a: KNOWN} for k in range(40))
+
+
+def test_files_with_equal_leaves(tmp_path: Path) -> None:
+    """PyArrow takes schemas for equal if only the names of structs differ."""
+    inner = pa.field("a", pa.struct([("x", pa.int64())]), nullable=False)
+    files = [pa.table([pa.array([{"x": 1}], inner.type)], pa.schema([inner.with_name(name)]))
+             for name in "ab"]  # fmt: skip
+    files.append(pa.table({"x": [1]}))
+    for k, rows in enumerate(files):
+        pq.write_table(rows, tmp_path / f"{k}")
+    columns = [IndexedColumn(path, "long") for path in (("a", "x"), ("b", "x"), ("x",))]
+    reader = FooterReader(columns)
+    for k in (0, 1, 2, 0, 1, 2):
+        found = reader.read(str(tmp_path / f"{k}"))[1]
+        assert [found[column] == KNOWN for column in columns] == [k == 0, k == 1, k == 2]
