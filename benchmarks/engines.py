@@ -15,12 +15,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import report
 
+from pyzorder.index.coverage import Coverage
 from pyzorder.index.entries import ColumnStatistics, FileEntry
 from pyzorder.index.snapshot_writer import publish
 from pyzorder.index.snapshots import IndexedColumn
@@ -53,6 +55,11 @@ started = time.perf_counter()
 print(time.perf_counter() - started)
 """
 
+COLUMNS = [
+    IndexedColumn((name,), data_type)
+    for name, data_type in (("a", "long"), ("d", "date"), ("s", "string"))
+]
+
 _LINKS = 60_000  # ext4 allows 65,000 links to one file
 
 
@@ -67,11 +74,15 @@ def make(folder: Path, count: int) -> None:
         pq.write_table(rows, source)
         for number in range(first, min(count, first + _LINKS)):
             os.link(source, folder / f"part-{number:06}.parquet")
-    types = {"a": "long", "d": "date", "s": "string"}
-    columns = [IndexedColumn((name,), data_type) for name, data_type in types.items()]
     entries = [entry(folder, f"part-{number:06}.parquet", number) for number in range(count)]
-    publish(LocalStore(), TableFolder(str(folder)), lambda _: columns, entries=entries)
-    cover(folder)
+    covered = Coverage(int(time.time() * 1000), is_whole=True)
+    publish(
+        LocalStore(),
+        TableFolder(str(folder)),
+        lambda _: COLUMNS,
+        entries=entries,
+        coverage=lambda old, rows: covered,
+    )
 
 
 def entry(folder: Path, name: str, number: int) -> FileEntry:
@@ -82,22 +93,11 @@ def entry(folder: Path, name: str, number: int) -> FileEntry:
     def of(least: object, greatest: object) -> ColumnStatistics:
         return ColumnStatistics((least, greatest), True, 0, False, False, False)
 
-    statistics_ = {"a": of(low, low + 20_000), "d": of(day, day + 30),
-                   "s": of(f"k{number:06}", f"k{number + 50:06}")}  # fmt: skip
+    bounds = [of(low, low + 20_000), of(day, day + 30), of(f"k{number:06}", f"k{number + 50:06}")]
     settings = "caseSensitive=false;fieldIds=false | timeZone=UTC"
     modified = seen.st_mtime_ns // 1_000_000
-    return FileEntry(name, seen.st_size, modified, 2, ("a", "d"), settings, statistics_)
-
-
-def cover(folder: Path) -> None:
-    """Makes the index state that it covers the whole table."""
-    import json
-    import time
-
-    (pointer,) = (folder / "_zorder" / "_index").glob("_v*.json")
-    text = json.loads(pointer.read_text())
-    text["coverage"] = {"listedAt": int(time.time() * 1000), "whole": True}
-    pointer.write_text(json.dumps(text))
+    known = dict(zip(COLUMNS, bounds, strict=True))
+    return FileEntry(name, seen.st_size, modified, 2, ("a", "d"), settings, known)
 
 
 def measure(table: Path, code: str, times: int) -> float:

@@ -315,6 +315,11 @@ def used_up_numbers(folder: str) -> ZOrderError:
     return error("ZORDER_NO_RUN_NUMBER", journal=folder)
 
 
+def newer_index(folder: str, reason: str) -> ZOrderError:
+    """The index is in a format that this version of pyzorder does not know."""
+    return error("ZORDER_NEWER_INDEX", folder=folder, reason=reason)
+
+
 def view_has_no_folder(view: str) -> ZOrderError:
     """A view was given where a table with a folder is needed."""
     return error("ZORDER_VIEW", name=view)

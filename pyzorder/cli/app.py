@@ -14,7 +14,6 @@ from pyzorder.cli import (
     describe,
     doctor,
     explain,
-    files,
     history,
     optimize,
     plot,
@@ -24,10 +23,12 @@ from pyzorder.cli import (
 )
 from pyzorder.cli.failures import Interrupted, exit_code, sentence
 from pyzorder.cli.output import print_text
+from pyzorder.cli.without_spark import files, index
 
 #: All commands. To add one, write a module with a click command `command` and list it here.
 COMMANDS = (
-    advise, optimize, describe, explain, files, plot, report, history, vacuum, restore, doctor,
+    advise, optimize, describe, explain, files, index, plot, report, history, vacuum, restore,
+    doctor,
 )  # fmt: skip
 
 
@@ -71,6 +72,7 @@ Examples:
   pyzorder optimize db.sales --zorder-by customer_id,sold_date --hive
   pyzorder explain 'SELECT * FROM parquet.`/data/sales` WHERE customer_id = 7'
   pyzorder files /data/sales --where 'customer_id = 7'
+  pyzorder index /data/sales
 
 Results go to stdout (one JSON document with --json), everything else to stderr.
 """,

@@ -5,9 +5,10 @@ The messages are in error_conditions.json.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 
-from pyzorder.errors import ZOrderError, error
+from pyzorder.errors import ZOrderError, error, store_not_writable
 
 
 def package_missing(package: str, extra: str) -> ZOrderError:
@@ -37,6 +38,38 @@ def not_a_format(value: str) -> ZOrderError:
 def orc_for_polars(path: str) -> ZOrderError:
     """Polars cannot read the table's ORC files."""
     return error("ZORDER_ENGINE_TABLE.ORC", path=path)
+
+
+def orc_footers(path: str) -> ZOrderError:
+    """Statistics are read from the footers of Parquet files only."""
+    return error("ZORDER_ENGINE_TABLE.ORC_FOOTERS", path=path)
+
+
+def not_local(path: str) -> ZOrderError:
+    """The index cannot be written, because the store lacks an atomic create-if-absent here."""
+    return error("ZORDER_ENGINE_TABLE.NOT_LOCAL", path=path)
+
+
+def already_indexed(path: str) -> ZOrderError:
+    """Columns were named for a table that has an index."""
+    return error("ZORDER_ENGINE_TABLE.INDEXED", path=path)
+
+
+def no_column(path: str, column: str, known: Sequence[str]) -> ZOrderError:
+    """A column to index does not exist, or cannot have statistics.
+
+    Args:
+        known: the columns that can have statistics.
+    """
+    listed = ", ".join(known) or "none"
+    return error("ZORDER_ENGINE_TABLE.COLUMN", path=path, column=column, known=listed)
+
+
+def not_written(folder: str, failure: OSError) -> ZOrderError:
+    """The index cannot be written."""
+    if failure.errno in (errno.ENOSPC, errno.EDQUOT):
+        return error("ZORDER_NO_SPACE.FULL", target=folder, reason=failure.strerror)
+    return store_not_writable(folder, failure.strerror or str(failure))
 
 
 def not_a_zone(value: str) -> ZOrderError:

@@ -7,6 +7,7 @@ rows of a file, so their statistics are exact.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -164,7 +165,7 @@ def _named(number: int, low: Value, high: Value, flags: list[Any]) -> dict[tuple
     return found
 
 
-def _texts(names: list[str]) -> pa.Array:
+def _texts(names: Sequence[str]) -> pa.Array:
     """Converts names to an array. Names that are not UTF-8 become null."""
     try:
         return pa.array(names, pa.string())
@@ -178,12 +179,13 @@ def _matched(table: Table, snapshot: Snapshot) -> npt.NDArray[np.int64]:
     rows = snapshot.rows
     if not rows.num_rows or not table.files:
         return np.full(len(table.files), -1)
-    paths = _texts([file.path for file in table.files])
+    names, _, sizes, times = zip(*table.files, strict=True)
+    paths = _texts(names)
     found = pc.index_in(paths, rows["path"].combine_chunks()).fill_null(-1).to_numpy()
     found = found.astype(np.int64)
     for name, listed in (
-        ("size", [file.size for file in table.files]),
-        ("modification_time", [file.modified for file in table.files]),
+        ("size", sizes),
+        ("modification_time", times),
     ):
         found[rows[name].to_numpy()[found] != np.array(listed, dtype=np.int64)] = -1
     return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,7 +60,8 @@ class Table:
         start = len(self.folder.resolve("")) + 1
         inside = self.location[start:]
         cut = len(inside) + 1 if inside else 0
-        return [file.path.rpartition("/")[0][cut:] for file in self.files]
+        found = [file.path.rpartition("/")[0] for file in self.files]
+        return [folder[cut:] for folder in found] if cut else found
 
 
 @contextmanager
@@ -87,24 +89,50 @@ def open_table(path: str | os.PathLike[str], filesystem: Any, staleness: float) 
     Raises:
         ZOrderError: the folder is missing, belongs to another format, or cannot be reached.
     """
-    location = _located(os.fspath(path), filesystem)
-    store = _store(location, filesystem)
-    folder = _folder(store, location)
+    location, folder, store = locate(path, filesystem)
     known = covered_files(store, folder, staleness) if staleness else None
     if known is None:
-        _check(store, folder.root, location)
-        known = visible_files(store, folder), latest(store, folder)
-    files, snapshot = known
+        check_plain(store, folder.root, location)
+        with ThreadPoolExecutor(1) as pool:  # a listing and an index that differ do no harm
+            snapshot = pool.submit(latest, store, folder)
+            known = visible_files(store, folder), snapshot.result()
+    files, index = known
     if not files and not isinstance(store, LocalStore) and not store.names(location):
         raise failures.path_not_found(location)
-    inside = folder.relative(location) + "/" if location != folder.root else ""
-    files = [
-        f for f in files
-        if f.size > 0 and f.path.startswith(inside) and not f.path.endswith(_COPYING)
-    ]  # fmt: skip
+    return table_of(location, folder, store, files, index)
+
+
+def locate(path: str | os.PathLike[str], filesystem: Any) -> tuple[str, TableFolder, Store]:
+    """Returns a table's location, the folder with its journal and index, and its store.
+
+    The arguments are those of `open_table`.
+    """
+    location = _located(os.fspath(path), filesystem)
+    store = _store(location, filesystem)
+    return location, _folder(store, location), store
+
+
+def table_of(
+    location: str,
+    folder: TableFolder,
+    store: Store,
+    files: list[VisibleFile],
+    snapshot: Snapshot | None,
+) -> Table:
+    """Returns the table at a location, with those of the visible files that belong to it."""
+    if location != folder.root:
+        inside = folder.relative(location) + "/"
+        files = [file for file in files if file.path.startswith(inside)]
+    if not all(file.size for file in files):
+        files = [file for file in files if file.size > 0]
+    files = [file for file in files if not file.path.endswith(_COPYING)]
     table = Table(location, folder, store, files, [], snapshot)
-    partitions = partition_columns(location, list(dict.fromkeys(table.folders)))
+    found = dict.fromkeys(table.folders)
+    partitions = partition_columns(location, list(found))
     wanted = set(partitions[0].values) if partitions else {""}
+    if found.keys() <= wanted:
+        table.partitions.extend(partitions)
+        return table
     kept = [f for f, own in zip(files, table.folders, strict=True) if own in wanted]
     return Table(location, folder, store, kept, partitions, snapshot)
 
@@ -135,7 +163,7 @@ def _folder(store: Store, location: str) -> TableFolder:
     return TableFolder(location)
 
 
-def _check(store: Store, root: str, location: str) -> None:
+def check_plain(store: Store, root: str, location: str) -> None:
     """Raises a ZOrderError if the folder is not that of a plain table."""
     if isinstance(store, LocalStore) and not os.path.isdir(location):
         exists = os.path.exists(location)

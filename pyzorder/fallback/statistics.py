@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyzorder.fallback.tables import Table, partition_columns
-from pyzorder.index import local_files
-from pyzorder.index.entries import ColumnStatistics, FileEntry
+from pyzorder.index.entries import ColumnStatistics, FileEntry, is_foreign, unchanged
 from pyzorder.index.read_settings import ReadSettings
 from pyzorder.index.snapshots import IndexedColumn
-from pyzorder.index.stores import LocalStore, Stat, Store, plain
+from pyzorder.index.stores import Stat, Store, plain
 from pyzorder.index.table_folder import TableFolder
 from pyzorder.index.truncated_bounds import truncated
 
@@ -77,7 +76,7 @@ def file_key() -> list[Column]:
 
 def collect(
     frame: DataFrame, columns: Sequence[IndexedColumn]
-) -> dict[tuple[str, Stat], tuple[int, dict[str, ColumnStatistics]]]:
+) -> dict[tuple[str, Stat], tuple[int, dict[IndexedColumn, ColumnStatistics]]]:
     """Returns the row count and the column statistics of each file that a DataFrame reads.
 
     Files without rows are omitted. Each key is a file's path and its status when it was listed.
@@ -91,7 +90,7 @@ def collect(
     return {
         (local_path(row["path"]), Stat(row["size"], row["modified"])): (
             row["rows"],
-            {c.name: _statistics(row, number, c) for number, c in enumerate(columns)},
+            {c: _statistics(row, number, c) for number, c in enumerate(columns)},
         )
         for row in grouped.collect()
     }
@@ -107,20 +106,20 @@ def local_path(address: str) -> str:
 def entries(
     store: Store,
     folder: TableFolder,
-    found: Mapping[tuple[str, Stat], tuple[int, dict[str, ColumnStatistics]]],
+    found: Mapping[tuple[str, Stat], tuple[int, dict[IndexedColumn, ColumnStatistics]]],
     settings: ReadSettings,
 ) -> list[FileEntry]:
     """Returns entries for the files in a table's folder that are unchanged since they were read."""
-    now = store.stats([path for path, _ in found])
+    valid = unchanged(store, found.keys())
     inside = folder.root + "/"
     return [
         FileEntry(
             folder.relative(path), *stat, rows, (), settings.fingerprint,
-            {name: _held(known, settings) for name, known in statistics.items()},
+            {column: _held(known, settings) for column, known in statistics.items()},
         )
         for (path, stat), (rows, statistics) in found.items()
-        if now.get(path) == stat and path.startswith(inside)
-        and not (isinstance(store, LocalStore) and local_files.strange(folder.root, path))
+        if (path, stat) in valid and path.startswith(inside)
+        and not is_foreign(store, folder, path)
     ]  # fmt: skip
 
 

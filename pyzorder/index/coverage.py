@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyzorder.index.snapshots import Pointer
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,10 @@ class Coverage:
     listed_at: int
     is_whole: bool
 
+    def to_json(self) -> dict[str, Any]:
+        """Returns the field of a pointer; the inverse of `coverage_of`."""
+        return {"listedAt": self.listed_at, "whole": self.is_whole}
+
 
 def coverage_of(pointer: dict[str, Any]) -> Coverage | None:
     """Returns the coverage that a pointer's JSON states, or None if it does not state any."""
@@ -25,3 +32,13 @@ def coverage_of(pointer: dict[str, Any]) -> Coverage | None:
     if not isinstance(found, dict):
         return None
     return Coverage(int(found["listedAt"]), found["whole"] is True)
+
+
+def still_covers(since: int, before: Pointer | None) -> bool:
+    """Whether the rows of a snapshot reflect all changes by pyzorder's writers since a listing.
+
+    Args:
+        since: the index's version when the listing began; 0 if there was no index.
+        before: the pointer to the snapshot; None if there is none.
+    """
+    return before is None or before.coverable_since <= since <= before.version

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyzorder.index.local_files import strange
 from pyzorder.index.snapshots import IndexedColumn, Snapshot
 from pyzorder.index.stored_types import FLAGS, schema_of
+from pyzorder.index.stores import LocalStore, Stat, Store
+from pyzorder.index.table_folder import TableFolder
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,8 @@ class FileEntry:
     """The index's row for one data file.
 
     Attributes:
-        statistics: the statistics of each column, keyed by IndexedColumn.name. Columns that are
-            missing here have unknown statistics.
+        statistics: the statistics of each column. Columns that are missing here, or have another
+            type, have unknown statistics.
     """
 
     path: str
@@ -45,7 +48,21 @@ class FileEntry:
     num_records: int
     clustered_by: tuple[str, ...]
     read_settings: str
-    statistics: dict[str, ColumnStatistics] = field(default_factory=dict)
+    statistics: dict[IndexedColumn, ColumnStatistics] = field(default_factory=dict)
+
+
+def unchanged(store: Store, read: Collection[tuple[str, Stat]]) -> set[tuple[str, Stat]]:
+    """Returns the files that still have the status with which they were listed.
+
+    The statistics of other files may describe another state, so those files get no entry.
+    """
+    now = store.stats([path for path, _ in read])
+    return {(path, stat) for path, stat in read if now.get(path) == stat}
+
+
+def is_foreign(store: Store, folder: TableFolder, path: str) -> bool:
+    """Whether a file must not get an entry, because its rows may be another user's."""
+    return isinstance(store, LocalStore) and strange(folder.root, path)
 
 
 def table_of(columns: Sequence[IndexedColumn], entries: Sequence[FileEntry]) -> pa.Table:
@@ -60,7 +77,7 @@ def table_of(columns: Sequence[IndexedColumn], entries: Sequence[FileEntry]) -> 
         [e.read_settings for e in entries],
     ]
     for column in columns:
-        known = [e.statistics.get(column.name, ColumnStatistics()) for e in entries]
+        known = [e.statistics.get(column, ColumnStatistics()) for e in entries]
         lists += [[s.bounds[end] if s.bounds else None for s in known] for end in (0, 1)]
         lists.append([s.null_count for s in known])
         flags = FLAGS if column.is_float else FLAGS[1:]

@@ -11,6 +11,9 @@ from pyzorder.index.stores import UNKNOWN_TIME, Stat, check_length
 #: The keys that file systems use to report when a file was last modified.
 _MODIFIED = ("mtime", "LastModified", "last_modified", "updated")
 
+#: The name under which WebHDFS reports it, in milliseconds.
+_MILLIS = "modificationTime"
+
 
 class FsspecStore:
     """A read-only store. Its paths have no scheme.
@@ -78,4 +81,5 @@ def _stat(info: Mapping[str, Any]) -> Stat:
     if isinstance(found, datetime):
         found = found.timestamp()
     modified = UNKNOWN_TIME if found is None else int(float(found) * 1000)
+    modified = int(info.get(_MILLIS, modified))
     return Stat(int(info["size"] or 0), modified)

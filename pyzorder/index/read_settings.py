@@ -11,6 +11,12 @@ from typing import NamedTuple
 
 SEPARATOR = " | "
 
+#: The structural settings of a Spark session in which none of them is changed.
+STRUCTURAL_DEFAULTS = (
+    "caseSensitive=false;fieldIds=false;binaryAsString=false;int96AsTimestamp=true;"
+    "nanosAsLong=false;inferTimestampNtz=true;orcImplementation=native;orcPositions="
+)
+
 
 class ReadSettings(NamedTuple):
     """The settings of a scan.

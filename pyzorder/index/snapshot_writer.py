@@ -14,14 +14,18 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyzorder import errors
+from pyzorder.index.coverage import Coverage
 from pyzorder.index.entries import FileEntry, kept_rows, table_of
 from pyzorder.index.snapshots import (
     GREATEST,
     IndexedColumn,
+    NewerFormat,
     Pointer,
+    Snapshot,
     latest,
     pointer_name,
     read_incarnation,
@@ -63,21 +67,23 @@ def publish(
     keep: Callable[[pa.Table], Sequence[bool]] = lambda rows: [True] * rows.num_rows,
     entries: Iterable[FileEntry] = (),
     is_denied: Callable[[IndexedColumn], bool] = lambda column: False,
+    coverage: Callable[[Snapshot | None, pa.Table], Coverage | None] = lambda old, rows: None,
 ) -> Pointer:
     """Publishes a snapshot of `entries` and the rows that `keep` selects from the latest snapshot.
 
-    An unreadable index is treated as empty.
+    A damaged index is treated as empty.
 
     Args:
         columns: maps the columns that had statistics to the columns of the new snapshot. If a
             column is dropped or its type changes, its statistics are not carried over.
         keep: selects rows of the latest snapshot.
-        entries: rows to add.
+        entries: rows to add, except for files whose row is kept.
         is_denied: whether a column must not be recorded in the index. Older snapshots with such a
             column are deleted.
+        coverage: computes the new coverage from the latest snapshot and the new rows.
 
     Raises:
-        ZOrderError: the latest version is the highest possible one.
+        ZOrderError: the latest version is the highest possible one, or in a newer format.
     """
     added = list(entries)
     while True:
@@ -85,6 +91,7 @@ def publish(
         base = known[-1] if known else 0
         if base >= GREATEST - 1:
             raise errors.used_up_numbers(folder.index)
+        check_format(store, folder)
         old = latest(store, folder)
         if old is not None and old.pointer.version != base:
             old = None
@@ -92,19 +99,47 @@ def publish(
         kept = tuple(c for c in wanted if not is_denied(c))
         rows = table_of(kept, added)
         if old is not None:
-            rows = pa.concat_tables([kept_rows(old, kept, keep), rows])
-        pointer = _try(store, folder, base + 1, kept, rows.sort_by("path"))
+            others = kept_rows(old, kept, keep)
+            is_new = pc.invert(pc.is_in(rows["path"], others["path"].combine_chunks()))
+            rows = pa.concat_tables([others, rows.filter(is_new)])
+        is_lost = base > 0 and old is None  # what earlier writers recorded is lost
+        pointer = _try(
+            store,
+            folder,
+            kept,
+            rows.sort_by("path"),
+            base + 1,
+            None if is_lost else coverage(old, rows),
+            base + 1 if is_lost else old.pointer.coverable_since if old is not None else 0,
+        )
         if pointer is not None:
             _delete_old(store, folder, is_denied)
             return pointer
 
 
+def check_format(store: Store, folder: TableFolder) -> None:
+    """Raises a ZOrderError if a later version of pyzorder wrote the latest snapshot.
+
+    Replacing it by an older format would lose its entries.
+    """
+    known = versions(store, folder)
+    try:
+        if known:
+            read_pointer(store, folder, known[-1])
+    except NewerFormat as reason:
+        raise errors.newer_index(folder.root, str(reason)) from None
+    except Exception:  # the pointer is damaged, or was just deleted
+        return
+
+
 def _try(
     store: Store,
     folder: TableFolder,
-    version: int,
     columns: tuple[IndexedColumn, ...],
     rows: pa.Table,
+    version: int,
+    coverage: Coverage | None,
+    coverable_since: int,
 ) -> Pointer | None:
     """Writes a snapshot and its pointer; returns None if another writer published the version."""
     sink = io.BytesIO()
@@ -119,6 +154,8 @@ def _try(
         zlib.crc32(data),
         rows.num_rows,
         columns,
+        coverage,
+        coverable_since,
     )
     path = f"{folder.index}/{pointer.file}"
     store.create(path, data)

@@ -74,6 +74,10 @@ class Unusable(Exception):
     """The index cannot be used. The message gives the reason."""
 
 
+class NewerFormat(Unusable):
+    """The index was written by a later version of pyzorder."""
+
+
 @dataclass(frozen=True)
 class IndexedColumn:
     """A leaf column with statistics.
@@ -103,7 +107,12 @@ def _quoted(part: str) -> str:
 
 @dataclass(frozen=True)
 class Pointer:
-    """The content of a pointer to a snapshot."""
+    """The content of a pointer to a snapshot.
+
+    Attributes:
+        coverable_since: the last version whose writer added files without a row, or deleted or
+            moved files. A listing that began before that version covers nothing.
+    """
 
     folder: TableFolder
     version: int
@@ -114,6 +123,7 @@ class Pointer:
     num_files: int
     columns: tuple[IndexedColumn, ...]
     coverage: Coverage | None = None
+    coverable_since: int = 0
 
     @property
     def name(self) -> str:
@@ -121,19 +131,19 @@ class Pointer:
 
     def to_json(self) -> str:
         """Returns the text of the pointer's file."""
-        return json.dumps(
-            {
-                "formatVersion": FORMAT_VERSION,
-                "version": self.version,
-                "incarnation": self.incarnation,
-                "file": self.file,
-                "length": self.length,
-                "crc32": self.crc32,
-                "numFiles": self.num_files,
-                "columns": [{"path": list(c.path), "type": c.data_type} for c in self.columns],
-            },
-            indent=2,
-        )
+        fields = {
+            "formatVersion": FORMAT_VERSION,
+            "version": self.version,
+            "incarnation": self.incarnation,
+            "file": self.file,
+            "length": self.length,
+            "crc32": self.crc32,
+            "numFiles": self.num_files,
+            "columns": [{"path": list(c.path), "type": c.data_type} for c in self.columns],
+            "coverableSince": self.coverable_since,
+            **({"coverage": self.coverage.to_json()} if self.coverage is not None else {}),
+        }
+        return json.dumps(fields, indent=2)
 
 
 @dataclass(frozen=True)
@@ -197,7 +207,7 @@ def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
     text = json.loads(data)
     written = int(text["formatVersion"])
     if not 1 <= written <= FORMAT_VERSION:
-        raise Unusable(
+        raise (NewerFormat if written > FORMAT_VERSION else Unusable)(
             f"it has format version {written}, but this pyzorder reads versions up to "
             f"{FORMAT_VERSION}"
         )
@@ -218,6 +228,7 @@ def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
         int(text["numFiles"]),
         tuple(IndexedColumn(tuple(c["path"]), c["type"]) for c in text["columns"]),
         coverage_of(text),
+        int(text.get("coverableSince") or 0),
     )
 
 

@@ -87,11 +87,12 @@ class LocalStore:
             return []
 
     def files(self, folder: str) -> dict[str, Stat]:
-        return {
-            path: Stat(seen.st_size, seen.st_mtime_ns // 1_000_000)
-            for path, seen in local_files.walk(folder)
-            if "_zorder" not in path or not local_files.linked(path)
-        }
+        found: dict[str, Stat] = {}
+        for paths, sizes, times in local_files.statuses(folder):
+            found.update(zip(paths, map(Stat, sizes, times), strict=True))
+        for path in [path for path in found if "_zorder" in path and local_files.linked(path)]:
+            del found[path]
+        return found
 
     def read(self, path: str) -> bytes:
         if local_files.linked(path):

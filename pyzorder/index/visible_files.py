@@ -57,8 +57,6 @@ def visible_files(store: Store, folder: TableFolder) -> list[VisibleFile]:
 
 def is_hidden(relative: str) -> bool:
     """Whether a part of a file's path makes Spark ignore the file."""
-    if relative[:1] not in ("_", ".") and "/_" not in relative and "/." not in relative:
-        return False  # true of almost all files
     return any(
         part.startswith(".") or (part.startswith("_") and "=" not in part)
         for part in relative.split("/")
@@ -66,17 +64,17 @@ def is_hidden(relative: str) -> bool:
 
 
 def _listed(store: Store, folder: TableFolder) -> dict[str, VisibleFile]:
-    prefix, found = f"{folder.root}/", {}
-    hidden: dict[str, bool] = {}  # by folder
-    for path, stat in store.files(folder.root).items():
-        relative = path.removeprefix(prefix)
-        parent, _, name = relative.rpartition("/")
-        if parent not in hidden:
-            hidden[parent] = is_hidden(parent)
-        if not (hidden[parent] or is_hidden(name)):
-            if ":" in relative:
-                relative = folder.relative(path)
-            found[relative] = VisibleFile(relative, path, *stat)
+    listed = store.files(folder.root)
+    if not listed:
+        return {}
+    names = [path.removeprefix(f"{folder.root}/") for path in listed]
+    files = map(VisibleFile, names, listed, *zip(*listed.values(), strict=True))
+    found = dict(zip(names, files, strict=True))
+    for name in [n for n in names if n[:1] in "_." or "/_" in n or "/." in n or ":" in n]:
+        file = found.pop(name)
+        if not is_hidden(name):
+            relative = folder.relative(file.place)
+            found[relative] = file._replace(path=relative)
     return found
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from pyzorder.engines.indexing import index_files
 from tests.fuzz.worlds import World, write
 from tests.support import indexes, scans
 from tests.support.tables import data_files
@@ -39,15 +40,18 @@ class Tally:
             setattr(self, name, getattr(self, name) + value)
 
 
-def check(spark: SparkSession, folder: Path, world: World) -> Tally:
+def check(spark: SparkSession, folder: Path, world: World, by_python: bool = False) -> Tally:
     """Asserts that every predicate, its negation and its IS NULL form select the same rows with and
     without skipping. Also asserts that no row has an outcome that was judged impossible for the
     row's file.
 
     Leaves out predicates that fail without skipping, and worlds that plain Spark cannot read.
+
+    Args:
+        by_python: whether the index is written by `pyzorder index`, which reads only footers.
     """
     with session(spark, world):
-        asked = make(spark, folder / "t", world)
+        asked = make(spark, folder / "t", world, by_python)
         if asked is None:
             return Tally(worlds=1, unreadable=1)
         tally = Tally(worlds=1)
@@ -66,9 +70,11 @@ def check(spark: SparkSession, folder: Path, world: World) -> Tally:
         return tally
 
 
-def make(spark: SparkSession, table: Path, world: World) -> list[str] | None:
-    """Writes a world's files, indexes them with the jar, and creates the view VIEW. Call this
-    function only within `session`.
+def make(
+    spark: SparkSession, table: Path, world: World, by_python: bool = False
+) -> list[str] | None:
+    """Writes a world's files, indexes them, and creates the view VIEW. Call this function only
+    within `session`.
 
     Returns the predicates that plain Spark can answer, or None if Spark cannot read the rows.
     """
@@ -78,7 +84,10 @@ def make(spark: SparkSession, table: Path, world: World) -> list[str] | None:
     if not readable(spark, reader.load(str(table))):
         return None
     indexes.build(spark, table, world.format, schema)
-    if world.stale:
+    if by_python:
+        indexes.remove(spark, table, [file.name for file in data_files(table)])
+        index_files(table)
+    elif world.stale:
         record_listing(spark, table, world)
     gone = [name for name in world.unindexed if (table / name).exists()]
     if gone:

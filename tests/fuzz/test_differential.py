@@ -18,3 +18,14 @@ def test_skipping_changes_no_answer(spark: SparkSession, tmp_path: Path) -> None
 
     on_drawn(run, examples=5, cases=8)
     assert tally.pruned >= 0.3 * tally.cases > 0, tally
+
+
+def test_an_index_from_footers_changes_no_answer(spark: SparkSession, tmp_path: Path) -> None:
+    tally = Tally()
+
+    def run(world: World) -> None:
+        if world.format == "parquet":
+            tally.add(check(spark, tmp_path, world, by_python=True))
+
+    on_drawn(run, examples=8, cases=8)
+    assert tally.pruned >= 0.1 * tally.cases > 0, tally

@@ -17,6 +17,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+from pyzorder.engines.indexing import index_files
 from tests.support import indexes, scans
 
 NAN, LONG = float("nan"), "common prefix " * 9
@@ -99,7 +100,35 @@ WRITERS = [of_pyarrow, of_pyarrow_with_short_pages, of_duckdb, of_duckdb_version
 def test_files_of(
     spark: SparkSession, tmp_path: Path, write: Callable[[pa.Table, Path], None]
 ) -> None:
-    path = tmp_path / "t"
+    path = three_files(spark, tmp_path / "t", write)
+    indexes.build(spark, path, "parquet")
+    entries = indexes.check_sound(spark, path, "parquet")
+    assert len(entries) == 3
+    unknown = {name for name in COLUMNS for e in entries.values() if not indexes.known(e, name)}
+    assert unknown == set()
+    opened = check_queries(spark, path)
+    assert {predicate for predicate, files in opened.items() if files == 3} == set()
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_footers_of(
+    spark: SparkSession, tmp_path: Path, write: Callable[[pa.Table, Path], None]
+) -> None:
+    """`pyzorder index` indexes the files by their footers alone."""
+    path = three_files(spark, tmp_path / "t", write)
+    assert len(index_files(path).indexed) == 3
+    entries = indexes.check_sound(spark, path, "parquet")
+    assert len(entries) == 3
+    opened = check_queries(spark, path)
+    if write is not of_polars_without_statistics:
+        known = {name for name in COLUMNS if all(indexes.known(e, name) for e in entries.values())}
+        unproved = {"u8", "u16", "u32", "u64", "x", "y", "zero", "small", "big"}
+        assert known >= COLUMNS.keys() - unproved - {"long"}
+        assert sum(files < 3 for files in opened.values()) > 15
+
+
+def three_files(spark: SparkSession, path: Path, write: Callable[[pa.Table, Path], None]) -> Path:
+    """Writes three files with all columns."""
     path.mkdir()
     for i in range(3):
         columns = {name: pa.array(files[i], t) for name, (t, files, _) in COLUMNS.items()}
@@ -110,12 +139,11 @@ def test_files_of(
     except scans.FAILURES as failure:
         assert "BYTE_STREAM_SPLIT" in str(failure) and pyspark.__version__ < "4.3"
         pytest.skip("Spark itself cannot read these files")
-    indexes.build(spark, path, "parquet")
-    entries = indexes.check_sound(spark, path, "parquet")
-    assert len(entries) == 3
-    unknown = {name for name in COLUMNS for e in entries.values() if not indexes.known(e, name)}
-    assert unknown == set()
+    return path
+
+
+def check_queries(spark: SparkSession, path: Path) -> dict[str, int]:
+    """Checks the files that queries open, and returns how many each opens."""
     spark.read.parquet(str(path)).createOrReplaceTempView("theirs")
     asked = {text.format(name): name for name, (_, _, texts) in COLUMNS.items() for text in texts}
-    opened = scans.check_sound(spark, "theirs", list(asked))
-    assert {predicate for predicate, files in opened.items() if files == 3} == set()
+    return scans.check_sound(spark, "theirs", list(asked))

@@ -71,7 +71,7 @@ def index(
         for column in known:
             found = vars(statistics_of(rows, column))
             found.update((changed or {}).get(column.name, {}))
-            statistics[column.name] = ColumnStatistics(**found)
+            statistics[column] = ColumnStatistics(**found)
         entries.append(
             FileEntry(name, seen.st_size, seen.st_mtime_ns // 1_000_000, rows.num_rows, (),
                       SETTINGS, statistics)

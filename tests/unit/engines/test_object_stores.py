@@ -40,7 +40,7 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     column = IndexedColumn(("a",), "long")
     entries = [
         FileEntry(name, *store.stats([f"tests/t/{name}"])[f"tests/t/{name}"], rows.num_rows, (),
-                  SETTINGS, {"a": statistics_of(rows, column)})
+                  SETTINGS, {column: statistics_of(rows, column)})
         for name, rows in FILES.items()
     ]  # fmt: skip
     publish(store, folder, lambda _: [column], entries=entries)

@@ -24,8 +24,8 @@ from pyzorder.index.table_folder import TableFolder
 STORE = LocalStore()
 A, D = IndexedColumn(("a",), "long"), IndexedColumn(("d",), "decimal(38,0)")
 KNOWN = {
-    "a": ColumnStatistics((1, 2), null_count=0),
-    "d": ColumnStatistics((Decimal(1), Decimal(2)), null_count=0),
+    A: ColumnStatistics((1, 2), null_count=0),
+    D: ColumnStatistics((Decimal(1), Decimal(2)), null_count=0),
 }
 
 

@@ -63,6 +63,7 @@ MOMENT = datetime(2024, 1, 1, tzinfo=timezone.utc)
         ({"LastModified": MOMENT}, 1_704_067_200_000),
         ({"last_modified": MOMENT}, 1_704_067_200_000),
         ({"updated": "2024-01-01T00:00:00Z"}, 1_704_067_200_000),
+        ({"modificationTime": 1500}, 1500),
         ({"mtime": None}, -1),
         ({}, -1),
     ],

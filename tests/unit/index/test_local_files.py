@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pyzorder.index.local_files import create_if_absent, linked, remove, walk
+from pyzorder.index import local_files
+from pyzorder.index.local_files import create_if_absent, linked, remove
 from pyzorder.index.stores import LocalStore
 
 
@@ -60,9 +61,8 @@ def test_a_circle_of_links_is_walked_once(tmp_path: Path) -> None:
     (tmp_path / "b").symlink_to(tmp_path / "a")
     (tmp_path / "dangling").symlink_to("/nowhere")
     os.mkfifo(tmp_path / "pipe")
-    assert sorted(LocalStore().files(str(tmp_path))) == sorted(p for p, _ in walk(str(tmp_path)))
-    found = [path.removeprefix(f"{tmp_path}/") for path, _ in walk(str(tmp_path))]
-    assert found == ["a/file", "b/file"]
+    found = [path.removeprefix(f"{tmp_path}/") for path in LocalStore().files(str(tmp_path))]
+    assert sorted(found) == ["a/file", "b/file"]
 
 
 def test_remove_takes_what_is_there(tmp_path: Path) -> None:
@@ -70,3 +70,32 @@ def test_remove_takes_what_is_there(tmp_path: Path) -> None:
     for path in ("x", "x", "y/z"):
         remove(str(tmp_path / path))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 10_000])
+def test_statuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    """Many files are looked at in chunks, few one by one, with the same result."""
+    monkeypatch.setattr(local_files, "_CHUNK", chunk)
+    top, seen = tmp_path / "t", {}
+    for k, name in enumerate(["a", "b/c", "b/d/e", "p=1/f", "p=2/f", "p=2/g", "empty"]):
+        path = top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x" * k if name != "empty" else b"")
+        os.utime(
+            path, ns=(0, -631_151_999_876_000_100 if k == 2 else 1_700_000_000_123_999_999 + k)
+        )
+        seen[str(path)] = (path.stat().st_size, path.stat().st_mtime_ns // 1_000_000)
+    odd = os.fsdecode(os.fsencode(top) + b"/\xff")
+    os.link(top / "a", odd)
+    (top / "link").symlink_to("a")
+    seen |= {odd: seen[f"{top}/a"], f"{top}/link": seen[f"{top}/a"]}
+    (top / "folder").symlink_to("b")
+    seen |= {f"{top}/folder/{name}": seen[f"{top}/b/{name}"] for name in ("c", "d/e")}
+    for name, target in {"up": ".", "b/top": "..", "loop": "loop", "broken": "nowhere"}.items():
+        (top / name).symlink_to(target)
+    os.mkfifo(top / "pipe")
+    found = {}
+    for paths, sizes, times in local_files.statuses(str(top)):
+        found |= dict(zip(paths, zip(sizes, times, strict=True), strict=True))
+    assert found == seen
+    assert list(local_files.statuses(f"{top}/none")) == [([], [], [])]

@@ -3,15 +3,18 @@ snapshots are deleted."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from pyzorder.errors import ZOrderError
+from pyzorder.index.coverage import Coverage
 from pyzorder.index.entries import ColumnStatistics, FileEntry
 from pyzorder.index.snapshot_writer import KEPT_SNAPSHOTS, publish
-from pyzorder.index.snapshots import IndexedColumn, Snapshot, latest, versions
+from pyzorder.index.snapshots import IndexedColumn, Snapshot, _loaded, latest, versions
 from pyzorder.index.stores import LocalStore
 from pyzorder.index.table_folder import TableFolder
 
@@ -26,7 +29,7 @@ def folder(tmp_path: Path) -> TableFolder:
 
 def entry(name: str, low: int = 0, high: int = 9) -> FileEntry:
     known = ColumnStatistics((low, high), exact=True, null_count=0, nan_seen=False)
-    return FileEntry(name, 10, 1, 5, ("a",), "", {"a": known})
+    return FileEntry(name, 10, 1, 5, ("a",), "", {A: known})
 
 
 def add(folder: TableFolder, *names: str, columns: Sequence[IndexedColumn] = (A, B)) -> None:
@@ -89,3 +92,44 @@ def test_snapshots_of_denied_columns_are_deleted(folder: TableFolder) -> None:
     publish(STORE, folder, lambda old: old, is_denied=lambda column: column.name == "a")
     assert read(folder).columns == (B,)
     assert versions(STORE, folder) == [2]
+
+
+def test_a_kept_row_is_not_replaced(folder: TableFolder) -> None:
+    add(folder, "x", "y")
+    publish(STORE, folder, lambda old: old, entries=[FileEntry("x", 7, 7, 7, (), ""), entry("z")])
+    assert read(folder).rows["size"].to_pylist() == [10, 10, 10]
+    assert read(folder).rows["path"].to_pylist() == ["x", "y", "z"]
+
+
+def test_statistics_of_another_type_are_dropped(folder: TableFolder) -> None:
+    changed = IndexedColumn(("a",), "string")
+    add(folder, "x", columns=[changed])
+    assert read(folder).rows["a_minValue"].to_pylist() == [None]
+
+
+def test_coverage(folder: TableFolder) -> None:
+    """Coverage is published, and `coverableSince` is kept by writers that do not change it."""
+    found = Coverage(5, is_whole=True)
+    publish(STORE, folder, lambda _: [A], coverage=lambda old, rows: found)
+    assert read(folder).pointer.coverage == found
+    pointer = Path(folder.index) / read(folder).pointer.name
+    pointer.write_text(json.dumps({**json.loads(pointer.read_text()), "coverableSince": 1}))
+    add(folder, "x")
+    assert (read(folder).pointer.coverage, read(folder).pointer.coverable_since) == (None, 1)
+
+
+def test_nothing_is_covered_after_a_damaged_index(folder: TableFolder) -> None:
+    add(folder, "x")
+    (Path(folder.index) / read(folder).pointer.file).write_bytes(b"")
+    _loaded.clear()
+    publish(STORE, folder, lambda _: [A], coverage=lambda old, rows: Coverage(5, True))
+    assert (read(folder).pointer.coverage, read(folder).pointer.coverable_since) == (None, 2)
+
+
+def test_a_newer_format_is_not_replaced(folder: TableFolder) -> None:
+    add(folder, "x")
+    pointer = Path(folder.index) / read(folder).pointer.name
+    pointer.write_text(json.dumps({**json.loads(pointer.read_text()), "formatVersion": 99}))
+    with pytest.raises(ZOrderError, match="ZORDER_NEWER_INDEX"):
+        add(folder, "y")
+    assert versions(STORE, folder) == [1]

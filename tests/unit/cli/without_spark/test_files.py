@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from tests.support.engine_tables import make
-
-ROOT = Path(__file__).parents[3]
-
-SCRIPT = """
-import sys
-sys.modules["pyspark"] = sys.modules["py4j"] = None
-sys.argv = ["pyzorder", "files", *sys.argv[1:]]
-from pyzorder.cli import main
-main()
-"""
+from tests.support.without_spark import run
 
 
 @pytest.fixture(scope="module")
@@ -29,26 +18,20 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make(tmp_path_factory.mktemp("cli"), files)
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", SCRIPT, *words], capture_output=True, text=True, cwd=ROOT, timeout=60
-    )
-
-
 def test_paths(table: Path) -> None:
-    done = run(str(table), "--where", "a = 15 AND b = 7")
+    done = run("files", str(table), "--where", "a = 15 AND b = 7")
     assert (done.returncode, done.stdout) == (0, f"{table}/f1.parquet\n")
     said = "1 of 3 files (0 unindexed)\nnot used: b = 7: the index has no statistics of b\n"
     assert done.stderr == said
 
 
 def test_paths_that_end_with_nul(table: Path) -> None:
-    done = run(str(table), "-0", "--where", "a < 15")
+    done = run("files", str(table), "-0", "--where", "a < 15")
     assert done.stdout.split("\0") == [f"{table}/f0.parquet", f"{table}/f1.parquet", ""]
 
 
 def test_json(table: Path) -> None:
-    done = run(str(table), "--where", "a = 15", "--json")
+    done = run("files", str(table), "--where", "a = 15", "--json")
     assert json.loads(done.stdout) == {
         "files": [f"{table}/f1.parquet"], "total": 3, "unindexed": 0, "not_used": [],
     }  # fmt: skip
@@ -68,6 +51,6 @@ def test_json(table: Path) -> None:
     ],
 )
 def test_failures(table: Path, words: list[str], code: int, said: str) -> None:
-    done = run(*(word.format(table=table) for word in words))
+    done = run("files", *(word.format(table=table) for word in words))
     assert (done.returncode, done.stdout) == (code, "") and said in done.stderr
     assert "Traceback" not in done.stderr
