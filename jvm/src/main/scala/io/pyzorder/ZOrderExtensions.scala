@@ -1,6 +1,8 @@
 package io.pyzorder
 
 import org.apache.spark.sql.SparkSessionExtensions
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.commands.{ClaimDeltaStatements, ResolveZOrderStatements, TableFunctions}
@@ -8,7 +10,7 @@ import io.pyzorder.common.{EagerClasses, ZOrderConf}
 import io.pyzorder.expressions.ZOrderFunctions
 import io.pyzorder.metadataonly.{LimitStrategy, MetadataOnlyStrategy}
 import io.pyzorder.parser.ZOrderSqlParser
-import io.pyzorder.skipping.joins.PruneByJoinKeys
+import io.pyzorder.skipping.joins.{ApplyJoinKeys, PruneByJoinKeys}
 import io.pyzorder.skipping.plan.{DeferListing, SkippingStrategy, WrapFileIndexes}
 import io.pyzorder.write.{ClusteredRowsStrategy, PrepareWrites}
 
@@ -30,8 +32,15 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
       PrepareWrites(session.asInstanceOf[shim.SparkSession])
     }
     extensions.injectPreCBORule(session => WrapFileIndexes(session.asInstanceOf[shim.SparkSession]))
-    extensions.injectRuntimeOptimizerRule { session =>
-      PruneByJoinKeys(session.asInstanceOf[shim.SparkSession])
+    extensions.injectQueryStagePrepRule { session =>
+      PruneByJoinKeys(session.asInstanceOf[shim.SparkSession], isAdaptive = true)
+    }
+    extensions.injectQueryStageOptimizerRule(_ => ApplyJoinKeys)
+    extensions.injectColumnar { session =>
+      new ColumnarRule {
+        override def postColumnarTransitions: Rule[SparkPlan] =
+          PruneByJoinKeys(session.asInstanceOf[shim.SparkSession], isAdaptive = false)
+      }
     }
     extensions.injectPlannerStrategy { session =>
       MetadataOnlyStrategy(session.asInstanceOf[shim.SparkSession])

@@ -1,10 +1,12 @@
 package io.pyzorder.api
 
+import java.util.{Collections, IdentityHashMap}
+
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.sql.catalyst.expressions.Alias
 import org.apache.spark.sql.catalyst.plans.logical.Project
 import org.apache.spark.sql.connector.read.Scan
-import org.apache.spark.sql.execution.{FileSourceScanExec, QueryExecution, SparkPlan}
+import org.apache.spark.sql.execution.{FileSourceScanExec, LeafExecNode, QueryExecution, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
@@ -13,7 +15,7 @@ import org.apache.spark.sql.execution.datasources.v2.orc.OrcScan
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan
 
 import io.pyzorder.skipping.files.{ReportingFileIndex, SkippingOutcome, ZOrderFileIndex}
-import io.pyzorder.skipping.plan.SkippingDiagnostics
+import io.pyzorder.skipping.joins.SkippingDiagnostics
 import io.pyzorder.skipping.predicate.{Outcomes, PredicateRules}
 
 /** The entry points for `pyzorder.explain`. Each takes a QueryExecution and returns JSON. */
@@ -93,7 +95,10 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
    */
   private def outcomes(plan: SparkPlan): Seq[SkippingOutcome] = {
     val unused = SkippingDiagnostics(plan)
+    // Before it runs, a plan contains a broadcast several times if scans wait for its keys.
+    val seen = Collections.newSetFromMap(new IdentityHashMap[SparkPlan, java.lang.Boolean])
     collectWithSubqueries(plan) {
+      case leaf @ (_: LeafExecNode) if !seen.add(leaf) => Nil
       case scan: FileSourceScanExec =>
         outcome(scan).map(o => o.copy(reasons = o.reasons ++ unused.of(scan))).toSeq
       case batch: BatchScanExec => ofVersionTwo(batch.scan).toSeq

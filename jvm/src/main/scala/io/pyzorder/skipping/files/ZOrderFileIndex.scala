@@ -27,7 +27,7 @@ import io.pyzorder.storage.TableFolder
  * @param dataSchema the columns stored in the files
  * @param table      the table's name, used in messages
  * @param properties the table's properties; empty for a path
- * @param joins      the filters derived from the keys of joins above the scan, once they are known
+ * @param known      the filters derived from the keys of joins above the scan
  * @param estimate   the number of bytes that will be read, which only the cost model uses; None if
  *                   all bytes will be read
  */
@@ -38,7 +38,7 @@ final class ZOrderFileIndex private (
     dataSchema: StructType,
     val table: String,
     properties: Map[String, String],
-    val joins: Seq[JoinKeyFilter],
+    known: Seq[JoinKeyFilter],
     val estimate: Option[Long],
     private val seen: TableState.Seen)
     extends ReportingFileIndex {
@@ -49,6 +49,11 @@ final class ZOrderFileIndex private (
   private def folders: Seq[TableFolder] = source.folders
 
   private val pruner = new FilePruner(session, table, ownSchema, source.options, properties)
+
+  @volatile private var found: Seq[JoinKeyFilter] = known
+
+  /** The filters derived from the keys of joins above the scan, once they are known. */
+  def joins: Seq[JoinKeyFilter] = found
 
   /** The last answer, kept only for display. Scans never use it. */
   private var last: Option[(ZOrderFileIndex.Request, ZOrderFileIndex.Answer)] = None
@@ -184,6 +189,15 @@ final class ZOrderFileIndex private (
   def withJoins(more: Seq[JoinKeyFilter]): ZOrderFileIndex =
     new ZOrderFileIndex(
       session, source, plan, dataSchema, table, properties, joins ++ more, estimate, seen)
+
+  /**
+   * Adds filters to an index that belongs to one scan of a physical plan, before that scan lists
+   * its files. Equal indexes may then become unequal, so Spark must not compare them any more.
+   */
+  private[skipping] def addJoins(more: Seq[JoinKeyFilter]): Unit = synchronized {
+    found = found ++ more
+    last = None
+  }
 
   /** The same index for another plan, into which scans of this index's plan have been merged. */
   private[skipping] def in(other: PlanState): ZOrderFileIndex = {

@@ -1,102 +1,65 @@
 package io.pyzorder.skipping.joins
 
-import org.apache.spark.sql.catalyst.expressions.{AttributeReference, ExprId, Expression}
-import org.apache.spark.sql.catalyst.expressions.{KnownFloatingPointNormalized, SubqueryExpression}
-import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
-import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
 import org.apache.spark.sql.execution.pyzorder.BuildSide
 
 import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeyFilter, KeyValues}
 
 /**
- * A join key, expressed in terms of the columns of a plan on the join's scanned side.
+ * The keys of a join's broadcast side. Their values are collected once for all scans that use them.
  *
- * @param ordinal the key's position among the join's keys
- */
-private[skipping] final case class JoinedKey(column: Expression, ordinal: Int) {
-
-  /** The same key below a projection that defines these expressions. */
-  def below(named: Map[ExprId, Expression]): JoinedKey = copy(column = column.transform {
-    case a: AttributeReference if named.contains(a.exprId) => named(a.exprId)
-  })
-
-  /**
-   * The key as an expression over the relation, in which names are spelled as in the relation. None
-   * unless the key is a column of the relation's files or an order-preserving function of such a
-   * column. A partition column is not a column of the files.
-   *
-   * Spark compares the keys of a hash join by their bytes. On both sides it therefore normalizes
-   * every NaN to a single NaN, and -0.0 to 0.0. `=` also treats these values as equal, and so does
-   * the index, so the column and its normalized form select the same files.
-   */
-  def of(relation: LogicalRelation, files: HadoopFsRelation): Option[Expression] = {
-    val known = relation.output
-      .filterNot(a => files.partitionSchema.fieldNames.contains(a.name))
-      .map(a => a.exprId -> a).toMap
-    val plain = column match {
-      case KnownFloatingPointNormalized(NormalizeNaNAndZero(child)) => child
-      case other => other
-    }
-    val attributes = plain.collect { case a: AttributeReference => a }
-    if (attributes.isEmpty || !attributes.forall(a => known.contains(a.exprId))) None
-    else {
-      val spelled = plain.transform {
-        case a: AttributeReference => JoinedKey.unnumbered(known(a.exprId))
-      }
-      if (FilterColumn.unapply(spelled).isDefined) Some(spelled) else None
-    }
-  }
-}
-
-private[skipping] object JoinedKey {
-
-  private val NoId = ExprId(0, new java.util.UUID(0L, 0L))
-
-  /** The attribute without its id, because Spark assigns a new id each time a table is read. */
-  private def unnumbered(a: AttributeReference): AttributeReference =
-    AttributeReference(a.name, a.dataType, nullable = true, a.metadata)(NoId)
-}
-
-/**
- * The keys of a join with one broadcast side. They are read on first use.
- *
+ * @param build   the broadcast side, as the plan contained it when this object was created
  * @param built   the keys on the broadcast side
- * @param scanned the keys that they must equal, in the same order
  * @param maxKeys the maximum number of distinct values; if there are more, only the least and the
  *                greatest are used
  */
-private[skipping] final class BroadcastKeys(
-    build: BuildSide,
+private[joins] final class BroadcastKeys(
+    val build: BuildSide,
     built: Seq[Expression],
-    scanned: Seq[Expression],
     maxKeys: Int) {
 
-  /** The keys on the scanned side. */
-  val wanted: Seq[JoinedKey] = scanned.zipWithIndex.map { case (e, i) => JoinedKey(e, i) }
+  private val usable: Set[Int] =
+    if (!built.forall(k => k.deterministic && !SubqueryExpression.hasSubquery(k))) Set.empty
+    else built.indices.filter(i => FilterColumn.isOrdered(built(i).dataType)).toSet
 
   /**
-   * The filter that the key's values imply for the column. Returns None if they imply none, or if
-   * `present` already contains it.
+   * Whether the scan's copy of the broadcast side is sure to have the same rows as the join's. A
+   * stage is not executed again.
    */
-  def filter(
-      key: JoinedKey,
-      column: Expression,
-      present: Seq[JoinKeyFilter]): Option[JoinKeyFilter] = {
-    val origin = new JoinKeyFilter.Origin(build.exchange, key.ordinal, column)
-    if (present.exists(_.origin == origin) || built(key.ordinal).dataType != column.dataType) None
-    else values.get(key.ordinal).flatMap(JoinKeyFilter.of(column, _, origin))
+  lazy val isRepeatable: Boolean = build.isStage || RepeatableRows(build.rows)
+
+  /** Whether the values of the key can be compared with the values of the column. */
+  def fit(ordinal: Int, column: Expression): Boolean =
+    usable(ordinal) && built(ordinal).dataType == column.dataType
+
+  /**
+   * The filters that the keys imply, without those that imply none.
+   *
+   * @param executed the broadcast side in the plan that is executed
+   */
+  def filters(executed: BuildSide, wanted: Seq[ScanKey]): Seq[JoinKeyFilter] =
+    wanted.flatMap { key =>
+      values(executed).get(key.ordinal).flatMap(JoinKeyFilter.of(key.column, _))
+    }
+
+  private var collected: Option[Map[Int, KeyValues]] = None
+
+  private def values(executed: BuildSide): Map[Int, KeyValues] = synchronized {
+    if (collected.isEmpty)
+      collected =
+        executed.valuesOf(built, BroadcastKeys.RowsPerKey * maxKeys).map(summarized)
+    collected.getOrElse(Map.empty)
   }
 
-  private lazy val values: Map[Int, KeyValues] = {
-    val ordered = built.indices.filter(i => FilterColumn.isOrdered(built(i).dataType))
-    val builders = ordered.map(i => new KeyValues.Builder(built(i).dataType, maxKeys))
-    val usable = built.forall(k => k.deterministic && !SubqueryExpression.hasSubquery(k))
-    val rows = if (usable) build.valuesOf(built) else None
-    rows.fold(Map.empty[Int, KeyValues]) { rows =>
-      rows.foreach { row =>
-        ordered.indices.foreach(i => builders(i).add(row(ordered(i))))
-      }
-      ordered.zip(builders.map(_.result)).toMap
-    }
+  private def summarized(rows: Iterator[Seq[Any]]): Map[Int, KeyValues] = {
+    val builders = usable.toSeq.map(i => i -> new KeyValues.Builder(built(i).dataType, maxKeys))
+    rows.foreach(row => builders.foreach { case (i, builder) => builder.add(row(i)) })
+    builders.map { case (i, builder) => i -> builder.result }.toMap
   }
+}
+
+private object BroadcastKeys {
+
+  /** The maximum number of rows, per allowed key, that the driver scans to collect the keys. */
+  val RowsPerKey = 100L
 }

@@ -1,25 +1,31 @@
 package io.pyzorder.skipping.joins
 
+import scala.collection.mutable.ArrayBuffer
 import scala.util.control.NonFatal
 
-import org.apache.spark.sql.catalyst.expressions.Alias
-import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
+import org.apache.spark.sql.catalyst.expressions.{Alias, DynamicPruning, Expression}
+import org.apache.spark.sql.catalyst.expressions.NamedExpression
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight}
 import org.apache.spark.sql.catalyst.plans._
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, LOGICAL_QUERY_STAGE}
-import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.aggregate.{
+  BaseAggregateExec, HashAggregateExec, ObjectHashAggregateExec, SortAggregateExec
+}
+import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, Exchange}
+import org.apache.spark.sql.execution.joins.{BaseJoinExec, BroadcastHashJoinExec}
 import org.apache.spark.sql.execution.pyzorder.BuildSide
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.common.ZOrderConf
-import io.pyzorder.skipping.files.ZOrderFileIndex
+import io.pyzorder.skipping.plan.SkippingScanExec
 
 /**
- * Skips files by the keys of a broadcast join. Once one side of a hash join has been broadcast, the
- * other side's scan, which is planned afterwards, skips the files that do not contain any of the
- * keys. The rule runs each time adaptive execution optimizes the rest of a plan, and never without
- * adaptive execution.
+ * Skips files by the keys of broadcast joins. A scan below a hash join skips the files that contain
+ * none of the keys on the join's broadcast side. The rule makes that side a child of the scan (see
+ * ScanWithKeysExec), so the scan does not start before its keys are known. With adaptive execution,
+ * the rule runs on the whole plan before Spark divides it into stages, and each time Spark plans
+ * the rest of the query again. Otherwise it runs once, on the final plan.
  *
  * A join is eligible if the rows of its scanned side that have no match do not affect the result.
  * By join type, the scanned side can be:
@@ -35,114 +41,219 @@ import io.pyzorder.skipping.files.ZOrderFileIndex
  * of `a <=> b` as coalesce(a, …) and isnull(a), which are not columns. Two rows join only if all
  * pairs are equal, so each pair yields its own filter. Any further conditions only drop more rows.
  *
- * Sort-merge and shuffled hash joins do not provide filters. The shuffles of both sides start
- * together when the plan starts, and a finished shuffle reveals its size but not its keys. If a
- * join becomes a broadcast join after its small side was shuffled, the large side has also been
- * read and shuffled already. The rule also has no effect where Spark keeps its current plan because
- * the new one seems more expensive.
+ * Sort-merge and shuffled hash joins provide no keys, because a shuffle reveals its size but not
+ * its keys. Keys from above such a join reach the scans below it.
+ *
+ * @param isAdaptive whether the rule runs in adaptive execution
  */
-case class PruneByJoinKeys(session: shim.SparkSession) extends Rule[LogicalPlan] {
+case class PruneByJoinKeys(session: shim.SparkSession, isAdaptive: Boolean)
+    extends Rule[SparkPlan] {
 
-  /** The maximum number of rows, per allowed key, that the driver scans to collect the keys. */
-  private val RowsPerKey = 100L
-
-  override def apply(plan: LogicalPlan): LogicalPlan =
+  override def apply(plan: SparkPlan): SparkPlan =
     try {
-      if (maxKeys == 0) plan
-      else plan.transformDownWithPruning(_.containsAllPatterns(JOIN, LOGICAL_QUERY_STAGE)) {
-        case join: Join => pruned(join)
-      }
+      if (maxKeys > 0 && conf.exchangeReuseEnabled && joinsKeys(plan))
+        withoutSplits(plan, Set.empty)
+      else plan
     } catch {
       case NonFatal(failure) =>
         logDebug("No file is skipped by join keys", failure)
         plan
     }
 
-  private def maxKeys: Int = ZOrderConf.joinMaxKeys.get(session.sessionState.conf)
+  private def maxKeys: Int = ZOrderConf.joinMaxKeys.get(conf)
 
-  private def pruned(join: Join): LogicalPlan = join match {
-    case ExtractEquiJoinKeys(joinType, leftKeys, rightKeys, _, _, left, right, _)
-        if deterministic(join) =>
-      (joinType, left, right) match {
-        case (_: InnerLike | LeftSemi, _, BuildSide(build)) if worthwhile(build) =>
-          val keys = new BroadcastKeys(build, built = rightKeys, scanned = leftKeys, maxKeys)
-          join.withNewChildren(Seq(withKeys(left, keys.wanted, keys), right))
-        case (_: InnerLike, BuildSide(build), _) if worthwhile(build) =>
-          val keys = new BroadcastKeys(build, built = leftKeys, scanned = rightKeys, maxKeys)
-          join.withNewChildren(Seq(left, withKeys(right, keys.wanted, keys)))
-        case _ => join
-      }
-    case _ => join
-  }
-
-  private def worthwhile(build: BuildSide): Boolean = build.hasAtMost(RowsPerKey * maxKeys)
-
-  private def deterministic(join: Join): Boolean = join.condition.forall(_.deterministic)
+  private def joinsKeys(plan: SparkPlan): Boolean =
+    plan.exists(_.isInstanceOf[BroadcastHashJoinExec])
 
   /**
-   * The plan after its scans have been changed to skip the files that do not contain any of the
-   * other side's keys. `wanted` contains the keys in terms of the plan's own columns. The filter
-   * may be pushed below:
-   * - a filter or projection, which treats each row independently;
-   * - a join, on a side whose rows contribute to the result independently of each other: either
-   *   side of an inner join, the left side of a left outer, semi or anti join, and the right side
-   *   of a right outer join.
-   *
-   * All expressions must be deterministic, because the value of rand() for a row depends on the
-   * rows before it. The filter is not pushed below anything else: the results of LIMIT, windows,
-   * aggregates, samples and observed metrics depend on which other rows exist.
+   * Passes keys down the plan, but not below those equal exchanges that would then differ. Spark
+   * executes such exchanges only once, which saves more than their keys would.
    */
-  private def withKeys(
-      plan: LogicalPlan,
-      wanted: Seq[JoinedKey],
-      keys: BroadcastKeys): LogicalPlan = {
-    def below(child: LogicalPlan, keysOfPlan: Seq[JoinedKey] = wanted): LogicalPlan = {
-      val own = keysOfPlan.filter(key =>
-        key.column.references.nonEmpty && key.column.references.subsetOf(child.outputSet))
-      if (own.isEmpty) child else withKeys(child, own, keys)
-    }
-    plan match {
-      case filter: Filter if filter.condition.deterministic =>
-        filter.withNewChildren(Seq(below(filter.child)))
-      case project: Project if project.projectList.forall(_.deterministic) =>
-        val named = project.projectList.collect { case a: Alias => a.exprId -> a.child }.toMap
-        val through = wanted.map(_.below(named))
-        project.withNewChildren(Seq(below(project.child, through)))
-      case join: Join if deterministic(join) =>
-        join.joinType match {
-          case _: InnerLike => join.withNewChildren(join.children.map(below(_)))
-          case LeftSemi | LeftAnti | LeftOuter =>
-            join.withNewChildren(Seq(below(join.left), join.right))
-          case RightOuter => join.withNewChildren(Seq(join.left, below(join.right)))
-          case _ => join
-        }
-      case relation: LogicalRelation if !relation.isStreaming => scanned(relation, wanted, keys)
-      case _ => plan
-    }
+  @scala.annotation.tailrec
+  private def withoutSplits(plan: SparkPlan, shared: Set[SparkPlan]): SparkPlan = {
+    val pass = new Pass(plan, shared)
+    val result = pass.withKeys(plan, Nil)
+    val split = pass.split
+    if (split.isEmpty) result else withoutSplits(plan, shared ++ split)
   }
 
-  private def scanned(
-      relation: LogicalRelation,
-      wanted: Seq[JoinedKey],
-      keys: BroadcastKeys): LogicalRelation =
-    relation.relation match {
-      case files: HadoopFsRelation =>
-        files.location match {
-          case index: ZOrderFileIndex if index.maySkip =>
-            val found = for {
-              key <- wanted
-              column <- key.of(relation, files)
-              filter <- keys.filter(key, column, index.joins)
-            } yield filter
-            if (found.isEmpty) relation
-            else {
-              val pruned = relation.copy(relation =
-                files.copy(location = index.withJoins(found))(files.sparkSession))
-              pruned.copyTagsFrom(relation)
-              pruned
-            }
-          case _ => relation
-        }
-      case _ => relation
+  private class Pass(whole: SparkPlan, shared: Set[SparkPlan]) {
+
+    private val exchanges = ArrayBuffer.empty[(SparkPlan, SparkPlan)]
+    private var isWaiting = false
+
+    /** The exchanges that were equal and now differ, in canonical form. */
+    def split: Set[SparkPlan] =
+      if (!isWaiting) Set.empty
+      else exchanges.groupBy(_._1.canonicalized).collect {
+        case (before, same) if same.map(_._2.canonicalized).distinct.size > 1 => before
+      }.toSet
+
+    /**
+     * The plan after its scans have been changed to skip the files that contain none of these keys.
+     * `wanted` contains the keys in terms of the plan's own columns. They may be pushed below:
+     * - a filter, projection, sort or exchange, which treats each row independently;
+     * - a union, whose branches name the columns in their own way;
+     * - an aggregate, if the key is one of its grouping expressions: all rows of a group have the
+     *   same key, so a group is dropped as a whole;
+     * - a join, see `fromAbove`.
+     *
+     * All expressions must be deterministic, because the value of rand() for a row depends on the
+     * rows before it. Keys are not pushed below anything else: the results of LIMIT, windows,
+     * samples and observed metrics depend on which other rows exist.
+     */
+    def withKeys(plan: SparkPlan, wanted: Seq[JoinedKey]): SparkPlan = plan match {
+      case filter: FilterExec if filter.condition.deterministic =>
+        filter.withNewChildren(Seq(below(filter.child, wanted)))
+      case project: ProjectExec if project.projectList.forall(_.deterministic) =>
+        project.withNewChildren(Seq(below(project.child, defined(wanted, project.projectList))))
+      case _: SortExec | _: ColumnarToRowTransition | _: RowToColumnarTransition =>
+        plan.withNewChildren(Seq(below(plan.children.head, wanted)))
+      case exchange: Exchange => exchanged(exchange, wanted)
+      case union: UnionExec if union.output.map(_.exprId).distinct.size == union.output.size =>
+        union.withNewChildren(union.children.map { child =>
+          below(child, wanted.map(_.below(union.output.map(_.exprId).zip(child.output).toMap)))
+        })
+      case aggregate @ (_: HashAggregateExec | _: ObjectHashAggregateExec | _: SortAggregateExec) =>
+        aggregated(aggregate.asInstanceOf[BaseAggregateExec], wanted)
+      case join: BaseJoinExec => joined(join, wanted)
+      case scan @ SkippingScanExec(files: FileSourceScanExec) => scanned(scan, files, wanted)
+      case files: FileSourceScanExec => scanned(files, files, wanted)
+      case other => other.mapChildren(withKeys(_, Nil))
     }
+
+    private def below(child: SparkPlan, wanted: Seq[JoinedKey]): SparkPlan =
+      withKeys(child,
+        wanted.filter(key =>
+          key.column.references.nonEmpty && key.column.references.subsetOf(child.outputSet)))
+
+    private def defined(
+        wanted: Seq[JoinedKey],
+        columns: Seq[NamedExpression]): Seq[JoinedKey] = {
+      val named = columns.collect { case a: Alias => a.exprId -> a.child }.toMap
+      wanted.map(_.below(named))
+    }
+
+    private def aggregated(aggregate: BaseAggregateExec, wanted: Seq[JoinedKey]): SparkPlan = {
+      val groups = aggregate.groupingExpressions.map(_.exprId).toSet
+      val ofGroups = defined(wanted, aggregate.resultExpressions)
+        .filter(_.column.references.forall(a => groups(a.exprId)))
+      aggregate.withNewChildren(
+        Seq(below(aggregate.child, defined(ofGroups, aggregate.groupingExpressions))))
+    }
+
+    /**
+     * Keys from above an exchange delay the stage that ends with it. They are not passed into a
+     * broadcast if Spark prunes partitions, because Spark could then no longer recognize the
+     * broadcast whose keys it uses for that.
+     */
+    private def exchanged(exchange: Exchange, wanted: Seq[JoinedKey]): SparkPlan = {
+      val mayPass = wanted.nonEmpty &&
+        !(shared.nonEmpty && shared(exchange.canonicalized)) &&
+        !(exchange.isInstanceOf[BroadcastExchangeLike] && prunesPartitions)
+      val passed = if (mayPass) wanted.map(_.copy(isWaited = true)) else Nil
+      val result = exchange.withNewChildren(Seq(below(exchange.child, passed)))
+      exchanges += exchange -> result
+      result
+    }
+
+    private lazy val prunesPartitions: Boolean =
+      whole.exists(_.expressions.exists(_.exists(_.isInstanceOf[DynamicPruning])))
+
+    private def joined(join: BaseJoinExec, wanted: Seq[JoinedKey]): SparkPlan = {
+      val (ofLeft, ofRight) = fromAbove(join, wanted)
+      join match {
+        case hash: BroadcastHashJoinExec if hash.buildSide == BuildLeft =>
+          val left = below(hash.left, ofLeft)
+          hash.withNewChildren(Seq(left, below(hash.right, ofRight ++ keysOf(hash, left))))
+        case hash: BroadcastHashJoinExec =>
+          val right = below(hash.right, ofRight)
+          hash.withNewChildren(Seq(below(hash.left, ofLeft ++ keysOf(hash, right)), right))
+        case _ => join.withNewChildren(Seq(below(join.left, ofLeft), below(join.right, ofRight)))
+      }
+    }
+
+    /**
+     * The keys from above a join that may be pushed to its left and to its right side. They may be
+     * pushed to a side whose rows contribute to the result independently of each other: either side
+     * of an inner join, the left side of a left outer, semi or anti join, and the right side of a
+     * right outer join.
+     *
+     * If the key is also a key of this join, the other side's key equals it in all pairs of rows.
+     * In an inner, left outer or left semi join, a right row affects only the left rows that it
+     * matches. If its key is not wanted, neither are theirs, so they are dropped above, with or
+     * without the match. The same holds for the left side of a right outer join. It does not hold
+     * for an anti join: a null on the right side of NOT IN affects every row.
+     */
+    private def fromAbove(
+        join: BaseJoinExec,
+        wanted: Seq[JoinedKey]): (Seq[JoinedKey], Seq[JoinedKey]) = {
+      def toRight = equal(wanted, join.leftKeys, join.rightKeys)
+      def toLeft = equal(wanted, join.rightKeys, join.leftKeys)
+      join.joinType match {
+        case _ if !isDeterministic(join) => (Nil, Nil)
+        case _: InnerLike => (wanted ++ toLeft, wanted ++ toRight)
+        case LeftSemi | LeftOuter => (wanted, toRight)
+        case LeftAnti => (wanted, Nil)
+        case RightOuter => (toLeft, wanted)
+        case _ => (Nil, Nil)
+      }
+    }
+
+    private def equal(
+        wanted: Seq[JoinedKey],
+        keys: Seq[Expression],
+        others: Seq[Expression]): Seq[JoinedKey] =
+      for {
+        key <- wanted
+        (mine, other) <- keys.zip(others)
+        if mine.semanticEquals(key.column)
+      } yield key.copy(column = other)
+
+    /** The keys that a join's broadcast side provides for its other side. */
+    private def keysOf(join: BroadcastHashJoinExec, side: SparkPlan): Seq[JoinedKey] = {
+      val (built, streamed) =
+        if (join.buildSide == BuildLeft) (join.leftKeys, join.rightKeys)
+        else (join.rightKeys, join.leftKeys)
+      val isEligible = isDeterministic(join) && (join.joinType match {
+        case _: InnerLike => true
+        case LeftSemi => join.buildSide == BuildRight
+        case _ => false
+      })
+      BuildSide.unapply(side)
+        .filter(build => isEligible && (isAdaptive || !build.isStage) && !isLarge(build.rows))
+        .fold(Seq.empty[JoinedKey]) { build =>
+          val from = new BroadcastKeys(build, built, maxKeys)
+          streamed.zipWithIndex.map { case (column, i) => JoinedKey(column, i, from) }
+        }
+    }
+
+    /** Limits the size of the plan, because each scan gets a copy of the broadcast side. */
+    private def isLarge(plan: SparkPlan): Boolean =
+      plan.collect { case scan: ScanWithKeysExec => scan }.size > 16
+
+    private def isDeterministic(join: BaseJoinExec): Boolean =
+      join.condition.forall(_.deterministic)
+
+    private def scanned(
+        scan: SparkPlan,
+        files: FileSourceScanExec,
+        wanted: Seq[JoinedKey]): SparkPlan = {
+      val found = for {
+        index <- ScanWithKeysExec.indexOf(scan).toSeq
+        if index.maySkip
+        key <- wanted
+        column <- key.of(files)
+        if !key.isWaited || CheapKeys(key.from, index)
+      } yield key -> column
+      isWaiting ||= found.exists(_._1.isWaited)
+      if (found.isEmpty) scan
+      else ScanWithKeysExec(
+        scan,
+        found.map(_._1.from).distinct.map { from =>
+          ScanKeys(found.collect { case (key, column) if key.from eq from => column }.distinct)(
+            from)
+        })
+    }
+  }
 }

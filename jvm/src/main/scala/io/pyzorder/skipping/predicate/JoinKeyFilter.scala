@@ -9,12 +9,10 @@ import org.apache.spark.sql.catalyst.expressions.{LessThanOrEqual, Literal}
  * filters are equal, because the same files are then read, whichever joins the filters come from.
  *
  * @param filter the filter, on one column
- * @param origin the join key and the column that the filter was derived from
  * @param text   a description of the keys, used only for display
  */
 final class JoinKeyFilter private (
     val filter: IndexFilter,
-    val origin: JoinKeyFilter.Origin,
     val text: String) {
 
   override def equals(other: Any): Boolean = other match {
@@ -31,32 +29,14 @@ final class JoinKeyFilter private (
 object JoinKeyFilter {
 
   /**
-   * Identifies the key of a broadcast and the column that it filters. This prevents a filter from
-   * being added twice when Spark re-optimizes the rest of a plan.
-   */
-  final class Origin(
-      private val exchange: AnyRef,
-      private val ordinal: Int,
-      private val column: Expression) {
-
-    override def equals(other: Any): Boolean = other match {
-      case that: Origin =>
-        (that.exchange eq exchange) && that.ordinal == ordinal && that.column == column
-      case _ => false
-    }
-
-    override def hashCode: Int = 31 * System.identityHashCode(exchange) + ordinal
-  }
-
-  /**
    * The filter for `column = one of the keys`, or None if that filter can prove nothing.
    *
    * @param column a column of the files, or an order-preserving function of such a column
    */
-  def of(column: Expression, keys: KeyValues, origin: Origin): Option[JoinKeyFilter] =
+  def of(column: Expression, keys: KeyValues): Option[JoinKeyFilter] =
     PredicateRules(predicate(column, keys)).mayBeTrue match {
       case IndexFilter.Always => None
-      case filter => Some(new JoinKeyFilter(filter, origin, keys.toString))
+      case filter => Some(new JoinKeyFilter(filter, keys.toString))
     }
 
   private def predicate(column: Expression, keys: KeyValues): Expression =

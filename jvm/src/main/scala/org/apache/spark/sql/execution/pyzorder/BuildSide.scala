@@ -1,27 +1,47 @@
 package org.apache.spark.sql.execution.pyzorder
 
+import java.util.concurrent.{TimeUnit, TimeoutException}
+
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BindReferences, BoundReference, Expression}
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.plans.physical.BroadcastPartitioning
-import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
+import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, ReusedExchangeExec}
 import org.apache.spark.sql.execution.joins.{HashJoin, HashedRelation, HashedRelationBroadcastMode}
 
 /**
- * The broadcast side of a hash join. All of its rows are known, except those whose key is null. The
- * class is in Spark's package because Spark's hash tables are private to that package.
+ * The broadcast side of a hash join. All of its rows are known after the broadcast, except those
+ * whose key is null. The class is in Spark's package because Spark's hash tables are private to
+ * that package.
+ *
+ * @param side the node of the plan: the exchange itself, one that reuses it, or a stage of adaptive
+ *             execution
  */
-final class BuildSide private (stage: BroadcastQueryStageExec, mode: HashedRelationBroadcastMode) {
+final class BuildSide private (
+    val side: SparkPlan,
+    exchange: SparkPlan with BroadcastExchangeLike,
+    mode: HashedRelationBroadcastMode) {
 
-  /** The broadcast, which is the same object for all sides that reuse it. */
-  def exchange: AnyRef = stage.broadcast
+  /** Identifies the broadcast, which is the same object for all nodes that reuse it. */
+  def broadcast: AnyRef = exchange
 
-  /** Whether at most this many rows were broadcast; false if their number is unknown. */
-  def hasAtMost(rows: Long): Boolean = stage.getRuntimeStatistics.rowCount.exists(_ <= rows)
+  /** The plan whose rows are broadcast. */
+  def rows: SparkPlan = exchange.children.head
+
+  /** Whether adaptive execution has made a stage of the broadcast. */
+  def isStage: Boolean = side.isInstanceOf[BroadcastQueryStageExec]
+
+  /** Whether the rows have been broadcast already. */
+  def isDone: Boolean = side match {
+    case stage: BroadcastQueryStageExec => stage.isMaterialized
+    case _ => false
+  }
 
   /**
-   * The values of the join's keys. Each combination occurs at least once. None if the hash table
-   * was not built from these keys.
+   * The values of the join's keys. Each combination occurs at least once. Waits for the broadcast,
+   * but not longer than the join itself would. None if the broadcast takes longer, has more than
+   * `limit` rows, or if its hash table was not built from these keys.
    *
    * Spark packs several integral keys into one LONG, which is then the table's key. Whether or not
    * the keys are packed, the table's key is computed from `keys`, and packing loses no information.
@@ -30,21 +50,25 @@ final class BuildSide private (stage: BroadcastQueryStageExec, mode: HashedRelat
    *
    * Values that point into the memory of Spark's rows are copied.
    */
-  def valuesOf(keys: Seq[Expression]): Option[Iterator[Seq[Any]]] =
+  def valuesOf(keys: Seq[Expression], limit: Long): Option[Iterator[Seq[Any]]] =
     if (!madeBy(keys)) None
-    else stage.broadcast.relationFuture.get().value match {
+    else awaited.filter(_ => exchange.runtimeStatistics.rowCount.exists(_ <= limit)).collect {
       case shared: HashedRelation =>
         val table = shared.asReadOnlyCopy() // get() writes into a row that belongs to its table
-        val bound = keys.map(BindReferences.bindReference(_, stage.output))
-        Some(table.keys().map { key =>
+        val bound = keys.map(BindReferences.bindReference(_, side.output))
+        table.keys().map { key =>
           val row = table.get(key).next()
           bound.map(expression => InternalRow.copyValue(expression.eval(row)))
-        })
-      case _ => None
+        }
     }
 
+  private def awaited: Option[Any] =
+    try Some(
+        exchange.relationFuture.get(side.conf.broadcastTimeout, TimeUnit.SECONDS).value)
+    catch { case _: TimeoutException => None }
+
   private def madeBy(keys: Seq[Expression]): Boolean = {
-    val bound = HashJoin.rewriteKeyExpr(keys).map(BindReferences.bindReference(_, stage.output))
+    val bound = HashJoin.rewriteKeyExpr(keys).map(BindReferences.bindReference(_, side.output))
     bound.map(comparable) == mode.key.map(comparable)
   }
 
@@ -55,14 +79,20 @@ final class BuildSide private (stage: BroadcastQueryStageExec, mode: HashedRelat
 
 object BuildSide {
 
-  /** Matches materialized broadcasts, except the null-aware ones that Spark uses for NOT IN. */
-  def unapply(plan: LogicalPlan): Option[BuildSide] = plan match {
-    case LogicalQueryStage(_, stage: BroadcastQueryStageExec) if stage.isMaterialized =>
-      stage.broadcast.outputPartitioning match {
-        case BroadcastPartitioning(mode: HashedRelationBroadcastMode) if !mode.isNullAware =>
-          Some(new BuildSide(stage, mode))
-        case _ => None
-      }
-    case _ => None
+  /** Matches broadcasts of hash tables, except the null-aware ones that Spark uses for NOT IN. */
+  def unapply(plan: SparkPlan): Option[BuildSide] = exchangeOf(plan).flatMap { exchange =>
+    exchange.outputPartitioning match {
+      case BroadcastPartitioning(mode: HashedRelationBroadcastMode) if !mode.isNullAware =>
+        Some(new BuildSide(plan, exchange, mode))
+      case _ => None
+    }
   }
+
+  private def exchangeOf(plan: SparkPlan): Option[SparkPlan with BroadcastExchangeLike] =
+    plan match {
+      case stage: BroadcastQueryStageExec => exchangeOf(stage.plan)
+      case reused: ReusedExchangeExec => exchangeOf(reused.child)
+      case exchange: BroadcastExchangeLike => Some(exchange)
+      case _ => None
+    }
 }

@@ -1,4 +1,4 @@
-package io.pyzorder.skipping.plan
+package io.pyzorder.skipping.joins
 
 import java.util.IdentityHashMap
 
@@ -9,19 +9,24 @@ import org.apache.spark.sql.catalyst.expressions.{KnownFloatingPointNormalized, 
 import org.apache.spark.sql.catalyst.expressions.PredicateHelper
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, NormalizeNaNAndZero}
 import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, InnerLike, LeftSemi}
-import org.apache.spark.sql.execution.{FileSourceScanExec, FilterExec, ProjectExec, SparkPlan}
-import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.{
+  AQEShuffleReadExec, AdaptiveSparkPlanExec, QueryStageExec
+}
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
+import org.apache.spark.sql.execution.exchange.Exchange
 import org.apache.spark.sql.execution.joins.{BaseJoinExec, BroadcastHashJoinExec}
 
 import io.pyzorder.common.ZOrderConf
 import io.pyzorder.skipping.files.{ReportingFileIndex, ZOrderFileIndex}
+import io.pyzorder.skipping.plan.SkippingScanExec
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
  * Finds conditions that restrict the rows of a query's scans but, contrary to what users may
- * expect, do not skip any files. These are join keys, and conditions that Spark does not pass to
- * the scan (nondeterministic ones and, in Spark 3.5, those with a subquery). The results are only
- * for display; PruneByJoinKeys decides which join keys are used.
+ * expect, skip no files. These are join keys, and conditions that Spark does not pass to the scan
+ * (nondeterministic ones and, in Spark 3.5, those with a subquery). The results are only for
+ * display; PruneByJoinKeys decides which join keys are used.
  */
 final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelper {
 
@@ -29,15 +34,22 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
 
   visit(plan, Nil, SkippingDiagnostics.NotAdaptive)
 
-  /**
-   * The reasons why conditions do not skip any files of one scan, in order from the top of the
-   * plan.
-   */
+  /** The reasons why conditions skip no files of one scan, in order from the top of the plan. */
   def of(scan: FileSourceScanExec): Seq[String] =
     Option(found.get(scan)).fold(Seq.empty[String])(_.toList.distinct)
 
-  /** An expression over a plan's columns that filters rows, and why it does not skip any files. */
-  private case class RowCondition(expression: Expression, why: String => String)
+  /**
+   * An expression over a plan's columns that filters rows, and why it skips no files.
+   *
+   * @param obstacle what is between the expression and the plan and keeps join keys away from it
+   */
+  private case class RowCondition(
+      expression: Expression,
+      why: (String, Option[String]) => String,
+      obstacle: Option[String] = None) {
+
+    def behind(what: String): RowCondition = copy(obstacle = obstacle.orElse(Some(what)))
+  }
 
   private def visit(
       plan: SparkPlan,
@@ -51,6 +63,15 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
         visit(adaptive.executedPlan, asked, phase)
       case stage: QueryStageExec => visit(stage.plan, asked, phase)
       case scan: FileSourceScanExec => note(scan, asked)
+      case keyed: ScanWithKeysExec =>
+        val awaited = keyed.keys.flatMap(_.keys.map(_.column)).collect { case FilterColumn(c) => c }
+        visit(
+          keyed.scan,
+          asked.map(a =>
+            FilterColumn.unapply(spelled(a.expression)).filter(awaited.contains)
+              .fold(a)(_ => a.copy(obstacle = Some(SkippingDiagnostics.Later)))),
+          phase)
+        keyed.sides.foreach(visit(_, Nil, phase))
       case project: ProjectExec =>
         val named = getAliasMap(project.projectList)
         visit(
@@ -59,10 +80,10 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
       case filter: FilterExec =>
         val kept = splitConjunctivePredicates(filter.condition).collect {
           case drawn if !drawn.deterministic =>
-            RowCondition(drawn, condition => s"not usable: $condition (not deterministic)")
+            RowCondition(drawn, (condition, _) => s"not usable: $condition (not deterministic)")
           case compared if hasSubquery(compared) =>
             RowCondition(compared,
-              condition => s"not usable: $condition (its subquery runs later)")
+              (condition, _) => s"not usable: $condition (its subquery runs later)")
         }
         visit(filter.child, asked ++ kept, phase)
       case join: BaseJoinExec =>
@@ -71,38 +92,48 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
             val why = whyNot(join, side, phase)
             visit(
               side,
-              within(asked, side) ++
-                keys.map(key => RowCondition(key, name => s"not usable: join key $name ($why)")),
+              within(asked, side) ++ keys.map(key =>
+                RowCondition(
+                  key, (name, obstacle) => s"not usable: join key $name (${why(obstacle)})")),
               phase)
         }
-      case other => other.children.foreach(child => visit(child, within(asked, child), phase))
+      case exchange: Exchange =>
+        visit(exchange.child, asked.map(_.behind(SkippingDiagnostics.NotWaited)), phase)
+      case passing if SkippingDiagnostics.passesKeys(passing) =>
+        passing.children.foreach(child => visit(child, within(asked, child), phase))
+      case other =>
+        val all = s"the scan is below ${other.nodeName}, which needs all rows"
+        other.children.foreach(child =>
+          visit(child, within(asked, child).map(_.behind(all)), phase))
     }
   }
 
   private def within(asked: Seq[RowCondition], plan: SparkPlan): Seq[RowCondition] =
     asked.filter(_.expression.references.subsetOf(plan.outputSet))
 
+  /** Why the key of a join skips no files on one side, given what is between them. */
   private def whyNot(
       join: BaseJoinExec,
       side: SparkPlan,
-      phase: SkippingDiagnostics.Phase): String =
-    join match {
+      phase: SkippingDiagnostics.Phase): Option[String] => String = {
+    val fixed = join match {
       case hash: BroadcastHashJoinExec =>
         if ((hash.buildSide == BuildLeft) == (side eq hash.left))
-          "this is the broadcast side, which is read before any key is known"
-        else if (!needsPartner(hash)) s"${nameOf(hash)} JOIN also needs unmatched rows"
-        else phase match {
-          case SkippingDiagnostics.NotAdaptive =>
-            "not known before the scan unless spark.sql.adaptive.enabled is true"
-          case SkippingDiagnostics.HasNotRun => "known only after the query has run"
-          case SkippingDiagnostics.HasRun =>
-            "the key is not in the index, there are more keys than " +
-              s"${ZOrderConf.joinMaxKeys.key} allows, or the scan is below an operator that " +
-              "needs all rows"
-        }
-      case _ if phase == SkippingDiagnostics.HasNotRun => "known only after the query has run"
-      case _ => "both sides are read before any key is known"
+          Some("this is the broadcast side, which is read before any key is known")
+        else if (!needsPartner(hash)) Some(s"${nameOf(hash)} JOIN also needs unmatched rows")
+        else if (ZOrderConf.joinMaxKeys.get(join.conf) == 0)
+          Some(s"${ZOrderConf.joinMaxKeys.key} is 0")
+        else if (!join.conf.exchangeReuseEnabled)
+          Some("spark.sql.exchange.reuse is false")
+        else None
+      case _ if phase == SkippingDiagnostics.HasNotRun => Some(SkippingDiagnostics.Later)
+      case _ => Some("both sides are read before any key is known")
     }
+    obstacle =>
+      fixed.orElse(obstacle).getOrElse(
+        "the key is not in the index, or there are more keys than " +
+          s"${ZOrderConf.joinMaxKeys.key} allows")
+  }
 
   private def needsPartner(join: BroadcastHashJoinExec): Boolean = join.joinType match {
     case _: InnerLike | LeftSemi => true
@@ -129,12 +160,12 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
         }
         val ofFolders = scan.relation.partitionSchema.fieldNames.toSet
         val texts = for {
-          RowCondition(expression, why) <- asked
+          RowCondition(expression, why, obstacle) <- asked
           plain = spelled(expression)
           if !plain.references.forall(a => ofFolders(a.name)) || !plain.deterministic
           if FilterColumn.unapply(plain).forall(column => !used(column))
           if !hasSubquery(plain) || !scan.dataFilters.exists(hasSubquery)
-        } yield why(plain.sql)
+        } yield why(plain.sql, obstacle)
         found.computeIfAbsent(scan, _ => mutable.ListBuffer.empty) ++= texts
       case _ =>
     }
@@ -161,6 +192,17 @@ object SkippingDiagnostics {
   private case object NotAdaptive extends Phase
   private case object HasNotRun extends Phase
   private case object HasRun extends Phase
+
+  private val Later = "known only after the query has run"
+  private val NotWaited = "the scan starts before the key is known, and does not wait for it"
+
+  /** Whether join keys from above the operator may reach the scans below it. */
+  private def passesKeys(plan: SparkPlan): Boolean = plan match {
+    case _: SkippingScanExec | _: SortExec | _: UnionExec | _: BaseAggregateExec => true
+    case _: ColumnarToRowTransition | _: RowToColumnarTransition | _: AQEShuffleReadExec => true
+    case _: WholeStageCodegenExec | _: InputAdapter => true
+    case _ => plan.children.isEmpty
+  }
 
   /** The diagnostics of all scans in a plan, including those in subqueries. */
   def apply(plan: SparkPlan): SkippingDiagnostics = new SkippingDiagnostics(plan)

@@ -1,0 +1,47 @@
+package io.pyzorder.skipping.joins
+
+import org.apache.spark.sql.catalyst.expressions.{IsNotNull, PredicateHelper}
+import org.apache.spark.sql.execution.{FileSourceScanExec, FilterExec, LocalTableScanExec}
+import org.apache.spark.sql.execution.{RangeExec, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.QueryStageExec
+import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeLike}
+
+import io.pyzorder.skipping.files.ZOrderFileIndex
+
+/**
+ * Decides whether a scan that could start at once should wait for the keys of a broadcast.
+ *
+ * The broadcast must be selective: without a condition on its rows, it probably contains all keys.
+ * It must start at once as well and read at most half as many bytes as the scan, so waiting takes
+ * no longer than the scan itself would. It must not contain a scan that waits for keys in turn.
+ * None of this matters if the broadcast is done. In any case, it must have the same rows each time
+ * it is executed, because the scan cannot tell whether the join reuses its broadcast.
+ */
+private[joins] object CheapKeys extends PredicateHelper {
+
+  def apply(keys: BroadcastKeys, index: ZOrderFileIndex): Boolean = {
+    val rows = keys.build.rows
+    keys.isRepeatable && (keys.build.isDone ||
+      (startsAtOnce(rows) && isSelective(rows) &&
+        rows.collectLeaves().map(bytesOf).sum * 2 <= index.sizeInBytes))
+  }
+
+  private def startsAtOnce(plan: SparkPlan): Boolean = !plan.exists {
+    case _: ShuffleExchangeLike | _: ScanWithKeysExec => true
+    case _ => false
+  }
+
+  private def isSelective(plan: SparkPlan): Boolean = plan.exists {
+    case filter: FilterExec =>
+      splitConjunctivePredicates(filter.condition).exists(!_.isInstanceOf[IsNotNull])
+    case scan: FileSourceScanExec => scan.partitionFilters.exists(!_.isInstanceOf[IsNotNull])
+    case _: LocalTableScanExec => true
+    case _ => false
+  }
+
+  private def bytesOf(leaf: SparkPlan): BigInt = leaf match {
+    case scan: FileSourceScanExec => scan.relation.location.sizeInBytes
+    case _: LocalTableScanExec | _: RangeExec | _: QueryStageExec | _: ReusedExchangeExec => 0
+    case _ => Long.MaxValue
+  }
+}

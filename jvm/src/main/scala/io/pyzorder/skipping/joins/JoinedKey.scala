@@ -1,0 +1,65 @@
+package io.pyzorder.skipping.joins
+
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
+import org.apache.spark.sql.catalyst.expressions.{ExprId, Expression, KnownFloatingPointNormalized}
+import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
+import org.apache.spark.sql.execution.FileSourceScanExec
+
+import io.pyzorder.skipping.predicate.FilterColumn
+
+/**
+ * A key of a join, expressed in terms of the columns of a plan below the join. Rows of this plan
+ * whose key is not among the join's keys do not affect the query's result.
+ *
+ * @param ordinal  the key's position among the join's keys
+ * @param from     the broadcast side, whose keys it must equal
+ * @param isWaited whether an exchange is between the join and the plan. The plan could then start
+ *                 before the keys are known.
+ */
+private[joins] final case class JoinedKey(
+    column: Expression,
+    ordinal: Int,
+    from: BroadcastKeys,
+    isWaited: Boolean = false) {
+
+  /** The same key below an operator that defines these expressions. */
+  def below(named: Map[ExprId, Expression]): JoinedKey = copy(column = column.transform {
+    case a: AttributeReference if named.contains(a.exprId) => named(a.exprId)
+  })
+
+  /**
+   * The key as an expression over the scan's columns, without the numbers that Spark gives them.
+   * None unless the key is a column of the scanned files or an order-preserving function of such a
+   * column. A partition column is not a column of the files.
+   *
+   * Spark compares the keys of a hash join by their bytes. On both sides it therefore normalizes
+   * every NaN to a single NaN, and -0.0 to 0.0. `=` also treats these values as equal, and so does
+   * the index, so the column and its normalized form select the same files.
+   */
+  def of(scan: FileSourceScanExec): Option[ScanKey] = {
+    val folders = scan.relation.partitionSchema.fieldNames.toSet
+    val known = scan.output.filterNot(a => folders(a.name)).map(a => a.exprId -> a).toMap
+    val plain = column match {
+      case KnownFloatingPointNormalized(NormalizeNaNAndZero(child)) => child
+      case other => other
+    }
+    val attributes = plain.collect { case a: AttributeReference => a }
+    if (attributes.isEmpty || !attributes.forall(a => known.contains(a.exprId))) None
+    else {
+      val spelled = plain.transform {
+        case a: AttributeReference => JoinedKey.unnumbered(known(a.exprId))
+      }
+      if (FilterColumn.unapply(spelled).isDefined && from.fit(ordinal, spelled))
+        Some(ScanKey(spelled, ordinal))
+      else None
+    }
+  }
+}
+
+private object JoinedKey {
+
+  private val NoId = ExprId(0, new java.util.UUID(0L, 0L))
+
+  private def unnumbered(a: Attribute): AttributeReference =
+    AttributeReference(a.name, a.dataType, nullable = true, a.metadata)(NoId)
+}

@@ -1,0 +1,44 @@
+package io.pyzorder.skipping.joins
+
+import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.QueryStageExec
+import org.apache.spark.sql.execution.aggregate.{
+  BaseAggregateExec, HashAggregateExec, ObjectHashAggregateExec, SortAggregateExec
+}
+import org.apache.spark.sql.execution.exchange.{Exchange, ReusedExchangeExec}
+import org.apache.spark.sql.execution.joins.BaseJoinExec
+
+import io.pyzorder.skipping.plan.SkippingScanExec
+import io.pyzorder.skipping.predicate.FilterColumn
+
+/**
+ * Whether a plan returns the same set of rows each time it is executed. This excludes expressions
+ * and operators whose results depend on the order in which Spark happens to process rows, such as
+ * LIMIT or a sum of floating-point numbers, and sources other than files.
+ */
+private[joins] object RepeatableRows {
+
+  def apply(plan: SparkPlan): Boolean = !plan.exists(node => !isRepeatable(node))
+
+  private def isRepeatable(node: SparkPlan): Boolean =
+    node.expressions.forall(_.deterministic) && (node match {
+      case _: FileSourceScanExec | _: SkippingScanExec | _: ScanWithKeysExec => true
+      case _: LocalTableScanExec | _: RangeExec => true
+      case _: QueryStageExec | _: ReusedExchangeExec => true
+      case _: FilterExec | _: ProjectExec | _: SortExec | _: UnionExec => true
+      case _: Exchange | _: ColumnarToRowTransition | _: RowToColumnarTransition => true
+      case _: BaseJoinExec => true
+      case aggregate @ (_: HashAggregateExec | _: ObjectHashAggregateExec |
+          _: SortAggregateExec) =>
+        aggregate.asInstanceOf[BaseAggregateExec].aggregateExpressions
+          .forall(a => ignoresOrder(a.aggregateFunction))
+      case _ => false
+    })
+
+  private def ignoresOrder(function: AggregateFunction): Boolean = function match {
+    case _: Count | _: Min | _: Max => true
+    case sum: Sum => !FilterColumn.isFloating(sum.child.dataType)
+    case _ => false
+  }
+}

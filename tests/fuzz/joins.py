@@ -1,0 +1,242 @@
+"""Random queries with joins over a few small tables.
+
+Every relation that a query reads or computes has the same columns (COLUMNS), so any two relations
+can be joined, united or nested.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+from pyspark.sql import SparkSession
+
+from tests.support.indexes import build
+
+#: Tables with an index and many files. `split` has partitions.
+FACTS = ("orders", "visits", "split")
+
+#: Tables with few rows. `code` has an index.
+DIMENSIONS = ("shop", "code", "area")
+
+INTEGERS = ("k", "n", "m", "tag")
+COLUMNS = (*INTEGERS, "s", "x", "d")
+
+ROWS = """
+    CAST((id * {step} + {start}) % {keys} AS INT) AS k,
+    CASE WHEN id % 9 = 3 THEN NULL ELSE CAST(id DIV 3 AS INT) END AS n,
+    CAST({m} AS INT) AS m, CAST(id DIV 4 AS INT) AS tag,
+    format_string('s%04d', id DIV 2) AS s,
+    CASE WHEN id % 25 = 7 THEN double('NaN') WHEN id % 25 = 9 THEN double('-0.0')
+         ELSE double(id % 30) END AS x,
+    date_add(date'2024-01-01', CAST(id AS INT)) AS d
+"""
+
+
+def create(spark: SparkSession, folder: Path) -> None:
+    """Creates the tables as temporary views."""
+    for i, name in enumerate((*FACTS, *DIMENSIONS)):
+        fact = name in FACTS
+        rows, files = (120, 12) if fact else (40, 2)
+        columns = ROWS.format(
+            step=1 if fact else 7, start=13 * i, keys=rows,
+            m="id DIV 60" if name == "split" else "id % 11",
+        )  # fmt: skip
+        if fact:
+            columns += ", repeat(uuid(), 20) AS pad"
+        writer = spark.range(0, rows, 1, files).selectExpr(*split_list(columns)).write
+        if name == "split":
+            writer = writer.partitionBy("m")
+        writer.parquet(str(folder / name))
+        if fact or name == "code":
+            build(spark, folder / name, "parquet")
+        spark.read.parquet(str(folder / name)).createOrReplaceTempView(name)
+
+
+def split_list(text: str) -> list[str]:
+    """The expressions in a SELECT list."""
+    found, depth, start = [], 0, 0
+    for i, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            found.append(text[start:i])
+            start = i + 1
+    return [*found, text[start:]]
+
+
+def settings_of(random: Random) -> dict[str, str]:
+    """Session settings on which the plans of joins depend."""
+    return {
+        "spark__sql__adaptive__enabled": random.choice(["true", "true", "false"]),
+        "spark__sql__autoBroadcastJoinThreshold": random.choice(
+            ["-1", "8k", "20k", "20k", "20k", "10m"]
+        ),
+        "spark__sql__join__preferSortMergeJoin": random.choice(["true", "false"]),
+        "spark__sql__exchange__reuse": random.choice(["true"] * 7 + ["false"]),
+        "spark__sql__zorder__join__maxKeys": random.choice(["10000"] * 4 + ["3", "1"]),
+        "spark__sql__optimizer__dynamicPartitionPruning__enabled": random.choice(["true", "false"]),
+        "spark__sql__shuffle__partitions": "3",
+        "spark__sql__codegen__wholeStage": random.choice(["true"] + ["false"] * 4),
+    }
+
+
+class Queries:
+    """Generates queries. Equal seeds give equal queries."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.names = 0
+
+    def query(self) -> str:
+        """A query that condenses all rows of a random relation into one."""
+        relation = self.relation(self.random.choice([1, 2, 2, 2, 3]))
+        if self.random.random() < 0.6:
+            relation = f"({self.star(relation)})"
+        hashed = f"pmod(xxhash64({', '.join(INTEGERS)}, s, x + 0.0D, d), 1000003)"
+        return f"SELECT count(*), sum({hashed}), max(k), min(s) FROM {relation}"
+
+    def star(self, relation: str) -> str:
+        """A relation, restricted by one or two dimensions."""
+        outer = self.name()
+        joins = ""
+        for _ in range(self.random.choice([1, 1, 2])):
+            inner = self.name()
+            key = self.random.choice(["k", "k", "tag", "s", "d", "n"])
+            kind = self.random.choice(["JOIN", "JOIN", "LEFT SEMI JOIN"])
+            joins += f" {kind} {self.dimension()} {inner} ON {outer}.{key} = {inner}.{key}"
+        columns = ", ".join(f"{outer}.{c} AS {c}" for c in COLUMNS)
+        return f"SELECT {columns} FROM {relation} {outer}{joins}"
+
+    def name(self) -> str:
+        self.names += 1
+        return f"t{self.names}"
+
+    def relation(self, depth: int) -> str:
+        """A relation for a FROM clause, without an alias."""
+        if depth <= 0:
+            return self.random.choice([self.fact, self.dimension])()
+        kinds = [self.joined] * 9 + [self.united] * 3 + [
+            self.grouped, self.filtered, self.filtered, self.in_subquery, self.in_subquery,
+            self.odd, self.renamed,
+        ]  # fmt: skip
+        return f"({self.random.choice(kinds)(depth)})"
+
+    def fact(self) -> str:
+        name = self.random.choice(FACTS)
+        return f"(SELECT {', '.join(COLUMNS)} FROM {name})"
+
+    def dimension(self) -> str:
+        name = self.random.choice(DIMENSIONS)
+        return f"(SELECT * FROM {name} WHERE {self.condition(name)})"
+
+    def condition(self, name: str) -> str:
+        """A condition on a relation's own columns. It is usually selective."""
+        low = self.random.randrange(40)
+        return self.random.choice([
+            f"{name}.k BETWEEN {low} AND {low + self.random.randrange(12)}",
+            f"{name}.tag IN ({low % 10}, {(low + 3) % 10})",
+            f"{name}.n < {1 + low % 12}",
+            f"{name}.n IS NULL OR {name}.tag = {low % 10}",
+            f"{name}.s LIKE 's00{low % 6}%'",
+            f"{name}.d < date_add(date'2024-01-01', {low})",
+            f"{name}.k < (SELECT min(tag) + {low} FROM {self.random.choice(DIMENSIONS)})",
+        ])  # fmt: skip
+
+    def joined(self, depth: int) -> str:
+        left, right = self.name(), self.name()
+        shallow = self.random.randrange(depth)
+        sides = [self.relation(depth - 1), self.relation(shallow)]
+        if depth == 1 and self.random.random() < 0.7:
+            sides = [self.fact(), self.random.choice([self.fact, self.dimension])()]
+        if self.random.random() < 0.3:
+            sides.reverse()
+        kind = self.random.choice(
+            ["INNER"] * 9 + ["LEFT SEMI"] * 3 + ["LEFT ANTI", "LEFT", "RIGHT", "FULL"]
+        )
+        keys = " AND ".join(
+            self.equality(left, right) for _ in range(self.random.choice([1, 1, 1, 2]))
+        )
+        if self.random.random() < 0.15:
+            keys += f" AND {left}.k <= {right}.k + 20"
+        own = [left] if "SEMI" in kind or "ANTI" in kind else [left, left, right]
+        columns = ", ".join(f"{self.random.choice(own)}.{c} AS {c}" for c in COLUMNS)
+        return (
+            f"SELECT {self.hint(left, right)}{columns} FROM {sides[0]} {left} "
+            f"{kind} JOIN {sides[1]} {right} ON {keys}"
+        )
+
+    def equality(self, left: str, right: str) -> str:
+        draw = self.random.random()
+        if draw < 0.1:
+            return f"{left}.n <=> {right}.n"
+        if draw < 0.2:
+            return f"CAST({left}.k AS BIGINT) = CAST({right}.tag AS BIGINT) + 0"
+        if draw < 0.6:
+            return f"{left}.k = {right}.k"
+        if draw < 0.75:
+            a, b = self.random.choice(INTEGERS), self.random.choice(INTEGERS)
+            return f"{left}.{a} = {right}.{b}"
+        column = self.random.choice(["s", "x", "d", "tag"])
+        return f"{left}.{column} = {right}.{column}"
+
+    def hint(self, left: str, right: str) -> str:
+        if self.random.random() < 0.7:
+            return ""
+        kind = self.random.choice(["BROADCAST", "BROADCAST", "MERGE", "SHUFFLE_HASH"])
+        return f"/*+ {kind}({self.random.choice([left, right])}) */ "
+
+    def united(self, depth: int) -> str:
+        kind = self.random.choice(["UNION ALL"] * 4 + ["UNION", "INTERSECT", "EXCEPT"])
+        branches = [
+            f"SELECT {self.mixed()} FROM {self.relation(depth - 1 - i)}"
+            for i in range(self.random.choice([2, 2, 3]))
+        ]
+        return f" {kind} ".join(branches)
+
+    def mixed(self) -> str:
+        """All columns, some of the integers under each other's names."""
+        swapped = list(INTEGERS)
+        if self.random.random() < 0.3:
+            self.random.shuffle(swapped)
+        return ", ".join(
+            [*(f"{a} AS {b}" for a, b in zip(swapped, INTEGERS, strict=True)), "s, x, d"]
+        )
+
+    def grouped(self, depth: int) -> str:
+        keys = self.random.choice([["k"], ["k", "m"], ["s"], ["tag", "d"], ["x"]])
+        columns = ", ".join(c if c in keys else f"max({c}) AS {c}" for c in COLUMNS)
+        return f"SELECT {columns} FROM {self.relation(depth - 1)} GROUP BY {', '.join(keys)}"
+
+    def filtered(self, depth: int) -> str:
+        name = self.name()
+        return f"SELECT * FROM (SELECT {self.mixed()} FROM {self.relation(depth - 1)}) {name} WHERE {self.condition(name)}"
+
+    def in_subquery(self, depth: int) -> str:
+        outer, inner = self.name(), self.name()
+        source = self.relation(self.random.randrange(depth))
+        column = self.random.choice(["k", "n", "tag", "s", "d"])
+        test = self.random.choice([
+            f"{outer}.{column} IN (SELECT {column} FROM {source} {inner})",
+            f"EXISTS (SELECT 1 FROM {source} {inner} WHERE {inner}.{column} = {outer}.{column})",
+            f"{outer}.{column} NOT IN (SELECT {column} FROM {source} {inner})",
+            f"NOT EXISTS (SELECT 1 FROM {source} {inner} WHERE {inner}.{column} = {outer}.{column})",
+            f"{outer}.m = 3 OR {outer}.{column} IN (SELECT {column} FROM {source} {inner})",
+        ])  # fmt: skip
+        listed = ", ".join(f"{outer}.{c}" for c in COLUMNS)
+        return f"SELECT {listed} FROM {self.relation(depth - 1)} {outer} WHERE {test}"
+
+    def odd(self, depth: int) -> str:
+        """Relations below which no key may be pushed."""
+        source, every = self.relation(depth - 1), ", ".join(COLUMNS)
+        return self.random.choice([
+            f"SELECT {every} FROM {source} ORDER BY {every} LIMIT {self.random.randrange(40)}",
+            f"SELECT CAST(row_number() OVER (ORDER BY {every}) AS INT) AS k, n, m, tag, s, x, d FROM {source}",
+            f"SELECT k, CAST(count(*) OVER (PARTITION BY k) AS INT) AS n, m, tag, s, x, d FROM {source}",
+            f"SELECT max(k) AS k, n, m, max(tag) AS tag, max(s) AS s, max(x) AS x, max(d) AS d FROM {source} GROUP BY ROLLUP (n, m)",
+            f"SELECT k + e AS k, n, m, tag, s, x, d FROM {source} LATERAL VIEW explode(array(0, 1)) AS e",
+            f"SELECT {every} FROM {self.random.choice(FACTS)} TABLESAMPLE (60 PERCENT) REPEATABLE (7)",
+        ])  # fmt: skip
+
+    def renamed(self, depth: int) -> str:
+        by = self.random.choice(["", " DISTRIBUTE BY k", " DISTRIBUTE BY m SORT BY k"])
+        return f"SELECT {self.mixed()} FROM {self.relation(depth - 1)}{by}"

@@ -1,0 +1,210 @@
+"""Scans wait for the keys of joins above a shuffle, of broadcasts that are reused, and of joins
+above a broadcast, if these keys are cheap.
+
+Three large tables, `sales`, `returns` and `web`, have one file for each of 20 days. `days` assigns
+a month to each day, five days per month. Spark broadcasts `days` but none of the large tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.support.indexes import build
+from tests.support.joins import checked, counts, rows, scans_of
+from tests.support.scans import settings
+
+ALL = 20
+MONTH = 5
+FACTS = ("sales", "returns", "web")
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Creates the tables."""
+    folder = Path(tmp_path_factory.mktemp("waiting"))
+    for i, name in enumerate(FACTS):
+        spark.range(0, 400, 1, ALL).selectExpr(
+            "CAST(id DIV 20 AS INT) AS day", f"(id * 7 + {i}) % 400 AS ticket",
+            "CAST(id % 50 AS INT) AS q", "concat(uuid(), uuid(), uuid(), uuid()) AS pad",
+        ).write.parquet(str(folder / name))  # fmt: skip
+        build(spark, folder / name, "parquet")
+    spark.range(0, ALL, 1, 1).selectExpr(
+        "CAST(id AS INT) AS d", "CAST(id DIV 5 AS INT) AS month", "id AS l"
+    ).write.parquet(str(folder / "days"))
+    for name in (*FACTS, "days"):
+        spark.sql(f"CREATE TABLE {name} USING parquet LOCATION '{folder / name}'")
+    yield folder
+    for name in (*FACTS, "days"):
+        spark.sql(f"DROP TABLE {name}")
+
+
+@pytest.fixture(params=["true", "false"], ids=["adaptive", "not adaptive"])
+def session(
+    request: pytest.FixtureRequest, spark: SparkSession, tables: Path
+) -> Iterator[SparkSession]:
+    """A session that broadcasts `days` only, with and without adaptive execution."""
+    with settings(
+        spark,
+        spark__sql__adaptive__enabled=request.param,
+        spark__sql__autoBroadcastJoinThreshold="8k",
+        spark__sql__adaptive__autoBroadcastJoinThreshold="-1",
+    ):
+        yield spark
+
+
+SOLD = "SELECT s.day, s.pad, r.q FROM sales s JOIN returns r ON s.ticket = r.ticket"
+JULY = "(SELECT d, l FROM days WHERE month = 2)"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query, and the numbers of files that its scans of each table open, in ascending order."""
+
+    name: str
+    sql: str
+    sales: tuple[int, ...] = (MONTH,)
+    returns: tuple[int, ...] = ()
+    web: tuple[int, ...] = ()
+
+
+CASES = [
+    Case("a broadcast above a shuffle", f"{SOLD} JOIN {JULY} ON s.day = d", returns=(ALL,)),
+    Case("IN above a shuffle", f"{SOLD} WHERE s.day IN (SELECT d FROM {JULY})", returns=(ALL,)),
+    Case("EXISTS above a shuffle",
+         f"{SOLD} WHERE EXISTS (SELECT 1 FROM {JULY} WHERE d = s.day)", returns=(ALL,)),
+    Case("a dimension filtered by a scalar subquery",
+         f"{SOLD} JOIN days ON s.day = d WHERE month = (SELECT max(month) - 1 FROM days)", returns=(ALL,)),
+    Case("a key widened by a cast", f"{SOLD} JOIN {JULY} ON s.day = l", returns=(ALL,)),
+    Case("rows listed in the query", f"{SOLD} JOIN (VALUES (3), (7)) AS v (d) ON s.day = d",
+         sales=(2,), returns=(ALL,)),
+    Case("below a left outer join", f"""
+        SELECT s.day, r.q FROM sales s LEFT JOIN returns r ON s.ticket = r.ticket
+        JOIN {JULY} ON s.day = d""", returns=(ALL,)),
+    Case("a union below a shuffle", f"""
+        SELECT s.day, r.q FROM (SELECT * FROM sales UNION ALL SELECT * FROM web) s
+        JOIN returns r ON s.ticket = r.ticket JOIN {JULY} ON s.day = d""", returns=(ALL,), web=(MONTH,)),
+    Case("an aggregate by the key below a shuffle", f"""
+        SELECT s.day, v, r.pad FROM (SELECT day, ticket, sum(q) AS v FROM sales GROUP BY day, ticket) s
+        JOIN returns r ON s.ticket = r.ticket JOIN {JULY} ON s.day = d""", returns=(ALL,)),
+    Case("a reused broadcast in a subquery", f"""
+        SELECT count(*) FROM sales JOIN {JULY} ON day = d
+        WHERE q > (SELECT avg(q) FROM web JOIN {JULY} ON day = d)""", web=(MONTH,)),
+    Case("the broadcast side of another join", f"""
+        SELECT /*+ BROADCAST(s) */ r.q, s.pad FROM returns r JOIN sales s ON s.ticket = r.ticket
+        JOIN {JULY} ON s.day = d""", returns=(ALL,)),
+    Case("from one fact to the other", f"""
+        SELECT s.ticket, w.pad FROM sales s JOIN web w ON s.day = w.day AND s.ticket = w.ticket
+        JOIN {JULY} ON s.day = d""", web=(MONTH,)),
+    Case("to the rows that a left outer join adds", f"""
+        SELECT s.ticket, w.pad FROM sales s LEFT JOIN web w ON s.day = w.day AND s.ticket = w.ticket
+        JOIN {JULY} ON s.day = d""", web=(MONTH,)),
+    Case("to the right side of a semi join", f"""
+        SELECT s.ticket FROM sales s LEFT SEMI JOIN web w ON s.day = w.day AND s.ticket = w.ticket
+        JOIN {JULY} ON s.day = d""", web=(MONTH,)),
+    # Cases in which all files must be read.
+    Case("not to the right side of an anti join", f"""
+        SELECT s.ticket FROM sales s LEFT ANTI JOIN web w ON s.day = w.day AND s.ticket = w.ticket
+        JOIN {JULY} ON s.day = d""", web=(ALL,)),
+    Case("not to the right side of NOT IN", f"""
+        SELECT s.ticket FROM sales s JOIN {JULY} ON s.day = d
+        WHERE (s.day, s.ticket) NOT IN (SELECT day, ticket FROM web)""", web=(ALL,)),
+    Case("not below a limit", f"""
+        SELECT s.day, r.q FROM (SELECT * FROM sales LIMIT 10000) s
+        JOIN returns r ON s.ticket = r.ticket JOIN {JULY} ON s.day = d""", sales=(ALL,), returns=(ALL,)),
+    Case("not below a window", f"""
+        SELECT s.rk, r.q FROM (SELECT day, ticket, rank() OVER (ORDER BY ticket) AS rk FROM sales) s
+        JOIN returns r ON s.ticket = r.ticket JOIN {JULY} ON s.day = d""", sales=(ALL,), returns=(ALL,)),
+    Case("not where a full outer join keeps all rows", f"""
+        SELECT s.day, r.q FROM sales s FULL JOIN returns r ON s.ticket = r.ticket
+        LEFT SEMI JOIN {JULY} ON coalesce(s.day, r.day) = d""", sales=(ALL,), returns=(ALL,)),
+    Case("not for null-safe keys", f"{SOLD} JOIN {JULY} ON s.day <=> d", sales=(ALL,), returns=(ALL,)),
+    # Cases in which waiting does not pay.
+    Case("a dimension without a condition", f"{SOLD} JOIN days ON s.day = d", sales=(ALL,), returns=(ALL,)),
+    Case("a dimension that is not repeatable", f"""
+        {SOLD} JOIN (SELECT d FROM days WHERE month = 2 LIMIT 3) ON s.day = d""",
+         sales=(ALL,), returns=(ALL,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_files_opened(session: SparkSession, case: Case) -> None:
+    df = checked(session, case.sql)
+    assert {t: counts(df, t) for t in FACTS} == {
+        "sales": case.sales, "returns": case.returns, "web": case.web
+    }  # fmt: skip
+
+
+def test_equal_exchanges_with_equal_keys_are_executed_once(session: SparkSession) -> None:
+    side = f"SELECT s.day, s.ticket FROM sales s JOIN returns r ON s.ticket = r.ticket JOIN {JULY} ON s.day = d"
+    df = checked(session, f"SELECT day, count(*) FROM ({side} UNION ALL {side}) GROUP BY day")
+    assert (counts(df, "sales"), counts(df, "returns")) == ((MONTH,), (ALL,))
+
+
+def test_equal_exchanges_with_other_keys_are_still_executed_once(session: SparkSession) -> None:
+    side = "SELECT s.day, s.ticket FROM sales s JOIN returns r ON s.ticket = r.ticket"
+    df = checked(
+        session, f"{side} JOIN {JULY} ON s.day = d UNION ALL {side} WHERE s.day IS NOT NULL"
+    )
+    assert (counts(df, "sales"), counts(df, "returns")) == ((ALL,), (ALL,))
+
+
+def test_no_broadcast_is_executed_twice(session: SparkSession) -> None:
+    df = checked(session, f"{SOLD} JOIN {JULY} ON s.day = d")
+    assert len(scans_of(df, "days")) == 1
+
+
+def test_a_sum_of_floating_point_numbers_is_not_repeatable(session: SparkSession) -> None:
+    # The broadcast side of a join in the scan's own stage may be anything. See test_join_pruning.
+    few = "(SELECT /*+ COALESCE(1) */ d, sum(l / 3.0D) AS v FROM days WHERE month = 2 GROUP BY d)"
+    df = checked(session, f"{SOLD} JOIN {few} ON s.day = d WHERE v > 0")
+    assert counts(df, "sales") == (ALL,)
+
+
+def test_without_reuse_no_keys_are_used(session: SparkSession) -> None:
+    with settings(session, spark__sql__exchange__reuse="false"):
+        df = checked(session, f"{SOLD} JOIN {JULY} ON s.day = d")
+        assert counts(df, "sales") == (ALL,)
+        assert "not usable: join key day (spark.sql.exchange.reuse is false)" in reasons(df)
+
+
+def test_a_plan_from_before_reuse_was_switched_off(session: SparkSession) -> None:
+    df = session.sql(f"{SOLD} JOIN {JULY} ON s.day = d")
+    df._jdf.queryExecution().executedPlan()
+    with settings(session, spark__sql__exchange__reuse="false"):
+        found = rows(df)
+    assert found == rows(checked(session, f"{SOLD} JOIN {JULY} ON s.day = d"))
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        (f"{SOLD} JOIN days ON s.day = d",
+         "the scan starts before the key is known, and does not wait for it"),
+        ("SELECT rk FROM (SELECT *, rank() OVER (ORDER BY ticket) AS rk FROM sales) s JOIN days "
+         "ON s.day = d WHERE month = 2", "the scan is below Window, which needs all rows"),
+    ],
+)  # fmt: skip
+def test_explain_says_why_keys_were_not_used(session: SparkSession, sql: str, reason: str) -> None:
+    df = session.sql(sql)
+    df.collect()
+    assert f"not usable: join key day ({reason})" in reasons(df)
+
+
+def test_explain_before_the_query_runs(session: SparkSession) -> None:
+    df = session.sql(f"{SOLD} JOIN {JULY} ON s.day = d")
+    assert counts(df, "sales") == (ALL,)
+    assert len(scans_of(df, "days")) == 1, "the copy below the scan is not listed"
+    assert "not usable: join key day (known only after the query has run)" in reasons(df)
+    df.collect()
+    assert counts(df, "sales") == (MONTH,)
+    assert not any("join key day" in reason for reason in reasons(df))
+
+
+def reasons(df: DataFrame) -> list[str]:
+    """Why conditions skip no files of `sales`."""
+    return [reason for scan in scans_of(df, "sales") for reason in scan["reasons"]]
