@@ -24,7 +24,7 @@ private[commands] object ChosenSketches {
   /** The number of files to read. */
   private val SampledFiles = 8
 
-  /** In a smaller table, reading these files would take too long, and sketches would skip little. */
+  /** With fewer files, reading the sample takes too long, and sketches skip little. */
   private val FewFiles = 4 * SampledFiles
 
   /**
@@ -35,8 +35,9 @@ private[commands] object ChosenSketches {
     try {
       val none = SketchedColumns.of(Nil, session.sessionState.conf, table.properties)
       for {
-        ref <- SkippingIndex.latest(session, table) if none.budget > 0 && ref.sketched.isEmpty
-        snapshot <- IndexStore.load(session, ref) if snapshot.numFiles >= FewFiles
+        ref <- SkippingIndex.latest(session, table)
+        if none.budget > 0 && ref.sketched.isEmpty && ref.numFiles >= FewFiles
+        snapshot <- IndexStore.load(session, ref)
         entries = snapshot.entries if none.allows(entries.map(_.size).sum)
       } {
         val columns = ref.columns.filter(c => ValueHash.of(c.dataType).isDefined)

@@ -106,7 +106,7 @@ class CodedHashesSuite extends AnyFunSuite {
       2, Seq(IndexedColumn(Seq("a"), LongType) -> IndexedSeq(None, Some(coded))))
     assert(hex(segment.bytes.take(segment.directory)) == "041c00ffe2")
     assert(hex(segment.bytes.drop(segment.directory)) ==
-      "0201" + "01" + "05" + "13" + "010161" + "06226c6f6e6722" + "00" + "00" + "0804" + "05f44dc7dc")
+      "0201" + "010513" + "010161" + "06226c6f6e6722" + "00" + "00" + "0804" + "05f44dc7dc")
   }
 
   private def hex(bytes: Array[Byte]): String = bytes.map(b => f"$b%02x").mkString
