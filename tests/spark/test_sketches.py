@@ -239,6 +239,27 @@ def test_optimize_and_vacuum(spark: SparkSession, table: Path) -> None:
     assert sketches.stored(table) == sorted(sketches.segments(table))
 
 
+def test_a_table_that_moves_to_a_new_folder(spark: SparkSession, tmp_path: Path) -> None:
+    """The index in the new folder has sketches, and later writes add to them."""
+    spark.conf.set(sketches.BUDGET, "1")
+    rows(spark).write.parquet(str(tmp_path / "t"))
+    spark.sql(
+        "CREATE TABLE moved (id BIGINT, key BIGINT, name STRING, price DECIMAL(9,2), common BIGINT)"
+        f" USING parquet LOCATION '{tmp_path / 't'}'"
+        " TBLPROPERTIES ('zorder.publish.method' = 'location')"
+    )
+    try:
+        spark.sql("CREATE SKIPPING INDEX ON moved (key)")
+        spark.conf.set("spark.sql.zorder.optimize.targetFileSize", "20k")
+        spark.sql("OPTIMIZE moved ZORDER BY (id)")
+        rows(spark, FILES * ROWS, 1).write.mode("append").insertInto("moved")
+        for i in (77, FILES * ROWS + 7):
+            lookup = spark.sql(f"SELECT * FROM moved WHERE key = xxhash64({i}L)")
+            assert lookup.count() == 1 and len(scans.opened(lookup)) <= 2
+    finally:
+        spark.sql("DROP TABLE moved")
+
+
 def test_overwriting_part_of_a_table(spark: SparkSession, tmp_path: Path) -> None:
     """What remains of a segment is written again without the files that are gone."""
     spark.conf.set(sketches.BUDGET, "1")

@@ -153,8 +153,8 @@ object ZOrderConf {
     "0.01",
     "The maximum size of one column's sketches in the index, as a fraction of the data's size. " +
       "With sketches, lookups of single values skip files even if the table is not clustered by " +
-      "the column. New files get sketches of the columns that CREATE SKIPPING INDEX lists. With " +
-      "0, no sketches are written.",
+      "the column. New files get sketches of the columns that CREATE SKIPPING INDEX lists or, " +
+      "without a list, of columns for which they pay off. With 0, no sketches are written.",
     notNegativeDouble)
 
   /** In milliseconds. */

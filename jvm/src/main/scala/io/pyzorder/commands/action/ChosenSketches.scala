@@ -27,6 +27,9 @@ private[commands] object ChosenSketches {
   /** With fewer files, reading the sample takes too long, and sketches skip little. */
   private val FewFiles = 4 * SampledFiles
 
+  /** The maximum number of columns to choose. The first columns of a table are often its keys. */
+  private val MostColumns = 8
+
   /**
    * Adds sketches to the table's index, if columns are to be chosen and if that costs little. A
    * failure has no effect, because an index needs no sketches.
@@ -44,7 +47,7 @@ private[commands] object ChosenSketches {
         val step = entries.length / SampledFiles
         val sample = entries.indices.by(step).take(SampledFiles).map(entries)
         val known = sketched(session, table, sample, columns, none)
-        val chosen = columns.filter(pays(_, sample, known, none.budget))
+        val chosen = columns.filter(pays(_, sample, known, none.budget)).take(MostColumns)
         val found =
           if (chosen.isEmpty) Map.empty[FileRef, FileEntry]
           else sketched(session, table, entries, chosen, none)

@@ -23,14 +23,17 @@ final case class CodedHashes(bits: Int, rice: Int, count: Int, code: Array[Byte]
   def limitedTo(most: Long): Option[CodedHashes] =
     if (code.length <= most) Some(this) else CodedHashes.fitting(prefixes, bits, most)
 
-  /** The hashes of both parts of a file; None if there are too many. */
-  def union(other: CodedHashes): Option[CodedHashes] = {
-    val common = math.min(bits, other.bits)
-    val all = CodedHashes.cut(prefixes, bits - common) ++
-      CodedHashes.cut(other.prefixes, other.bits - common)
-    Arrays.sort(all)
-    CodedHashes.fitting(CodedHashes.cut(all, 0), common, Long.MaxValue)
-  }
+  /** The hashes of both parts of a file; None if too few bits remain. */
+  def union(other: CodedHashes): Option[CodedHashes] =
+    if (count == 0) Some(other)
+    else if (other.count == 0) Some(this)
+    else {
+      val common = math.min(bits, other.bits)
+      val all = CodedHashes.cut(prefixes, bits - common) ++
+        CodedHashes.cut(other.prefixes, other.bits - common)
+      Arrays.sort(all)
+      CodedHashes.fitting(CodedHashes.cut(all, 0), common, Long.MaxValue)
+    }
 }
 
 object CodedHashes {

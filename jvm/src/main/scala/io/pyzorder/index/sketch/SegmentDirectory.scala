@@ -103,6 +103,7 @@ object SketchBlock {
   /** Parses a block. Throws if it is not a list of `files` byte strings. */
   def of(bytes: Array[Byte], files: Int): SketchBlock = {
     val buffer = new SegmentBuffer(bytes)
+    buffer.check(files)
     val starts, ends = new Array[Int](files)
     (0 until files).foreach { i =>
       val length = buffer.length()

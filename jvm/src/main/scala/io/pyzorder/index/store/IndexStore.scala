@@ -248,7 +248,8 @@ object IndexStore {
       if (isUnknown) None else coverage(before, entries),
       if (voids || isUnknown) version else before.fold(0L)(_.coverableSince),
       sketches,
-      sketched(before.flatMap(_.sketched)).map(_.intersect(kept.map(_.name))))
+      sketched(before.flatMap(_.sketched).orElse(SketchSegments.columnsIn(changed)))
+        .map(kept.map(_.name).intersect(_)))
     val data = new Path(folder.index, ref.file)
     SnapshotFiles.write(fileSystem, data, bytes)
     MetadataFiles.share(conf, data)

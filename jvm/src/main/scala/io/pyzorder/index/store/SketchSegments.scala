@@ -154,10 +154,19 @@ private[store] final class SketchSegments(
   }
 }
 
-private object SketchSegments {
+private[store] object SketchSegments {
+
+  /**
+   * The columns of which new files have sketches; None if they have none. OPTIMIZE may publish the
+   * first snapshot of a folder to which it moves the table, with sketches of the columns that had
+   * them before.
+   */
+  def columnsIn(entries: Seq[FileEntry]): Option[Seq[String]] =
+    Some(entries.map(_.sketches).collect { case added: NewSketches => added.byColumn.keys.toSeq }
+        .flatten.distinct).filter(_.nonEmpty)
 
   /** The sketches of one file, by column. */
-  final case class Sketched(path: String, codes: Map[IndexedColumn, CodedHashes]) {
+  private final case class Sketched(path: String, codes: Map[IndexedColumn, CodedHashes]) {
     def bytes: Long = codes.values.map(_.code.length.toLong).sum
   }
 
