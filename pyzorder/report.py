@@ -58,6 +58,8 @@ class Health:
     clustered: int
     last_optimize: datetime | None
     advice: str | None
+    sketches: int = 0
+    sketch_bytes: int = 0
 
 
 @dataclass(frozen=True)

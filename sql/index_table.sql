@@ -8,6 +8,8 @@ CREATE TABLE sales_index (
   num_records BIGINT NOT NULL,
   clustered_by ARRAY<STRING> NOT NULL,
   read_settings STRING NOT NULL,
+  sketch_file STRING,
+  sketch_number INT,
 
   customer_id_minValue BIGINT,
   customer_id_maxValue BIGINT,

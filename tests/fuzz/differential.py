@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyzorder.engines.indexing import index_files
 from tests.fuzz.worlds import World, write
-from tests.support import indexes, scans
+from tests.support import indexes, scans, sketches
 from tests.support.tables import data_files
 
 #: How many of a world's predicates are executed. For the other predicates, only the set of opened
@@ -33,6 +34,7 @@ class Tally:
     pruned: int = 0
     files: int = 0
     skipped: int = 0
+    sketched: int = 0
 
     def add(self, other: Tally) -> None:
         """Adds another tally to this one."""
@@ -65,9 +67,28 @@ def check(spark: SparkSession, folder: Path, world: World, by_python: bool = Fal
                 tally.files += total
                 tally.skipped += total - opened
             check_rows(spark, VIEW, list(found)[:ROWS_OF])
+            if world.sketched:
+                tally.sketched = by_sketches(spark, folder / "t", found)
         except AssertionError as error:
             raise AssertionError(f"{world!r}\n{error}") from None
         return tally
+
+
+def by_sketches(spark: SparkSession, table: Path, found: dict[str, int]) -> int:
+    """How many of the predicates open more files with a copy of the snapshot without sketches."""
+    content = sketches.pointer(table)
+    if not content.pop("sketches", None):
+        return 0
+    folder = table / "_zorder" / "_index"
+    content["version"] += 1
+    copy = f"_snapshot-{content['version']}-copy"
+    shutil.copyfile(folder / content["file"], folder / copy)
+    content["file"] = copy
+    (folder / f"_v{content['version']:020d}.json").write_text(json.dumps(content))
+    return sum(
+        len(scans.opened_or_none(spark, f"SELECT * FROM {VIEW} WHERE {p}") or ()) > opened
+        for p, opened in found.items()
+    )
 
 
 def make(
@@ -83,7 +104,8 @@ def make(
     reader = spark.read.schema(world.ddl()).format(world.format)
     if not readable(spark, reader.load(str(table))):
         return None
-    indexes.build(spark, table, world.format, schema)
+    columns = [[name] for name in world.columns] if world.sketched else []
+    indexes.build(spark, table, world.format, schema, columns=columns)
     if by_python:
         indexes.remove(spark, table, [file.name for file in data_files(table)])
         index_files(table)
@@ -150,6 +172,8 @@ def session(spark: SparkSession, world: World) -> Iterator[None]:
         spark__sql__zorder__index__maxStaleness="1h" if world.stale else "0s",
         spark__sql__codegen__wholeStage="false",
         spark__sql__adaptive__enabled="false",
+        # The budget allows sketches of files of a few rows.
+        spark__sql__zorder__index__sketchBudget="1",
         # Spark's own pushdown is off, because it loses NaN and -0.0 in files from other writers.
         spark__sql__parquet__filterPushdown="false",
         spark__sql__orc__filterPushdown="false",

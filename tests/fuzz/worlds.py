@@ -49,7 +49,8 @@ class File:
 @dataclass
 class World:
     """A table's columns and files, changes to the files after they have been indexed, and the
-    session settings. If `stale` is set, queries take the list of files from the index."""
+    session settings. If `stale` is set, queries take the list of files from the index. If
+    `sketched` is set, all columns have sketches."""
 
     format: str
     writer: str
@@ -61,6 +62,7 @@ class World:
     ansi: bool
     stale: bool
     predicates: list[str]
+    sketched: bool = False
 
     def ddl(self) -> str:
         """The table's schema."""
@@ -70,7 +72,8 @@ class World:
         lines = [f"-- {self.format} by {self.writer}, zone {self.zone}, ANSI {self.ansi}"]
         lines.append(f"CREATE TABLE t ({self.ddl()}) USING {self.format};")
         lines += [f"-- {file.name} {file.options}\n{insert(file)}" for file in self.files]
-        lines.append("CREATE SKIPPING INDEX ON t;")
+        names = f" ({', '.join(self.columns)})" if self.sketched else ""
+        lines.append(f"CREATE SKIPPING INDEX ON t{names};")
         lines += ["-- maxStaleness is 1h"] if self.stale else []
         lines += [f"-- without an entry: {name}" for name in self.unindexed]
         lines += [
@@ -148,6 +151,7 @@ def worlds(draw: Draw, cases: int = 10) -> World:
         draw(st.booleans()),
         not later and not unindexed and draw(st.booleans()),
         draw(st.lists(predicates.predicates(columns), min_size=cases, max_size=cases)),
+        draw(st.booleans()),
     )
 
 

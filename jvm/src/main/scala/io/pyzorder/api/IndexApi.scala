@@ -12,7 +12,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{DataType, StructType}
 
 import io.pyzorder.common.ZOrderErrors
-import io.pyzorder.index.collect.Collector
+import io.pyzorder.index.collect.{Collector, SketchedColumns}
 import io.pyzorder.index.model.{DataFiles, IndexSchema, IndexedColumns}
 import io.pyzorder.index.store.{IndexStore, SnapshotRef, SnapshotWriter}
 import io.pyzorder.storage.{FileRef, TableFolder}
@@ -26,8 +26,8 @@ object IndexApi {
    * @param format  "parquet" or "orc"
    * @param schema  the data columns, as StructType.json
    * @param options read options
-   * @param columns the paths of the columns to index; if empty, all columns that can have
-   *                statistics are indexed
+   * @param columns the paths of the columns to index, which also get sketches; if empty, all
+   *                columns that can have statistics are indexed, without sketches
    * @return the version of the new snapshot
    */
   def build(
@@ -52,8 +52,12 @@ object IndexApi {
         columns.asScala.map(_.asScala.toList).toList,
         root,
         session.sessionState.conf.caseSensitiveAnalysis)
-    val entries = Collector.collect(session, data, indexed)
-    IndexStore.publish(session, folder, _ => indexed, _ => entries).version
+    val sketched = if (columns.isEmpty) None else Some(indexed.map(_.name))
+    val entries = Collector.collect(
+      session, data, indexed,
+      SketchedColumns.of(sketched.getOrElse(Nil), session.sessionState.conf, Map.empty))
+    IndexStore.publish(
+      session, folder, _ => indexed, _ => entries, sketched = _ => sketched).version
   }
 
   /** Removes the entries of these files from the index. Returns the version of the new snapshot. */

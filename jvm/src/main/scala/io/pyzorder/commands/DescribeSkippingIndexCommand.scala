@@ -42,6 +42,8 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
       "Number of files clustered by this column, alone or with others")
     .add("last_optimize", TimestampType, "Modification time of the newest clustered file")
     .add("advice", StringType, "For clustering columns, what an OPTIMIZE would do now")
+    .always("sketches", LongType, "Number of files with a sketch of this column")
+    .always("sketch_bytes", LongType, "Size of these sketches in the index, in bytes")
     .attributes
 
   override def run(sparkSession: SparkSession): Seq[Row] = {
@@ -59,6 +61,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
         .filter(s => s.bounds.isDefined || s.empty)
       val health = ColumnHealth.of(column.dataType, known.flatMap(_.bounds))
       val share = openedShare(column, valid, files.size)
+      val (sketches, sketchBytes) = snapshot.sketches.sizeOf(column)
       Row(
         column.name,
         column.dataType.sql,
@@ -71,7 +74,9 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
         share.map(_.range).map(Double.box).orNull,
         clustered.count(_.clusteredBy.contains(column.name)).toLong,
         last.orNull,
-        advice.filter(_ => order.exists(_.contains(column.name))).orNull)
+        advice.filter(_ => order.exists(_.contains(column.name))).orNull,
+        sketches.toLong,
+        sketchBytes)
     }
   }
 

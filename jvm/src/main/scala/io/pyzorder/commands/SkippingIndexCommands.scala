@@ -30,7 +30,8 @@ case class CreateSkippingIndexCommand(
     if (!exists) {
       val chosen = if (columns.isEmpty) SkippingIndex.default(session, table) else named(session)
       makeFolder(session)
-      SkippingIndex.update(session, table, chosen)
+      val sketched = if (columns.isEmpty) None else Some(chosen.map(_.name))
+      SkippingIndex.update(session, table, chosen, sketched)
     }
     Nil
   }

@@ -147,6 +147,16 @@ object ZOrderConf {
       "the index.",
     bytes)
 
+  /** As a fraction of a data file's size. */
+  val sketchBudget: TableSetting[Double] = new TableSetting(
+    "spark.sql.zorder.index.sketchBudget",
+    "0.01",
+    "The maximum size of one column's sketches in the index, as a fraction of the data's size. " +
+      "With sketches, lookups of single values skip files even if the table is not clustered by " +
+      "the column. New files get sketches of the columns that CREATE SKIPPING INDEX lists or, " +
+      "without a list, of columns for which they pay off. With 0, no sketches are written.",
+    notNegativeDouble)
+
   /** The unit is milliseconds. */
   val indexMaxStaleness: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.index.maxStaleness",
@@ -227,7 +237,8 @@ object ZOrderConf {
   def all: Seq[Setting[_]] = Seq(
     skippingEnabled, journalOverlay, targetFileSize, batchSize, method, curve, sampleSize,
     rewriteFactor, publishMethod, readersByPath, writeCluster, writeIndex, indexMaxColumns,
-    indexDenyColumns, indexCacheSize, indexDriverLimit, indexMaxStaleness, indexTrusted,
+    indexDenyColumns, indexCacheSize, indexDriverLimit, sketchBudget, indexMaxStaleness,
+    indexTrusted,
     joinMaxKeys,
     vacuumRetention, vacuumCheck, journalLease, journalTakeOver, testKillAt, testPauseAt)
 

@@ -25,8 +25,10 @@ import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.util.SerializableConfiguration
 
 import io.pyzorder.common.ZOrderConf
+import io.pyzorder.index.collect.SketchedColumns
 import io.pyzorder.index.model.{Calendars, DeniedColumns, FileEntry, IndexedColumn, IndexedColumns}
 import io.pyzorder.index.model.ReadSettings
+import io.pyzorder.index.sketch.NewSketches
 import io.pyzorder.index.store.{Coverage, IndexStore, ListedTable, SnapshotRef}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
@@ -86,7 +88,8 @@ final class IndexedInsertCommand(
     if (columns.nonEmpty) {
       tracker = Some(new NewFiles(
           new SerializableConfiguration(conf), metrics, partitionColumns.length,
-          columns.filter(staysTheSame(_, settings)), fileSchema, format, millis(settings)))
+          columns.filter(staysTheSame(_, settings)), sketched(session, before), fileSchema, format,
+          millis(settings)))
     }
     val result =
       try insert(session, child, Pauses)
@@ -150,6 +153,13 @@ final class IndexedInsertCommand(
     }
   }
 
+  /** The columns that get sketches: those of the existing index. */
+  private def sketched(
+      session: shim.SparkSession,
+      before: Option[SnapshotRef]): SketchedColumns =
+    SketchedColumns.of(
+      before.flatMap(_.sketched).getOrElse(Nil), session.sessionState.conf, properties)
+
   private def publish(
       session: shim.SparkSession,
       folder: TableFolder,
@@ -158,6 +168,7 @@ final class IndexedInsertCommand(
       files: Seq[NewFile],
       conf: Configuration): Unit = {
     val settings = ReadSettings.of(session, options, fileSchema).fingerprint
+    val budget = sketched(session, before).budget
     val listedAt = System.currentTimeMillis()
     val folders = foldersOf(session, folder, files, conf)
     val entries = folders.flatMap { place =>
@@ -166,7 +177,8 @@ final class IndexedInsertCommand(
       place.placed.map { case (file, status) =>
         FileEntry(
           folder.relativize(status.getPath), status.getLen, status.getModificationTime,
-          file.numRecords, if (alone) clusteredBy else Nil, settings, file.statistics)
+          file.numRecords, if (alone) clusteredBy else Nil, settings, file.statistics,
+          NewSketches.of(file.sketches, budget))
       }
     }
     if (entries.nonEmpty || before.isDefined && folders.nonEmpty) {

@@ -10,8 +10,9 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
-import io.pyzorder.index.collect.StatisticsTracker
+import io.pyzorder.index.collect.{SketchedColumns, StatisticsTracker}
 import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
+import io.pyzorder.index.sketch.CodedHashes
 
 /**
  * A file that one task of a write job has written.
@@ -19,12 +20,14 @@ import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
  * @param folder     the path of its folder relative to the table's folder, whose parts are joined
  *                   by "/". If its partition is outside the table's folder, the partition's values
  * @param statistics the columns' statistics, keyed by IndexedColumn.name
+ * @param sketches   the hashes of the columns' values, keyed by IndexedColumn.name
  */
 final case class NewFile(
     folder: Either[InternalRow, String],
     name: String,
     numRecords: Long,
-    statistics: Map[String, ColumnStatistics])
+    statistics: Map[String, ColumnStatistics],
+    sketches: Map[String, CodedHashes])
 
 /**
  * Collects statistics of every file that is written, in addition to the counts of Spark's tracker.
@@ -32,6 +35,7 @@ final case class NewFile(
  * @param depth   number of partition columns, which is the number of folders between the table's
  *                folder and a file
  * @param columns the columns to collect statistics of
+ * @param sketched the columns that get sketches
  * @param schema  the schema of the files
  * @param format  "parquet" or "orc"
  * @param millis  whether Parquet timestamps are stored in milliseconds
@@ -41,6 +45,7 @@ final class NewFiles(
     metrics: Map[String, SQLMetric],
     depth: Int,
     columns: Seq[IndexedColumn],
+    sketched: SketchedColumns,
     schema: StructType,
     format: String,
     millis: Boolean)
@@ -53,8 +58,9 @@ final class NewFiles(
 
   override def newTaskInstance(): WriteTaskStatsTracker =
     new TaskFiles(
-      super.newTaskInstance(), depth, () => new StatisticsTracker(columns, schema),
-      _.written(format, millis))
+      super.newTaskInstance(), depth,
+      () => new StatisticsTracker(columns, schema, sketched = sketched),
+      _.written(format, millis), _.writtenSketches(millis))
 
   override def processStats(stats: Seq[WriteTaskStats], jobCommitTime: Long): Unit = {
     val tasks = stats.collect { case task: TaskNewFiles => task }
@@ -70,10 +76,12 @@ private final class TaskFiles(
     basic: WriteTaskStatsTracker,
     depth: Int,
     newTracker: () => StatisticsTracker,
-    result: StatisticsTracker => Map[String, ColumnStatistics])
+    result: StatisticsTracker => Map[String, ColumnStatistics],
+    hashes: StatisticsTracker => Map[String, CodedHashes])
     extends WriteTaskStatsTracker {
 
   private val trackers = mutable.LinkedHashMap.empty[String, StatisticsTracker]
+  private val sketches = mutable.HashMap.empty[String, Map[String, CodedHashes]]
   private val partitions = mutable.HashMap.empty[String, InternalRow]
   private var partition = InternalRow.empty
 
@@ -93,7 +101,11 @@ private final class TaskFiles(
     trackers(filePath).update(row)
   }
 
-  override def closeFile(filePath: String): Unit = basic.closeFile(filePath)
+  /** A task may write many files, so the memory for a file's sketches is freed with the file. */
+  override def closeFile(filePath: String): Unit = {
+    basic.closeFile(filePath)
+    sketches(filePath) = hashes(trackers(filePath))
+  }
 
   override def getFinalStats(taskCommitTime: Long): WriteTaskStats = {
     val files = trackers.toSeq.map { case (path, tracker) =>
@@ -102,7 +114,9 @@ private final class TaskFiles(
         case Some(name) => (Left(partitions(path)), name)
         case None => (Right(NewFiles.folderOf(file.getParent, depth)), file.getName)
       }
-      NewFile(folder, name, tracker.numRecords, result(tracker))
+      NewFile(
+        folder, name, tracker.numRecords, result(tracker),
+        sketches.getOrElse(path, hashes(tracker)))
     }
     TaskNewFiles(basic.getFinalStats(taskCommitTime), files)
   }

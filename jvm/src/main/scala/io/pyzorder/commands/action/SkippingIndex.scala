@@ -4,7 +4,7 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.catalog.{ResolvedTable, TableFiles}
 import io.pyzorder.common.{ZOrderConf, ZOrderErrors}
-import io.pyzorder.index.collect.Collector
+import io.pyzorder.index.collect.{Collector, SketchedColumns}
 import io.pyzorder.index.model.{DeniedColumns, FileEntry, IndexedColumn, IndexedColumns}
 import io.pyzorder.index.store.{Coverage, IndexStore, SnapshotRef}
 import io.pyzorder.storage.{FailPoints, FileRef, TableFolder}
@@ -54,14 +54,20 @@ private[commands] object SkippingIndex {
 
   /**
    * Collects entries for the files without a valid entry, and publishes the entries of all files.
+   *
+   * @param named the names of the columns of which new files get sketches; None for those of the
+   *              existing index, or for columns to be chosen if it has none
    */
   def update(
       session: shim.SparkSession,
       table: ResolvedTable,
-      asked: Seq[IndexedColumn]): Unit = {
+      asked: Seq[IndexedColumn],
+      named: Option[Seq[String]] = None): Unit = {
     val denied = DeniedColumns.of(session.sessionState.conf, table.properties)
     val columns = asked.filterNot(denied(_))
-    val snapshot = latest(session, table).flatMap(IndexStore.load(session, _))
+    val ref = latest(session, table)
+    val snapshot = ref.flatMap(IndexStore.load(session, _))
+    val sketched = named.orElse(ref.flatMap(_.sketched))
     val (files, listed) =
       TableFiles.listed(session, table)(TableFiles.list(session, table))(identity)
     val known =
@@ -69,7 +75,9 @@ private[commands] object SkippingIndex {
         valid(snapshot.toSeq.flatMap(_.entries), files).map(_.path).toSet
       else Set.empty[String]
     val missing = files.filterNot(file => known(file.path))
-    val collected = Collector.collect(session, TableFiles.toIndex(session, table, missing), columns)
+    val collected = Collector.collect(
+      session, TableFiles.toIndex(session, table, missing), columns,
+      SketchedColumns.of(sketched.getOrElse(Nil), session.sessionState.conf, table.properties))
     FailPoints.reach(session.sessionState.conf, "index-collected")
     val fresh = collected.map(_.path).toSet
     IndexStore.publish(
@@ -78,6 +86,8 @@ private[commands] object SkippingIndex {
       _ => columns,
       _.filterNot(entry => fresh(entry.path) || listed.gone(entry.file)) ++ collected,
       table.properties,
-      coverage = Coverage.of(listed, _, _))
+      coverage = Coverage.of(listed, _, _),
+      sketched = _ => sketched)
+    if (sketched.isEmpty) ChosenSketches.add(session, table)
   }
 }

@@ -5,6 +5,7 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.catalog.ResolvedTable
 import io.pyzorder.common.{ZOrderConf, ZOrderErrors, ZOrderException}
+import io.pyzorder.index.collect.SketchedColumns
 import io.pyzorder.index.memory.IndexSnapshot
 import io.pyzorder.index.model.{Calendars, DeniedColumns, IndexedColumn, IndexedColumns}
 import io.pyzorder.index.model.{ReadSettings, ZValueColumn}
@@ -67,9 +68,14 @@ private[optimize] final class OptimizeContext(
   def everyFile(partitions: Seq[PartitionFiles]): Seq[FileRef] =
     partitions.flatMap(_.files).map(PartitionListing.refOf(folder, _))
 
-  lazy val index: Option[IndexSnapshot] =
+  private lazy val latest: Option[SnapshotRef] =
     IndexStore.latest(session.sessionState.newHadoopConf(), folder)
-      .flatMap(IndexStore.load(session, _))
+
+  lazy val index: Option[IndexSnapshot] = latest.flatMap(IndexStore.load(session, _))
+
+  /** The columns of which new files get sketches: those of the index. */
+  lazy val sketched: SketchedColumns =
+    SketchedColumns.of(latest.flatMap(_.sketched).getOrElse(Nil), conf, table.properties)
 
   lazy val clusteringColumns: Seq[IndexedColumn] = zOrderBy.map { path =>
     val fields = IndexedColumns.fieldsOf(table.fileSchema, path, _ == _)

@@ -5,6 +5,7 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.common.{JobDescription, ZOrderConf}
 import io.pyzorder.index.model.{FileEntry, ReadSettings, ZValueColumn}
+import io.pyzorder.index.sketch.NewSketches
 import io.pyzorder.layout.cells.{FileBox, Sample}
 import io.pyzorder.layout.select.RewriteGroup
 import io.pyzorder.layout.write.{ClusteringPlan, InputFooters, InputRelation, Rewrite}
@@ -63,7 +64,7 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
         InputFooters.withoutDictionaries(
           InputFooters.withCodec(table.options, footers), footers, names.toSet),
         timestamps.contains("TIMESTAMP_MILLIS"),
-        statisticsColumns ++ curveColumn(timestamps), writer.run)
+        statisticsColumns ++ curveColumn(timestamps), sketched, writer.run)
       if (zOrderBy.isEmpty) rewrite.compact(input.groups)
       else {
         val rows = relation(session, input)
@@ -81,7 +82,9 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
         StagedFile(new Path(file.stagedPath), file.path, file.size, file.numRecords)
       },
       written.map { file =>
-        FileEntry(file.path, file.size, 0L, file.numRecords, names, settings, file.statistics)
+        FileEntry(
+          file.path, file.size, 0L, file.numRecords, names, settings, file.statistics,
+          NewSketches.of(file.sketches, sketched.budget))
       },
       columnsWith(hasCurve = written.headOption.exists(_.statistics.contains(curve))))
   }

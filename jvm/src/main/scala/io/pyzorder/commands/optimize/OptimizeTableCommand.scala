@@ -6,7 +6,7 @@ import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.catalog.ResolvedTable
-import io.pyzorder.commands.action.TableAction
+import io.pyzorder.commands.action.{ChosenSketches, TableAction}
 
 /**
  * An OPTIMIZE statement whose table and columns have been resolved.
@@ -28,8 +28,10 @@ case class OptimizeTableCommand(
 
   override def run(session: SparkSession): Seq[Row] = {
     val own = session.asInstanceOf[shim.SparkSession]
-    Seq(TableAction.execute(own, table) { table =>
+    val metrics = TableAction.execute(own, table) { table =>
       new OptimizeAction(new OptimizeContext(own, table, where, zOrderBy, full), dryRun)
-    }.toRow)
+    }
+    if (!dryRun && metrics.path == table.root.toString) ChosenSketches.add(own, table)
+    Seq(metrics.toRow)
   }
 }

@@ -10,8 +10,9 @@ import org.apache.spark.util.SerializableConfiguration
 import org.slf4j.LoggerFactory
 
 import io.pyzorder.common.{JobDescription, TaskFunction}
-import io.pyzorder.index.model.{Calendars, ColumnStatistics, DataFiles, FileEntry, IndexedColumn}
-import io.pyzorder.index.model.{IndexedColumns, ReadSettings}
+import io.pyzorder.index.model.{Calendars, ColumnStatistics, DataFiles, FileEntry, FileSketches}
+import io.pyzorder.index.model.{IndexedColumn, IndexedColumns, ReadSettings}
+import io.pyzorder.index.sketch.NewSketches
 import io.pyzorder.storage.FileRef
 
 /**
@@ -34,35 +35,50 @@ object Collector {
    * matches it.
    *
    * @param columns columns of `data.dataSchema`, spelled as in that schema
+   * @param wanted  the columns that get sketches
    */
   def collect(
       session: shim.SparkSession,
       data: DataFiles,
-      columns: Seq[IndexedColumn]): Seq[FileEntry] = {
+      columns: Seq[IndexedColumn],
+      wanted: SketchedColumns = SketchedColumns.None): Seq[FileEntry] = {
     val settings = ReadSettings.of(session, data.options, data.dataSchema)
     val collected = if (findsByName(session, data)) columns.filter(fromFiles(data, _)) else Nil
     val footers = readFooters(session, data, collected)
     val open = footers.map { case (i, footer) =>
-      i -> collected.zip(footer.answers).collect { case (c, _: FooterAnswer.Scan) => c }
+      i -> collected.zip(footer.answers).collect {
+        case (c, _: FooterAnswer.Scan) => c
+        case (c, known) if mayHaveSketch(known) && wanted.fits(c, data.files(i).size) => c
+      }
     }
     val scanned = ScannedStatistics.of(session, data,
       open.filter { case (i, _) =>
         footers(i).numRecords > 0
-      })
+      }, wanted.inFiles(data.files.length))
     data.files.indices.flatMap { i =>
       footers.get(i).flatMap { footer =>
-        val rows = scanned.get(i).map(_._1).getOrElse(
+        val rows = scanned.get(i).map(_.numRecords).getOrElse(
           if (open(i).isEmpty) footer.numRecords else 0L)
         if (rows != footer.numRecords) {
           log.warn(
             s"${data.files(i).path} changed while it was being indexed, so it remains unindexed.")
           None
         } else {
-          val found = scanned.get(i).map(_._2).getOrElse(Map.empty[String, ColumnStatistics])
-          Some(entry(session, data, data.files(i), settings, collected, footer, found))
+          val found = scanned.get(i).map(_.statistics).getOrElse(
+            Map.empty[String, ColumnStatistics])
+          val sketches = scanned.get(i).fold[FileSketches](FileSketches.Missing)(file =>
+            NewSketches.of(file.sketches, wanted.budget))
+          Some(entry(session, data, data.files(i), settings, collected, footer, found)
+              .copy(sketches = sketches))
         }
       }
     }
+  }
+
+  /** Whether all scans read the same values from the file, according to its footer. */
+  private def mayHaveSketch(answer: FooterAnswer): Boolean = answer match {
+    case FooterAnswer.Known(known) => known.bounds.isDefined && !known.settingsDependent
+    case FooterAnswer.Scan(dependent) => !dependent
   }
 
   private def entry(

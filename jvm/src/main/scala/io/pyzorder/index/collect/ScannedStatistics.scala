@@ -20,32 +20,45 @@ import org.apache.spark.sql.types._
 
 import io.pyzorder.common.{JobDescription, TaskFunction}
 import io.pyzorder.index.model.{ColumnStatistics, DataFiles, IndexedColumn, ReadSettings}
+import io.pyzorder.index.sketch.CodedHashes
 import io.pyzorder.storage.ExactFileIndex
 
 /** Collects statistics in one Spark job. Like a query, the job reads the values themselves. */
 private[index] object ScannedStatistics {
 
-  /** The number of rows read, and the columns' statistics by IndexedColumn.name. */
-  type Scanned = (Long, Map[String, ColumnStatistics])
+  /**
+   * What a scan has found in a file.
+   *
+   * @param statistics the columns' statistics by IndexedColumn.name
+   * @param sketches   the hashes of the columns' values, without columns that have too many
+   */
+  final case class Scanned(
+      numRecords: Long,
+      statistics: Map[String, ColumnStatistics],
+      sketches: Map[String, CodedHashes])
 
   /**
    * Scans columns of files.
    *
    * @param wanted the columns to scan in each file, keyed by the file's position in `data.files`;
    *               files without columns to scan are not read
+   * @param sketched the columns that get sketches
    * @return the statistics, keyed by the file's position; files without rows are left out
    */
   def of(
       session: shim.SparkSession,
       data: DataFiles,
-      wanted: Map[Int, Seq[IndexedColumn]]): Map[Int, Scanned] = {
+      wanted: Map[Int, Seq[IndexedColumn]],
+      sketched: SketchedColumns): Map[Int, Scanned] = {
     val groups = wanted.toSeq.filter(_._2.nonEmpty).groupBy(_._2)
       .map { case (columns, files) => (columns, files.map(_._1)) }.toSeq
     if (groups.isEmpty) {
       Map.empty
     } else {
       SQLExecution.withSQLConfPropagated(session) {
-        val parts = groups.map { case (columns, files) => scan(session, data, columns, files) }
+        val parts = groups.map { case (columns, files) =>
+          scan(session, data, columns, files, sketched)
+        }
         val collected =
           JobDescription.step(session.sparkContext, "collect statistics from the rows")(
             session.sparkContext.union(parts).collect())
@@ -62,7 +75,8 @@ private[index] object ScannedStatistics {
       session: shim.SparkSession,
       data: DataFiles,
       columns: Seq[IndexedColumn],
-      files: Seq[Int]): RDD[(Int, Scanned)] = {
+      files: Seq[Int],
+      sketched: SketchedColumns): RDD[(Int, Scanned)] = {
     val number = StructField(unusedName(data.dataSchema), IntegerType, nullable = false)
     val location = new ExactFileIndex(
       data.root,
@@ -82,6 +96,8 @@ private[index] object ScannedStatistics {
     val plan = Project(flat :+ attributes.find(_.name == number.name).get, relation)
     val names = columns.map(_.name)
     val tracked = columns.zipWithIndex.map { case (c, i) => IndexedColumn(Seq(s"c$i"), c.dataType) }
+    val hashed = sketched.copy(
+      names = tracked.zip(names).collect { case (c, name) if sketched.names(name) => c.name }.toSet)
     val schema = StructType(tracked.map(c => StructField(c.path.head, c.dataType)).toArray)
     shim.dataFrame(session, plan).queryExecution.toRdd.mapPartitions(TaskFunction {
       (rows: Iterator[InternalRow]) =>
@@ -91,15 +107,20 @@ private[index] object ScannedStatistics {
         rows.foreach { row =>
           val file = row.getInt(tracked.length)
           if (file != last) {
-            tracker = trackers.getOrElseUpdate(file, new StatisticsTracker(tracked, schema))
+            tracker = trackers.getOrElseUpdate(file,
+              new StatisticsTracker(tracked, schema, sketched = hashed))
             last = file
           }
           tracker.update(row)
         }
         trackers.iterator.map { case (file, seen) =>
-          val result = seen.result
-          val named = names.zip(tracked).map { case (name, c) => name -> result(c.name) }.toMap
-          (file, (seen.numRecords, named))
+          val (result, hashes) = (seen.result, seen.sketches())
+          (file,
+            Scanned(
+              seen.numRecords,
+              names.zip(tracked).map { case (name, c) => name -> result(c.name) }.toMap,
+              names.zip(tracked).flatMap { case (name, c) => hashes.get(c.name).map(name -> _) }
+                .toMap))
         }
     })
   }
@@ -151,11 +172,15 @@ private[index] object ScannedStatistics {
   /** Merges the statistics of each file, which may have been read in several splits. */
   private def merged(parts: Seq[(Int, Scanned)], columns: Seq[IndexedColumn]): Map[Int, Scanned] = {
     val types = columns.map(c => c.name -> c.dataType).toMap
-    def merge(a: Scanned, b: Scanned): Scanned =
-      (a._1 + b._1,
-        a._2.map { case (name, known) =>
-          name -> ColumnStatistics.merge(known, b._2(name), types(name))
-        })
+    def merge(a: Scanned, b: Scanned): Scanned = Scanned(
+      a.numRecords + b.numRecords,
+      a.statistics.map { case (name, known) =>
+        name -> ColumnStatistics.merge(known, b.statistics(name), types(name))
+      },
+      for {
+        (name, codes) <- a.sketches
+        both <- b.sketches.get(name).flatMap(codes.union)
+      } yield name -> both)
     parts.groupBy(_._1).map { case (file, pieces) => file -> pieces.map(_._2).reduce(merge _) }
   }
 }

@@ -2,13 +2,13 @@ package io.pyzorder.index.collect
 
 import java.util.Arrays
 
-import org.apache.spark.sql.catalyst.expressions.{SpecializedGetters, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 
 import io.pyzorder.index.memory.LongBounds
-import io.pyzorder.index.model.{ColumnStatistics, IndexedColumns, TruncatedBounds}
+import io.pyzorder.index.model.{ColumnStatistics, IndexedColumns, LongValue, TruncatedBounds}
 
 /** Accumulates one column's statistics. */
 private[index] sealed abstract class StatisticsAccumulator {
@@ -50,25 +50,7 @@ private[index] object StatisticsAccumulator {
     case FloatType => new DoubleAccumulator(FloatType, (row, i) => row.getFloat(i).toDouble)
     case DoubleType => new DoubleAccumulator(DoubleType, (row, i) => row.getDouble(i))
     case d: DecimalType if d.precision > Decimal.MAX_LONG_DIGITS => new DecimalAccumulator(d)
-    case other => new LongAccumulator(other, longOf(other))
-  }
-
-  private def longOf(dataType: DataType): LongValue = dataType match {
-    case BooleanType => (row, i) => if (row.getBoolean(i)) 1L else 0L
-    case ByteType => (row, i) => row.getByte(i).toLong
-    case ShortType => (row, i) => row.getShort(i).toLong
-    case IntegerType | DateType | _: YearMonthIntervalType => (row, i) => row.getInt(i).toLong
-    case LongType | TimestampType | TimestampNTZType | _: DayTimeIntervalType =>
-      (row, i) => row.getLong(i)
-    case d: DecimalType =>
-      (row, i) =>
-        row match {
-          case unsafe: UnsafeRow => unsafe.getLong(i) // avoids allocating an object
-          case _ => row.getDecimal(i, d.precision, d.scale).toUnscaledLong
-        }
-    case time if IndexedColumns.isTime(time) => (row, i) => row.getLong(i)
-    case other =>
-      throw new IllegalArgumentException(s"type ${other.simpleString} has no statistics")
+    case other => new LongAccumulator(other, LongValue.of(other))
   }
 }
 
@@ -80,14 +62,6 @@ private final class NullsAccumulator extends StatisticsAccumulator {
   override def update(row: SpecializedGetters, ordinal: Int): Unit = values = true
 
   override def result: ColumnStatistics = statistics(None, empty = !values)
-}
-
-/**
- * Reads a value as a long. A Scala function is not used because it would box the ordinal and the
- * result.
- */
-private trait LongValue {
-  def apply(row: SpecializedGetters, ordinal: Int): Long
 }
 
 /** Reads a value as a double. */

@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
 import org.apache.spark.sql.types._
 
 import io.pyzorder.index.model.{Calendars, ColumnStatistics, IndexedColumn, IndexedColumns}
+import io.pyzorder.index.sketch.{CodedHashes, DistinctHashes, ValueHash}
 
 /**
  * A writer's statistics for the strings or binaries that it wrote to a column.
@@ -25,11 +26,13 @@ final case class BytesStatistics(nullCount: Long, bounds: Option[(Array[Byte], A
  * @param schema       the schema of the rows, in which names are spelled as in the columns' paths
  * @param isFromWriter selects the top-level columns whose statistics the writer provides (see
  *                     `addFromWriter`). The values of these columns are not inspected row by row
+ * @param sketched     the columns whose values are also collected for sketches
  */
 final class StatisticsTracker(
     columns: Seq[IndexedColumn],
     schema: StructType,
-    isFromWriter: Int => Boolean = _ => false) {
+    isFromWriter: Int => Boolean = _ => false,
+    sketched: SketchedColumns = SketchedColumns.None) {
 
   private val cells: Array[StatisticsAccumulator] = columns.map { column =>
     val fields = IndexedColumns.fieldsOf(schema, column.path, _ == _).getOrElse(
@@ -42,11 +45,23 @@ final class StatisticsTracker(
   /** The number of fields of each struct along the path, which InternalRow.getStruct requires. */
   private val widths: Array[Array[Int]] = columns.map(c => widthsOf(schema, c.path)).toArray
 
-  private val (fromWriter: Array[Int], fromRows: Array[Int]) =
-    cells.indices.toArray.partition { i =>
-      cells(i).isInstanceOf[BytesAccumulator] && ordinals(i).length == 1 &&
-      isFromWriter(ordinals(i).head)
-    }
+  /** For each column, whether its statistics come from the writer. */
+  private val fromWriter: Array[Boolean] = cells.indices.map { i =>
+    cells(i).isInstanceOf[BytesAccumulator] && ordinals(i).length == 1 &&
+    isFromWriter(ordinals(i).head)
+  }.toArray
+
+  /** The hashes of each column's values; null if they are not collected. */
+  private val hashes: Array[DistinctHashes] = columns.zip(cells).map { case (column, cell) =>
+    val hash =
+      if (!sketched.names(column.name) || cell.isInstanceOf[NullsAccumulator]) None
+      else IndexedColumns.fieldsOf(schema, column.path, _ == _).map(_.last.dataType)
+        .filter(_ == column.dataType).flatMap(ValueHash.of)
+    hash.map(new DistinctHashes(_, sketched.hashesPerColumn)).orNull
+  }.toArray
+
+  private val inspected: Array[Int] =
+    cells.indices.filter(i => !fromWriter(i) || hashes(i) != null).toArray
 
   private var rows: Long = 0L
 
@@ -57,8 +72,8 @@ final class StatisticsTracker(
   def update(row: InternalRow): Unit = {
     rows += 1
     var s = 0
-    while (s < fromRows.length) {
-      val i = fromRows(s)
+    while (s < inspected.length) {
+      val i = inspected(s)
       val path = ordinals(i)
       var getters: SpecializedGetters = row
       var depth = 0
@@ -68,8 +83,12 @@ final class StatisticsTracker(
           else getters.getStruct(path(depth), widths(i)(depth))
         depth += 1
       }
-      if (getters == null || getters.isNullAt(path(depth))) cells(i).nulls += 1
-      else cells(i).update(getters, path(depth))
+      if (getters == null || getters.isNullAt(path(depth))) {
+        if (!fromWriter(i)) cells(i).nulls += 1
+      } else {
+        if (!fromWriter(i)) cells(i).update(getters, path(depth))
+        if (hashes(i) != null) hashes(i).add(getters, path(depth))
+      }
       s += 1
     }
   }
@@ -78,18 +97,41 @@ final class StatisticsTracker(
    * Adds all values of the columns that `isFromWriter` selects. `bytes` is called with each
    * column's position in the schema.
    */
-  def addFromWriter(bytes: Int => BytesStatistics): Unit = fromWriter.foreach { i =>
-    val known = bytes(ordinals(i).head)
-    cells(i).nulls += known.nullCount
-    known.bounds.foreach { case (least, greatest) =>
-      cells(i).asInstanceOf[BytesAccumulator].take(least)
-      cells(i).asInstanceOf[BytesAccumulator].take(greatest)
+  def addFromWriter(bytes: Int => BytesStatistics): Unit =
+    cells.indices.filter(i => fromWriter(i)).foreach { i =>
+      val known = bytes(ordinals(i).head)
+      cells(i).nulls += known.nullCount
+      known.bounds.foreach { case (least, greatest) =>
+        cells(i).asInstanceOf[BytesAccumulator].take(least)
+        cells(i).asInstanceOf[BytesAccumulator].take(greatest)
+      }
     }
-  }
 
   /** The statistics of the rows so far, keyed by IndexedColumn.name. */
   def result: Map[String, ColumnStatistics] =
     columns.zip(cells).map { case (column, cell) => column.name -> cell.result }.toMap
+
+  /**
+   * The hashes of the columns' values, by IndexedColumn.name, without columns that have too many.
+   * The memory for collecting them is freed, so no row can be added afterwards.
+   */
+  def sketches(): Map[String, CodedHashes] = {
+    val found = for {
+      (column, i) <- columns.zipWithIndex if hashes(i) != null
+      codes <- hashes(i).result.flatMap(CodedHashes.of(_, sketched.bytesPerColumn))
+    } yield column.name -> codes
+    hashes.indices.foreach(hashes(_) = null)
+    found.toMap
+  }
+
+  /**
+   * The sketches of a file to which Spark wrote these rows, as in `sketches`. A timestamp that is
+   * stored in milliseconds is read as another value, so it has no sketch.
+   */
+  def writtenSketches(timestampMillis: Boolean): Map[String, CodedHashes] =
+    sketches().filterNot { case (name, _) =>
+      timestampMillis && columns.exists(c => c.name == name && c.dataType == TimestampType)
+    }
 
   /**
    * The statistics of a file that Spark wrote from these rows.

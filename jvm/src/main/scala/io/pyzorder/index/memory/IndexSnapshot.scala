@@ -3,10 +3,11 @@ package io.pyzorder.index.memory
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.ConcurrentHashMap
 
-import org.apache.spark.sql.types.{DataType, StructField, StructType}
+import org.apache.spark.sql.types.{StructField, StructType}
 
-import io.pyzorder.index.model.{ColumnStatistics, FileEntry, IndexedColumn, IndexedColumns}
-import io.pyzorder.index.model.{ReadSettings, ZValueColumn}
+import io.pyzorder.index.model.{ColumnStatistics, FileEntry, FileSketches, IndexedColumn}
+import io.pyzorder.index.model.{IndexedColumns, ReadSettings, ZValueColumn}
+import io.pyzorder.index.sketch.Sketches
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
@@ -19,6 +20,7 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * @param readPaths reads the files' paths, relative to the table's folder. They are not cached
  * @param grown   called after a column has been loaded
  * @param checkObjects throws if objects for all entries would take too much memory
+ * @param sketches looks up values in the files' sketches
  */
 final class IndexSnapshot(
     val columns: Seq[IndexedColumn],
@@ -26,7 +28,8 @@ final class IndexSnapshot(
     loader: IndexedColumn => Option[ColumnArrays],
     readPaths: () => Array[String],
     grown: () => Unit = () => (),
-    checkObjects: () => Unit = () => ()) {
+    checkObjects: () => Unit = () => (),
+    val sketches: Sketches = Sketches.None) {
 
   private val loaded = new ConcurrentHashMap[Seq[String], Option[ColumnArrays]]()
 
@@ -92,9 +95,24 @@ final class IndexSnapshot(
       this.column(column.path).map(arrays => guarded(arrays, fields))
     }
 
-  /** The type of the column that `columnFor` would load, or None if there is none. */
-  def typeFor(schema: StructType, path: Seq[String], caseSensitive: Boolean): Option[DataType] =
-    resolve(schema, path, caseSensitive).map(_._1.dataType)
+  /** The column that `columnFor` would load, or None if there is none. */
+  def indexedFor(
+      schema: StructType,
+      path: Seq[String],
+      caseSensitive: Boolean): Option[IndexedColumn] =
+    resolve(schema, path, caseSensitive).map(_._1)
+
+  /**
+   * Whether entry i has no sketch that proves that the column contains none of the values with
+   * these hashes. The proof is valid where the entry's bounds are valid.
+   *
+   * @param hashes in unsigned order
+   */
+  def mayHold(i: Int, column: IndexedColumn, hashes: Array[Long]): Boolean =
+    files.sketches(i) match {
+      case FileSketches.Missing => true
+      case stored => sketches.mayHold(stored, column, hashes)
+    }
 
   private def resolve(
       schema: StructType,
@@ -150,7 +168,8 @@ final class IndexSnapshot(
         numRecords = numRecords(i),
         clusteredBy = clusteredBy(i),
         readSettings = readSettings(i).fingerprint,
-        statistics = arrays.map { case (name, column) => name -> column.statistics(i) }.toMap)
+        statistics = arrays.map { case (name, column) => name -> column.statistics(i) }.toMap,
+        sketches = files.sketches(i))
     }
   }
 }
@@ -165,12 +184,14 @@ final class FileArrays(
     val modificationTimes: PackedLongs,
     val numRecords: PackedLongs,
     val clusteredBy: InternedValues[Seq[String]],
-    val readSettings: InternedValues[ReadSettings]) {
+    val readSettings: InternedValues[ReadSettings],
+    val sketches: SketchArrays) {
 
   /** The approximate heap size in bytes. */
   def estimatedBytes: Long =
     paths.estimatedBytes + sizes.estimatedBytes + modificationTimes.estimatedBytes +
-      numRecords.estimatedBytes + clusteredBy.estimatedBytes + readSettings.estimatedBytes
+      numRecords.estimatedBytes + clusteredBy.estimatedBytes + readSettings.estimatedBytes +
+      sketches.estimatedBytes
 }
 
 object IndexSnapshot {
@@ -189,7 +210,8 @@ object IndexSnapshot {
       PackedLongs.of(rows.map(_.modificationTime)),
       PackedLongs.of(rows.map(_.numRecords)),
       InternedValues.of(rows.map(_.clusteredBy))(identity[Seq[String]]),
-      InternedValues.of(rows.map(_.readSettings))(ReadSettings.parse))
+      InternedValues.of(rows.map(_.readSettings))(ReadSettings.parse),
+      SketchArrays.of(rows.map(_.sketches)))
     new IndexSnapshot(
       columns, files, column => Some(arraysOf(column, rows)), () => rows.map(_.path))
   }

@@ -18,6 +18,7 @@ import io.pyzorder.storage.FileRef
  *                         (ReadSettings.fingerprint)
  * @param statistics       the columns' statistics, keyed by IndexedColumn.name; the statistics of
  *                         columns that are not in this map are unknown
+ * @param sketches         the sketches of the file's columns
  */
 final case class FileEntry(
     path: String,
@@ -26,7 +27,8 @@ final case class FileEntry(
     numRecords: Long,
     clusteredBy: Seq[String],
     readSettings: String,
-    statistics: Map[String, ColumnStatistics]) {
+    statistics: Map[String, ColumnStatistics],
+    sketches: FileSketches = FileSketches.Missing) {
 
   /** The file that the entry describes. */
   def file: FileRef = FileRef(path, size, modificationTime)

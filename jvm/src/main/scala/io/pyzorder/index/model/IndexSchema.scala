@@ -11,6 +11,8 @@ object IndexSchema {
   val NumRecords: String = "num_records"
   val ClusteredBy: String = "clustered_by"
   val ReadSettings: String = "read_settings"
+  val SketchFile: String = "sketch_file"
+  val SketchNumber: String = "sketch_number"
 
   /** The columns that describe a file, regardless of which columns are indexed. */
   val fileFields: Seq[StructField] = Seq(
@@ -19,7 +21,9 @@ object IndexSchema {
     StructField(ModificationTime, LongType, nullable = false),
     StructField(NumRecords, LongType, nullable = false),
     StructField(ClusteredBy, ArrayType(StringType, containsNull = false), nullable = false),
-    StructField(ReadSettings, StringType, nullable = false))
+    StructField(ReadSettings, StringType, nullable = false),
+    StructField(SketchFile, StringType),
+    StructField(SketchNumber, IntegerType))
 
   def minValue(column: IndexedColumn): String = column.name + "_minValue"
   def maxValue(column: IndexedColumn): String = column.name + "_maxValue"

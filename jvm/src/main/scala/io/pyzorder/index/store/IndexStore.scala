@@ -1,6 +1,5 @@
 package io.pyzorder.index.store
 
-import java.io.FileNotFoundException
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
@@ -34,9 +33,6 @@ import io.pyzorder.storage.{MetadataFiles, RunNumber, TableFolder}
 object IndexStore {
 
   private val log = LoggerFactory.getLogger(getClass)
-
-  /** The number of snapshots to keep after publishing a new one. */
-  private val KeptSnapshots = 10
 
   /** The incarnation that was last read for each table. */
   private val incarnations: Cache[TableFolder, String] =
@@ -140,6 +136,7 @@ object IndexStore {
    * @param incarnation the table's incarnation as seen by a writer; None for the current
    *                    incarnation, which is created if the table has none
    * @param coverage    computes the new coverage from the latest snapshot and the new entries
+   * @param sketched    maps the old value of SnapshotRef.sketched to the new one
    * @param voids       whether this writer added files without adding entries, or deleted or moved
    *                    files. If so, a listing that another writer began earlier no longer covers
    *                    the table
@@ -153,7 +150,8 @@ object IndexStore {
       properties: Map[String, String] = Map.empty,
       incarnation: Option[String] = None,
       coverage: (Option[SnapshotRef], Seq[FileEntry]) => Option[Coverage] = (_, _) => None,
-      voids: Boolean = false): SnapshotRef = {
+      voids: Boolean = false,
+      sketched: Option[Seq[String]] => Option[Seq[String]] = identity): SnapshotRef = {
     val denied = DeniedColumns.of(session.sessionState.conf, properties)
     val hadoopConf = session.sessionState.newHadoopConf()
     val fileSystem = folder.index.getFileSystem(hadoopConf)
@@ -163,9 +161,9 @@ object IndexStore {
     while (published.isEmpty) {
       published = tryPublish(
         session, fileSystem, folder, columns(_).filterNot(denied(_)), change, incarnation, coverage,
-        voids)
+        voids, sketched)
     }
-    deleteOld(fileSystem, folder, denied)
+    new OldSnapshots(fileSystem, folder).deleteOld(denied)
     published.get
   }
 
@@ -187,34 +185,13 @@ object IndexStore {
   def drop(session: shim.SparkSession, folder: TableFolder): Unit =
     MetadataFiles.delete(session.sessionState.newHadoopConf(), folder.index)
 
-  /**
-   * Deletes the snapshots that were replaced at or before the time `by`, which is given in
-   * milliseconds according to the store's clock. Such snapshots may still contain minima and maxima
-   * of rows that no longer exist.
-   */
-  def deleteReplaced(hadoopConf: Configuration, folder: TableFolder, by: Long): Unit = {
-    val fileSystem = folder.index.getFileSystem(hadoopConf)
-    val known = versions(fileSystem, folder)
-    known.zip(known.drop(1)).foreach { case (version, next) =>
-      val pointer = new Path(folder.index, SnapshotRef.pointerName(next))
-      val replaced =
-        try Some(fileSystem.getFileStatus(pointer).getModificationTime)
-        catch { case _: FileNotFoundException => None } // deleted by another process
-      if (replaced.exists(_ <= by)) delete(fileSystem, folder, version)
-    }
-  }
+  /** See OldSnapshots.deleteReplaced. */
+  def deleteReplaced(hadoopConf: Configuration, folder: TableFolder, by: Long): Unit =
+    new OldSnapshots(folder.index.getFileSystem(hadoopConf), folder).deleteReplaced(by)
 
   /** Removes the snapshots of a former incarnation of the table. */
-  def removeOf(hadoopConf: Configuration, folder: TableFolder, incarnation: String): Unit = {
-    val fileSystem = folder.index.getFileSystem(hadoopConf)
-    versions(fileSystem, folder).foreach { version =>
-      readable(fileSystem, folder, version).filter(_.incarnation == incarnation)
-        .foreach { ref =>
-          fileSystem.delete(new Path(folder.index, ref.pointer), false)
-          fileSystem.delete(ref.dataFile, false)
-        }
-    }
-  }
+  def removeOf(hadoopConf: Configuration, folder: TableFolder, incarnation: String): Unit =
+    new OldSnapshots(folder.index.getFileSystem(hadoopConf), folder).removeOf(incarnation)
 
   /** The index table as a relation over the snapshot's data file. */
   def relation(session: shim.SparkSession, ref: SnapshotRef): LogicalPlan = {
@@ -242,7 +219,8 @@ object IndexStore {
       change: Seq[FileEntry] => Seq[FileEntry],
       incarnation: Option[String],
       coverage: (Option[SnapshotRef], Seq[FileEntry]) => Option[Coverage],
-      voids: Boolean): Option[SnapshotRef] = {
+      voids: Boolean,
+      sketched: Option[Seq[String]] => Option[Seq[String]]): Option[SnapshotRef] = {
     val conf = session.sessionState.newHadoopConf()
     val base = versions(fileSystem, folder).lastOption.getOrElse(0L)
     if (base + 1 >= RunNumber.Greatest) throw ZOrderErrors.usedUpNumbers(folder.index.toString)
@@ -251,9 +229,13 @@ object IndexStore {
     val snapshot = loaded.getOrElse(IndexSnapshot.empty)
     val isUnknown = base > 0 && loaded.isEmpty // what earlier writers recorded is lost
     val kept = columns(snapshot.columns)
-    val entries = change(withColumns(snapshot, kept)).sortBy(_.path)
-    val bytes = SnapshotWriter.bytesOf(session, kept, entries)
+    val changed = change(withColumns(snapshot, kept)).sortBy(_.path)
     val version = base + 1
+    val segments = new SketchSegments(
+      conf, folder, loaded.flatMap(_ => before).fold(Seq.empty[SegmentRef])(_.sketches), kept,
+      warnOfSketches(folder, _, _))
+    val (entries, sketches) = segments.store(version, changed)
+    val bytes = SnapshotWriter.bytesOf(session, kept, entries)
     val ref = SnapshotRef(
       folder,
       version,
@@ -264,7 +246,10 @@ object IndexStore {
       entries.length,
       kept,
       if (isUnknown) None else coverage(before, entries),
-      if (voids || isUnknown) version else before.fold(0L)(_.coverableSince))
+      if (voids || isUnknown) version else before.fold(0L)(_.coverableSince),
+      sketches,
+      sketched(before.flatMap(_.sketched).orElse(SketchSegments.columnsIn(changed)))
+        .map(kept.map(_.name).intersect(_)))
     val data = new Path(folder.index, ref.file)
     SnapshotFiles.write(fileSystem, data, bytes)
     MetadataFiles.share(conf, data)
@@ -274,13 +259,17 @@ object IndexStore {
       catch {
         case NonFatal(failure) =>
           // Keep the data file if the pointer may have been created after all.
-          if (Try(!fileSystem.exists(pointer)).getOrElse(false)) fileSystem.delete(data, false)
+          if (Try(!fileSystem.exists(pointer)).getOrElse(false)) {
+            fileSystem.delete(data, false)
+            segments.delete(sketches)
+          }
           throw failure
       }
     if (created) {
       Some(ref)
     } else {
       fileSystem.delete(data, false)
+      segments.delete(sketches)
       None
     }
   }
@@ -316,7 +305,10 @@ object IndexStore {
       },
       () => reader.paths(),
       grown = () => SnapshotCache.grown(ref),
-      checkObjects = () => SnapshotChecks.objects(ref, ref.columns.length))
+      checkObjects = () => SnapshotChecks.objects(ref, ref.columns.length),
+      sketches = new StoredSketches(
+        session.sessionState.newHadoopConf(), ref.folder, ref.sketches,
+        warnOfSketches(ref.folder, _, _)))
   }
 
   /** The number of entries in each row group of the snapshot's file. */
@@ -358,7 +350,7 @@ object IndexStore {
   }
 
   /** The pointer with this version; None if it cannot be read. */
-  private def readable(
+  private[store] def readable(
       fileSystem: FileSystem,
       folder: TableFolder,
       version: Long): Option[SnapshotRef] =
@@ -393,7 +385,7 @@ object IndexStore {
   }
 
   /** The versions that have a pointer, in ascending order. */
-  private def versions(fileSystem: FileSystem, folder: TableFolder): Array[Long] =
+  private[store] def versions(fileSystem: FileSystem, folder: TableFolder): Array[Long] =
     pointers(fileSystem, folder).map(_._1).toArray
 
   /** The pointers with their versions, in ascending order. */
@@ -402,41 +394,20 @@ object IndexStore {
       .flatMap(status => SnapshotRef.versionOf(status.getPath.getName).map(_ -> status))
       .sortBy(_._1)
 
-  /**
-   * Deletes old snapshots, each data file before its pointer. The most recent snapshots are kept,
-   * because readers may still use them. However, if any columns are denied, recent snapshots that
-   * have statistics of a denied column or that cannot be read are also deleted.
-   */
-  private def deleteOld(
-      fileSystem: FileSystem,
-      folder: TableFolder,
-      denied: DeniedColumns): Unit =
-    try {
-      val before = versions(fileSystem, folder).dropRight(1)
-      val (old, recent) = before.splitAt(before.length - KeptSnapshots + 1)
-      val withDeniedColumns =
-        if (denied.isEmpty) Array.empty[Long]
-        else recent.filter(version =>
-          readable(fileSystem, folder, version).forall(_.columns.exists(denied(_))))
-      (old ++ withDeniedColumns).foreach(delete(fileSystem, folder, _))
-    } catch {
-      case NonFatal(failure) =>
-        log.info(s"Old index snapshots of $folder could not be deleted: ${failure.getMessage}")
-    }
-
-  private def delete(fileSystem: FileSystem, folder: TableFolder, version: Long): Unit = {
-    FileSystems.list(fileSystem, folder.index).map(_.getPath)
-      .filter(_.getName.startsWith(s"_snapshot-$version-"))
-      .foreach(fileSystem.delete(_, false))
-    fileSystem.delete(new Path(folder.index, SnapshotRef.pointerName(version)), false)
-  }
-
   private def warnOfStray(ref: SnapshotRef, path: String): Unit =
     if (warned.add(s"${ref.folder} $path")) {
       log.warn(
         s"The skipping index of ${ref.folder} has an entry for ${Printable(path)}, which is " +
           "not a file of the table. The entry is ignored. To remove it, run REFRESH SKIPPING " +
           s"INDEX ON '${ref.folder}'.")
+    }
+
+  private def warnOfSketches(folder: TableFolder, segment: String, failure: Throwable): Unit =
+    if (warned.add(s"$folder $segment")) {
+      log.warn(Printable(ZOrderErrors.withoutPassword(
+            s"The sketches of $folder in $segment cannot be used, so files are skipped by their " +
+              "minima and maxima alone: " +
+              s"${String.valueOf(failure.getMessage).take(MessageLength)}")))
     }
 
   private def warn(folder: TableFolder, what: String, failure: Throwable): Unit =

@@ -3,6 +3,7 @@ package io.pyzorder.index.store
 import java.lang.ref.SoftReference
 import java.math.{BigDecimal => JBigDecimal, BigInteger}
 import java.nio.charset.StandardCharsets.UTF_8
+import java.util.{HashMap => JHashMap}
 import java.util.concurrent.ConcurrentLinkedQueue
 
 import scala.collection.mutable.ArrayBuffer
@@ -23,7 +24,7 @@ import scala.jdk.CollectionConverters._
 import io.pyzorder.common.ReadFailure
 import io.pyzorder.index.memory.{BoundArrays, BoundsBuilder, ColumnArrays, DoubleBoundsBuilder}
 import io.pyzorder.index.memory.{FileArrays, InternedValues, LongBoundsBuilder, ObjectBoundsBuilder}
-import io.pyzorder.index.memory.{PackedLongs, PathTable}
+import io.pyzorder.index.memory.{PackedLongs, PathTable, SketchArrays}
 import io.pyzorder.index.model.{IndexSchema, IndexedColumn, IndexedColumns, ReadSettings}
 import io.pyzorder.storage.TableFolder
 
@@ -61,8 +62,26 @@ private[index] final class SnapshotReader(
       longs(IndexSchema.ModificationTime),
       longs(IndexSchema.NumRecords),
       lists(IndexSchema.ClusteredBy),
-      settings.result())
+      settings.result(),
+      sketches())
   }
+
+  /** Where the files' sketches are. Earlier versions wrote snapshots without these columns. */
+  private def sketches(): SketchArrays = {
+    val segments = Array.fill(numFiles)("")
+    val numbers = new Array[Long](numFiles)
+    if (has(IndexSchema.SketchFile) && has(IndexSchema.SketchNumber)) {
+      val known = new JHashMap[Binary, String]()
+      each(IndexSchema.SketchFile)((i, reader) =>
+        segments(i) =
+          known.computeIfAbsent(reader.getBinary, (name: Binary) => name.toStringUsingUTF8))
+      eachInParallel(IndexSchema.SketchNumber)((i, reader) => numbers(i) = reader.getInteger.toLong)
+    }
+    SketchArrays.of(segments, numbers)
+  }
+
+  private def has(name: String): Boolean =
+    reading(_.getFooter.getFileMetaData.getSchema.containsField(name))
 
   /** The files' paths, of which `files` keeps only hashes. */
   def paths(): Array[String] = {

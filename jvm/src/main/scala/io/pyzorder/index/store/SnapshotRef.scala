@@ -26,6 +26,9 @@ import io.pyzorder.storage.{RunNumber, TableFolder}
  * @param coverableSince the last version whose writer added files without adding entries, or
  *                       deleted or moved files; 0 if there is none. A listing that began before
  *                       that version does not cover any folder
+ * @param sketches    the segments that contain sketches of the snapshot's files
+ * @param sketched    the names of the columns of which new files get sketches; None if they have
+ *                    not been chosen yet
  */
 final case class SnapshotRef(
     folder: TableFolder,
@@ -37,7 +40,9 @@ final case class SnapshotRef(
     numFiles: Int,
     columns: Seq[IndexedColumn],
     coverage: Option[Coverage],
-    coverableSince: Long) {
+    coverableSince: Long,
+    sketches: Seq[SegmentRef] = Nil,
+    sketched: Option[Seq[String]] = None) {
 
   /** The Parquet data file. */
   def dataFile: Path = new Path(folder.index, file)
@@ -67,6 +72,20 @@ final case class SnapshotRef(
       val item = json.putObject("coverage")
       item.put("listedAt", known.listedAt)
       item.put("whole", known.isWhole)
+    }
+    sketched.foreach { columns =>
+      val names = json.putArray("sketched")
+      columns.foreach(name => names.add(name))
+    }
+    if (sketches.nonEmpty) {
+      val segments = json.putArray("sketches")
+      sketches.foreach { segment =>
+        val item = segments.addObject()
+        item.put("file", segment.file)
+        item.put("length", segment.length)
+        item.put("directory", segment.directory)
+        item.put("crc32", segment.checksum)
+      }
     }
     SnapshotRef.mapper.writerWithDefaultPrettyPrinter().writeValueAsString(json)
   }
@@ -135,8 +154,24 @@ object SnapshotRef {
       Option(json.get("coverage")).filter(_.isObject).map { item =>
         Coverage(required(item, "listedAt").asLong(), required(item, "whole").asBoolean())
       },
-      Option(json.get("coverableSince")).fold(0L)(_.asLong()))
+      Option(json.get("coverableSince")).fold(0L)(_.asLong()),
+      membersOf(json, "sketches").map { item =>
+        SegmentRef(
+          required(item, "file").asText(),
+          required(item, "length").asLong(),
+          required(item, "directory").asLong(),
+          required(item, "crc32").asLong())
+      }.filter(isSegment).take(SegmentRef.MaxSegments),
+      Option(json.get("sketched")).map(_ => membersOf(json, "sketched").map(_.asText())))
   }
+
+  private def membersOf(json: JsonNode, name: String): Seq[JsonNode] =
+    Option(json.get(name)).fold(Seq.empty[JsonNode])(_.elements().asScala.toList)
+
+  /** Whether this is a segment that a pyzorder may have written next to the pointer. */
+  private def isSegment(segment: SegmentRef): Boolean =
+    SegmentRef.versionOf(segment.file).isDefined && segment.length <= SegmentRef.MaxBytes &&
+      segment.directory >= 0 && segment.directory <= segment.length
 
   /**
    * Throws unless an index could have these columns. Without limits, a forged pointer could make

@@ -17,7 +17,8 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.unsafe.types.UTF8String
 
-import io.pyzorder.index.model.{ColumnStatistics, FileEntry, IndexSchema, IndexedColumn}
+import io.pyzorder.index.model.{ColumnStatistics, FileEntry, FileSketches, IndexSchema}
+import io.pyzorder.index.model.IndexedColumn
 
 /**
  * Encodes entries as the bytes of a snapshot's Parquet file. The bytes are written in memory by
@@ -82,6 +83,12 @@ object SnapshotWriter {
     values(3) = entry.numRecords
     values(4) = ArrayData.toArrayData(entry.clusteredBy.map(UTF8String.fromString).toArray[Any])
     values(5) = UTF8String.fromString(entry.readSettings)
+    entry.sketches match {
+      case FileSketches.Stored(segment, number) =>
+        values(6) = UTF8String.fromString(segment)
+        values(7) = number
+      case _ =>
+    }
     var next = IndexSchema.fileFields.length
     columns.foreach { column =>
       val known = entry.statistics.getOrElse(column.name, ColumnStatistics.unknown)

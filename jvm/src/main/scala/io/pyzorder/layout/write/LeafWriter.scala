@@ -8,8 +8,9 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeRow}
 import org.apache.spark.sql.types.StructType
 
-import io.pyzorder.index.collect.StatisticsTracker
+import io.pyzorder.index.collect.{SketchedColumns, StatisticsTracker}
 import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
+import io.pyzorder.index.sketch.CodedHashes
 import io.pyzorder.storage.TableFolder
 
 /**
@@ -21,13 +22,15 @@ import io.pyzorder.storage.TableFolder
  * @param size       its size in bytes
  * @param numRecords its number of rows
  * @param statistics the statistics of each column, keyed by IndexedColumn.name
+ * @param sketches   the hashes of the columns' values, keyed by IndexedColumn.name
  */
 final case class WrittenFile(
     stagedPath: String,
     path: String,
     size: Long,
     numRecords: Long,
-    statistics: Map[String, ColumnStatistics])
+    statistics: Map[String, ColumnStatistics],
+    sketches: Map[String, CodedHashes])
 
 /**
  * Writes the rows of one task to one file in the staging folder. Each attempt of a task uses a
@@ -36,6 +39,7 @@ final case class WrittenFile(
  * @param writers    opens the files
  * @param schema     the files' schema
  * @param columns    the columns to collect statistics for
+ * @param sketched   the columns that get sketches
  * @param root       the table's folder
  * @param run        number of the command's run in the journal
  * @param folders    each file's folder, which has the form that TableFolder.relativize returns
@@ -48,6 +52,7 @@ final class LeafWriter(
     writers: FileWriters,
     schema: StructType,
     columns: Seq[IndexedColumn],
+    sketched: SketchedColumns,
     format: String,
     millis: Boolean,
     root: String,
@@ -69,8 +74,9 @@ final class LeafWriter(
       val along = curve.map { case (column, zValue) => new ZValueTracker(column, zValue) }
       val writer = writers.stage(table, staged, leaf)
       val tracker = writer match {
-        case flat: FlatParquetWriter => new StatisticsTracker(columns, schema, flat.holdsBytes)
-        case _ => new StatisticsTracker(columns, schema)
+        case flat: FlatParquetWriter =>
+          new StatisticsTracker(columns, schema, flat.holdsBytes, sketched)
+        case _ => new StatisticsTracker(columns, schema, sketched = sketched)
       }
       try {
         while (rows.hasNext) {
@@ -96,7 +102,8 @@ final class LeafWriter(
           relative,
           writers.fileSystem(staged).getFileStatus(staged).getLen,
           tracker.numRecords,
-          tracker.written(format, millis) ++ along.flatMap(_.result)))
+          tracker.written(format, millis) ++ along.flatMap(_.result),
+          tracker.writtenSketches(millis)))
     }
 }
 

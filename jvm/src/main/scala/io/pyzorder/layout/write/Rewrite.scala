@@ -14,6 +14,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.common.{JobDescription, TaskFunction}
+import io.pyzorder.index.collect.SketchedColumns
 import io.pyzorder.index.model.{IndexedColumn, ZValueColumn}
 import io.pyzorder.layout.select.RewriteGroup
 
@@ -27,6 +28,7 @@ import io.pyzorder.layout.select.RewriteGroup
  * @param options    the table's options, including `compression`
  * @param millis     whether Parquet timestamps are stored in milliseconds
  * @param statistics the columns to collect statistics for, which may include a ZValueColumn
+ * @param sketched   the columns that get sketches
  * @param run        number of the command's run in the journal
  */
 final class Rewrite(
@@ -38,6 +40,7 @@ final class Rewrite(
     options: Map[String, String],
     millis: Boolean,
     statistics: Seq[IndexedColumn],
+    sketched: SketchedColumns,
     run: Long) {
 
   /**
@@ -94,8 +97,8 @@ final class Rewrite(
       curve: Option[(IndexedColumn, Expression)]): Seq[WrittenFile] = {
     val writer = new LeafWriter(
       FileWriters.of(session, format, schema, options), schema,
-      statistics.filter(ZValueColumn.unapply(_).isEmpty), formatName, millis, root.toString, run,
-      folders, UUID.randomUUID().toString, curve)
+      statistics.filter(ZValueColumn.unapply(_).isEmpty), sketched.inFiles(folders.length),
+      formatName, millis, root.toString, run, folders, UUID.randomUUID().toString, curve)
     session.sparkContext.runJob(rows,
       TaskFunction { (leaf: Iterator[InternalRow]) =>
         writer.write(TaskContext.getPartitionId(), leaf)

@@ -4,16 +4,23 @@ import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.types.{Decimal, DecimalType}
 
 import io.pyzorder.index.memory.{ColumnArrays, DoubleBounds, IndexSnapshot, LongBounds}
+import io.pyzorder.index.model.IndexedColumn
+import io.pyzorder.index.sketch.{Sketches, ValueHash}
 import io.pyzorder.skipping.predicate.{BoundComparison, ColumnStatisticsView, FileTest}
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
  * The statistics of one column in a snapshot.
  *
+ * @param indexed  the column in the snapshot
  * @param temporal the scan's temporal read settings. Bounds that depend on them are unknown for a
  *                 file whose entry was made under different settings.
  */
-final class IndexedStatistics(snapshot: IndexSnapshot, column: ColumnArrays, temporal: String)
+final class IndexedStatistics(
+    snapshot: IndexSnapshot,
+    indexed: IndexedColumn,
+    column: ColumnArrays,
+    temporal: String)
     extends ColumnStatisticsView {
 
   override val ordering: Ordering[Any] = TypeUtils.getInterpretedOrdering(column.dataType)
@@ -79,6 +86,16 @@ final class IndexedStatistics(snapshot: IndexSnapshot, column: ColumnArrays, tem
       }
     case _ => super.enclosesOneOf(sorted)
   }
+
+  /** A sketch has the settings of the bounds, and is used only where these are valid. */
+  override def mayHold(values: Seq[Any]): FileTest =
+    ValueHash.of(indexed.dataType).fold(super.mayHold(values)) { hash =>
+      lazy val hashes = Sketches.sorted(
+        values.flatMap(ValueHash.ofLiteral(_, indexed.dataType, hash)).toArray)
+      new FileTest {
+        override def mayMatch(file: Int): Boolean = snapshot.mayHold(file, indexed, hashes)
+      }
+    }
 
   private def compare(a: Double, b: Double): Int = if (a < b) -1 else if (a > b) 1 else 0
 

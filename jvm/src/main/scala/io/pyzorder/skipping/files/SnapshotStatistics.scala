@@ -5,6 +5,7 @@ import scala.collection.mutable
 import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.index.memory.IndexSnapshot
+import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /** How a scan reads columns. This decides which of an index's statistics are valid for the scan. */
@@ -22,12 +23,15 @@ final class SnapshotStatistics(snapshot: IndexSnapshot, reading: ColumnReading)
    */
   override def apply(column: FilterColumn): Option[IndexedStatistics] =
     asked.getOrElseUpdate(column,
-      snapshot.columnFor(reading.dataSchema, column.path, reading.caseSensitive)
-        .filter(_.dataType == column.dataType)
-        .map(new IndexedStatistics(snapshot, _, reading.temporal)))
+      for {
+        indexed <- find(column)
+        arrays <- snapshot.columnFor(reading.dataSchema, column.path, reading.caseSensitive)
+      } yield new IndexedStatistics(snapshot, indexed, arrays, reading.temporal))
 
   /** Whether statistics should exist. This method does not load them. */
-  def has(column: FilterColumn): Boolean =
-    snapshot.typeFor(reading.dataSchema, column.path, reading.caseSensitive)
-      .contains(column.dataType)
+  def has(column: FilterColumn): Boolean = find(column).isDefined
+
+  private def find(column: FilterColumn): Option[IndexedColumn] =
+    snapshot.indexedFor(reading.dataSchema, column.path, reading.caseSensitive)
+      .filter(_.dataType == column.dataType)
 }

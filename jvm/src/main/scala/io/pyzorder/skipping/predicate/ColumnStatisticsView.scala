@@ -63,6 +63,13 @@ abstract class ColumnStatisticsView {
       low < sorted.length && ordering.lteq(sorted(low), ColumnStatisticsView.this.max(file))
     }
   }
+
+  /**
+   * Tests whether some row may equal one of the values, by what is known about a file's values
+   * beyond their bounds. The values are neither null nor NaN. Called only if `bounded` returns
+   * true.
+   */
+  def mayHold(values: Seq[Any]): FileTest = IndexFilter.Keep
 }
 
 /** Compares a file's bounds with one value. The results are the signs of `bound - value`. */

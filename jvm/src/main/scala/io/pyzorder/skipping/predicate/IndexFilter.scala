@@ -190,7 +190,9 @@ object IndexFilter {
    * `c = value`, `c IN (values)`. The values are sorted, and they are neither null nor NaN. A value
    * v in column c that makes the predicate TRUE equals one of them, and min <= v <= max. The bounds
    * are compared with each of the values, not with the range that the values span. For example, IN
-   * (1, 1000000) skips a file with values from 5 to 10.
+   * (1, 1000000) skips a file with values from 5 to 10. A file whose bounds enclose one of the
+   * values may have a sketch, which contains the hash of every value in the file. Equal values have
+   * equal hashes, so if none of the values' hashes is in the sketch, v is not in the file.
    */
   final case class OneOf(column: FilterColumn, values: Seq[Any]) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {
@@ -202,9 +204,10 @@ object IndexFilter {
               bounds.min(file) <= 0 && bounds.max(file) >= 0
           }
         } else facts.enclosesOneOf(values.toArray)
+      val holds = facts.mayHold(values)
       new FileTest {
         override def mayMatch(file: Int): Boolean =
-          if (facts.bounded(file)) encloses.mayMatch(file)
+          if (facts.bounded(file)) encloses.mayMatch(file) && holds.mayMatch(file)
           else !facts.empty(file) && facts.mayHaveValue(file)
       }
     }

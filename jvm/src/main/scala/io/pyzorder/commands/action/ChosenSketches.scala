@@ -1,0 +1,106 @@
+package io.pyzorder.commands.action
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.pyzorder.shim
+import org.slf4j.LoggerFactory
+
+import io.pyzorder.catalog.{ResolvedTable, TableFiles}
+import io.pyzorder.index.collect.{Collector, SketchedColumns}
+import io.pyzorder.index.model.{FileEntry, FileSketches, IndexedColumn}
+import io.pyzorder.index.sketch.{NewSketches, SketchChoice, ValueHash}
+import io.pyzorder.index.store.IndexStore
+import io.pyzorder.storage.{FileRef, TableFolder}
+
+/**
+ * Chooses the columns that get sketches if no statement has named them. A few files are read to
+ * find columns whose values are in few files that bounds cannot tell apart. Then these columns are
+ * read from all files. From then on, writers collect their sketches.
+ */
+private[commands] object ChosenSketches {
+
+  private val log = LoggerFactory.getLogger(getClass)
+
+  /** The number of files to read. */
+  private val SampledFiles = 8
+
+  /** With fewer files, reading the sample takes too long, and sketches skip little. */
+  private val FewFiles = 4 * SampledFiles
+
+  /** The maximum number of columns to choose. The first columns of a table are often its keys. */
+  private val MostColumns = 8
+
+  /**
+   * Adds sketches to the table's index, if columns are to be chosen and if that costs little. A
+   * failure has no effect, because an index needs no sketches.
+   */
+  def add(session: shim.SparkSession, table: ResolvedTable): Unit =
+    try {
+      val none = SketchedColumns.of(Nil, session.sessionState.conf, table.properties)
+      for {
+        ref <- SkippingIndex.latest(session, table)
+        if none.budget > 0 && ref.sketched.isEmpty && ref.numFiles >= FewFiles
+        snapshot <- IndexStore.load(session, ref)
+        entries = snapshot.entries if none.allows(entries.map(_.size).sum)
+      } {
+        val columns = ref.columns.filter(c => ValueHash.of(c.dataType).isDefined)
+        val step = entries.length / SampledFiles
+        val sample = entries.indices.by(step).take(SampledFiles).map(entries)
+        val known = sketched(session, table, sample, columns, none)
+        val chosen = columns.filter(pays(_, sample, known, none.budget)).take(MostColumns)
+        val found =
+          if (chosen.isEmpty) Map.empty[FileRef, FileEntry]
+          else sketched(session, table, entries, chosen, none)
+        publish(session, table, chosen.map(_.name), found)
+      }
+    } catch {
+      case NonFatal(failure) =>
+        log.warn(s"No sketches were added to the index of ${table.root}: ${failure.getMessage}")
+    }
+
+  /** New entries of the files, with sketches of the columns. */
+  private def sketched(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      entries: Seq[FileEntry],
+      columns: Seq[IndexedColumn],
+      none: SketchedColumns): Map[FileRef, FileEntry] =
+    Collector.collect(
+      session, TableFiles.toIndex(session, table, entries.map(_.file)), columns,
+      none.copy(names = columns.map(_.name).toSet)).map(entry => entry.file -> entry).toMap
+
+  private def pays(
+      column: IndexedColumn,
+      sample: Seq[FileEntry],
+      known: Map[FileRef, FileEntry],
+      budget: Double): Boolean = {
+    val files = sample.flatMap(entry => known.get(entry.file)).map(entry =>
+      (entry.statistics.get(column.name), entry.sketches, entry.size)).collect {
+      case (Some(statistics), sketches: NewSketches, size) =>
+        sketches.byColumn.get(column.name).flatMap(_.limitedTo((size * budget).toLong))
+          .map((statistics, _))
+    }.flatten
+    SketchChoice.pays(column.dataType, files).contains(true)
+  }
+
+  /** Adds the sketches to those entries that still describe the same files. */
+  private def publish(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      chosen: Seq[String],
+      found: Map[FileRef, FileEntry]): Unit =
+    IndexStore.publish(
+      session, new TableFolder(table.root), identity,
+      _.map { entry =>
+        found.get(entry.file) match {
+          case Some(now)
+              if entry.sketches == FileSketches.Missing &&
+                now.readSettings == entry.readSettings && now.numRecords == entry.numRecords =>
+            entry.copy(sketches = now.sketches)
+          case _ => entry
+        }
+      },
+      table.properties,
+      coverage = (before, _) => before.flatMap(_.coverage),
+      sketched = _.orElse(Some(chosen)))
+}

@@ -1,0 +1,60 @@
+package io.pyzorder.index.collect
+
+import org.apache.spark.sql.internal.SQLConf
+
+import io.pyzorder.common.ZOrderConf
+import io.pyzorder.index.model.IndexedColumn
+
+/**
+ * The columns of which new files get sketches.
+ *
+ * @param names  the columns' names, as in IndexedColumn.name
+ * @param budget the maximum size of one column's sketch, as a fraction of the file's size
+ * @param bytes  the maximum size of a file's sketches when they are sent to the driver
+ */
+final case class SketchedColumns(
+    names: Set[String],
+    budget: Double,
+    bytes: Long = SketchedColumns.BytesPerFile) {
+
+  /** Whether the sketches of one column fit into memory for a table of this size. */
+  def allows(size: Long): Boolean = size * budget <= SketchedColumns.MostBytes
+
+  /** The same columns, if the number of files is known. */
+  def inFiles(count: Int): SketchedColumns =
+    copy(bytes = SketchedColumns.MostBytes / math.max(1, count))
+
+  /** The maximum size of one column's sketch when it is sent to the driver. */
+  private[collect] def bytesPerColumn: Long = bytes / math.max(1, names.size)
+
+  /** The maximum number of a column's hashes that are collected for one file. */
+  private[collect] def hashesPerColumn: Int = SketchedColumns.MostHashes / math.max(1, names.size)
+
+  /** Whether a file of this size may have a sketch of the column. */
+  private[collect] def fits(column: IndexedColumn, size: Long): Boolean =
+    names(column.name) && size * budget >= SketchedColumns.LeastBytes
+}
+
+object SketchedColumns {
+
+  /** No column gets sketches. */
+  val None: SketchedColumns = SketchedColumns(Set.empty, 0.0)
+
+  /** A file whose budget is smaller has too few distinct values to be worth a sketch. */
+  private val LeastBytes = 16
+
+  /** The maximum number of hashes that are collected at a time for one file. */
+  private val MostHashes = 1 << 20
+
+  /** The maximum size of all sketches that one command sends to the driver. */
+  private val MostBytes = 32L << 20
+
+  /** The size for one file if the number of files is not known. */
+  private val BytesPerFile = 128L << 10
+
+  /** The columns with these names, if the settings allow sketches. */
+  def of(names: Seq[String], conf: SQLConf, properties: Map[String, String]): SketchedColumns = {
+    val budget = ZOrderConf.sketchBudget.get(conf, properties)
+    if (budget == 0) None else SketchedColumns(names.toSet, budget)
+  }
+}

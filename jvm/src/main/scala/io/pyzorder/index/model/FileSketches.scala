@@ -1,0 +1,17 @@
+package io.pyzorder.index.model
+
+/** The sketches of a data file's columns. */
+trait FileSketches extends Serializable
+
+object FileSketches {
+
+  /** The file has no sketches. */
+  case object Missing extends FileSketches
+
+  /**
+   * The file is number `number` in a segment of sketches.
+   *
+   * @param segment the name of the segment's file
+   */
+  final case class Stored(segment: String, number: Int) extends FileSketches
+}

@@ -1,0 +1,34 @@
+package io.pyzorder.index.model
+
+import org.apache.spark.sql.catalyst.expressions.{SpecializedGetters, UnsafeRow}
+import org.apache.spark.sql.types._
+
+/**
+ * Reads a value as a long. A Scala function is not used because it would box the ordinal and the
+ * result.
+ */
+private[index] trait LongValue {
+  def apply(row: SpecializedGetters, ordinal: Int): Long
+}
+
+private[index] object LongValue {
+
+  /** Reads the values of a type that has at most 64 bits, other than FLOAT and DOUBLE. */
+  def of(dataType: DataType): LongValue = dataType match {
+    case BooleanType => (row, i) => if (row.getBoolean(i)) 1L else 0L
+    case ByteType => (row, i) => row.getByte(i).toLong
+    case ShortType => (row, i) => row.getShort(i).toLong
+    case IntegerType | DateType | _: YearMonthIntervalType => (row, i) => row.getInt(i).toLong
+    case LongType | TimestampType | TimestampNTZType | _: DayTimeIntervalType =>
+      (row, i) => row.getLong(i)
+    case d: DecimalType =>
+      (row, i) =>
+        row match {
+          case unsafe: UnsafeRow => unsafe.getLong(i) // avoids allocating an object
+          case _ => row.getDecimal(i, d.precision, d.scale).toUnscaledLong
+        }
+    case time if IndexedColumns.isTime(time) => (row, i) => row.getLong(i)
+    case other =>
+      throw new IllegalArgumentException(s"type ${other.simpleString} has no statistics")
+  }
+}

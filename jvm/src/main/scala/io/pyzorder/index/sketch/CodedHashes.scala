@@ -1,0 +1,103 @@
+package io.pyzorder.index.sketch
+
+import java.util.Arrays
+
+/**
+ * The distinct hashes of one column in one file, cut to their highest bits and coded with RiceCode.
+ * A value of the file is always found. A value that is not in the file is found with a probability
+ * of `count / 2^bits`.
+ *
+ * @param bits  the number of bits that are kept of each hash
+ * @param rice  the parameter of the code
+ * @param count the number of distinct hashes, after they were cut
+ */
+final case class CodedHashes(bits: Int, rice: Int, count: Int, code: Array[Byte]) {
+
+  /** The hashes in ascending order, as numbers of `bits` bits. */
+  def prefixes: Array[Long] = {
+    val reader = new RiceReader(code, 0, code.length, 0L, rice)
+    Array.fill(count)(reader.next())
+  }
+
+  /** The hashes with fewer bits, so they take at most `most` bytes; None if too few bits remain. */
+  def limitedTo(most: Long): Option[CodedHashes] =
+    if (code.length <= most) Some(this) else CodedHashes.fitting(prefixes, bits, most)
+
+  /** The hashes of both parts of a file; None if too few bits remain. */
+  def union(other: CodedHashes): Option[CodedHashes] =
+    if (count == 0) Some(other)
+    else if (other.count == 0) Some(this)
+    else {
+      val common = math.min(bits, other.bits)
+      val all = CodedHashes.cut(prefixes, bits - common) ++
+        CodedHashes.cut(other.prefixes, other.bits - common)
+      Arrays.sort(all)
+      CodedHashes.fitting(CodedHashes.cut(all, 0), common, Long.MaxValue)
+    }
+}
+
+object CodedHashes {
+
+  /** The smallest useful ratio of 2^bits and the number of hashes: 10 % false positives. */
+  private val WorstRatio = 10L
+
+  /** The largest one, as a number of bits: 0.006 % false positives. */
+  private val MostPrecision = 14
+
+  /**
+   * The hashes with as many bits as fit into `most` bytes, up to a useful number; None if too few
+   * fit.
+   */
+  def of(hashes: Array[Long], most: Long): Option[CodedHashes] = {
+    val bits = math.min(widthOf(hashes.length) + MostPrecision, 62)
+    val prefixes = hashes.map(_ >>> (64 - bits))
+    Arrays.sort(prefixes)
+    fitting(cut(prefixes, 0), bits, most)
+  }
+
+  /**
+   * Codes sorted distinct numbers of `bits` bits, of which as many of the highest bits are kept as
+   * fit into `most` bytes.
+   */
+  private def fitting(sorted: Array[Long], bits: Int, most: Long): Option[CodedHashes] = {
+    Iterator.range(bits, 0, -1)
+      .map(kept => (kept, cut(sorted, bits - kept)))
+      .takeWhile { case (kept, values) => values.length * WorstRatio <= (1L << kept) }
+      .find { case (kept, values) =>
+        (RiceCode.sizeOf(values, riceOf(values.length, kept)) + 7) / 8 <= most
+      }
+      .map { case (kept, values) => coded(values, kept, riceOf(values.length, kept)) }
+  }
+
+  /** Codes sorted distinct numbers of `bits` bits. */
+  def coded(sorted: Array[Long], bits: Int, rice: Int): CodedHashes = {
+    val sink = new BitSink
+    RiceCode.encode(sorted, 0, sorted.length, 0L, rice, sink)
+    CodedHashes(bits, rice, sorted.length, sink.result)
+  }
+
+  /** Sorted numbers without their lowest bits and without duplicates. */
+  private def cut(sorted: Array[Long], lowest: Int): Array[Long] = {
+    val values = new Array[Long](sorted.length)
+    var count = 0
+    var i = 0
+    while (i < sorted.length) {
+      val value = sorted(i) >>> lowest
+      if (count == 0 || values(count - 1) != value) {
+        values(count) = value
+        count += 1
+      }
+      i += 1
+    }
+    if (count == values.length) values else Arrays.copyOf(values, count)
+  }
+
+  /** The number of bits of a count. */
+  private def widthOf(count: Int): Int = 32 - Integer.numberOfLeadingZeros(count)
+
+  /** The shortest code has 2^rice next to 0.7 times the average gap. */
+  private def riceOf(count: Int, bits: Int): Int = {
+    val gap = 0.69 * (1L << bits).toDouble / math.max(1, count)
+    math.max(0, math.round(math.log(gap) / math.log(2)).toInt)
+  }
+}

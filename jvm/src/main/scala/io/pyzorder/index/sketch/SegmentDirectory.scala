@@ -1,0 +1,227 @@
+package io.pyzorder.index.sketch
+
+import java.nio.ByteBuffer
+import java.nio.charset.StandardCharsets.UTF_8
+
+import org.apache.spark.sql.types.DataType
+
+import io.pyzorder.index.model.IndexedColumn
+
+/** The directory of a segment: its columns, and where their blocks are. */
+final class SegmentDirectory(val numFiles: Int, val columns: Seq[SegmentColumn]) {
+
+  /** The approximate heap size in bytes. */
+  def estimatedBytes: Int = columns.map(_.estimatedBytes).sum + 100
+}
+
+/**
+ * One column of a segment.
+ *
+ * @param column     the column, with the type under which its values were hashed
+ * @param bucketBits the number of highest bits of a hash that select its block
+ * @param bits       for each file, the number of bits of its hashes; 0 if it has no sketch
+ * @param rices      for each file, the parameter of RiceCode
+ * @param starts     the position of each block in the segment, followed by the end of the last one
+ * @param checksums  the CRC-32 of each block
+ */
+final class SegmentColumn(
+    val column: IndexedColumn,
+    val bucketBits: Int,
+    val bits: Array[Byte],
+    val rices: Array[Byte],
+    val starts: Array[Int],
+    val checksums: Array[Int]) {
+
+  /** For each file, its position among the files with a sketch. */
+  private val positions = bits.map(b => if (b == 0) 0 else 1).scanLeft(0)(_ + _)
+
+  /** The number of files with a sketch. */
+  def sketched: Int = positions.last
+
+  /** The number of the block for a hash. */
+  def bucketOf(hash: Long): Int = if (bucketBits == 0) 0 else (hash >>> (64 - bucketBits)).toInt
+
+  /**
+   * Whether the file's part of a block contains one of the hashes in `hashes(from until until)`,
+   * which are in unsigned order and belong to this block.
+   */
+  def contains(
+      file: Int,
+      block: SketchBlock,
+      hashes: Array[Long],
+      from: Int,
+      until: Int): Boolean = {
+    val reader = partOf(file, block, bucketOf(hashes(from)))
+    val shift = 64 - bits(file)
+    var i = from
+    var known = reader.next()
+    var found = false
+    while (!found && i < until && known >= 0) {
+      val wanted = hashes(i) >>> shift
+      if (known == wanted) found = true
+      else if (known < wanted) known = reader.next()
+      else i += 1
+    }
+    found
+  }
+
+  /** A file's hashes in one block, in ascending order. */
+  private[sketch] def partOf(file: Int, block: SketchBlock, bucket: Int): RiceReader =
+    block.part(
+      positions(file), bucket.toLong << (bits(file) - bucketBits), rices(file).toInt)
+
+  /** The hashes of every file; None if the file has no sketch. Reads all blocks. */
+  def files(block: Int => SketchBlock): IndexedSeq[Option[CodedHashes]] = {
+    val blocks = checksums.indices.map(block)
+    bits.indices.map { file =>
+      if (bits(file) == 0) None
+      else {
+        val values = blocks.indices.flatMap { bucket =>
+          val reader = partOf(file, blocks(bucket), bucket)
+          Iterator.continually(reader.next()).takeWhile(_ >= 0)
+        }.toArray
+        Some(CodedHashes.coded(values, bits(file).toInt, rices(file).toInt))
+      }
+    }
+  }
+
+  def estimatedBytes: Int = 6 * bits.length + 8 * checksums.length + 100
+}
+
+/** A block in memory: for each file with a sketch, the codes of its hashes in one bucket. */
+final class SketchBlock(bytes: Array[Byte], starts: Array[Int], ends: Array[Int]) {
+
+  private[sketch] def part(position: Int, base: Long, rice: Int): RiceReader =
+    new RiceReader(bytes, starts(position), ends(position), base, rice)
+
+  /** The approximate heap size in bytes. */
+  def estimatedBytes: Int = bytes.length + 8 * starts.length + 100
+}
+
+object SketchBlock {
+
+  /** Parses a block. Throws if it is not a list of `files` byte strings. */
+  def of(bytes: Array[Byte], files: Int): SketchBlock = {
+    val buffer = new SegmentBuffer(bytes)
+    buffer.check(files)
+    val starts, ends = new Array[Int](files)
+    (0 until files).foreach { i =>
+      val length = buffer.length()
+      starts(i) = buffer.position
+      buffer.skip(length)
+      ends(i) = buffer.position
+    }
+    new SketchBlock(bytes, starts, ends)
+  }
+}
+
+object SegmentDirectory {
+
+  /** The kind of sketch that consists of CodedHashes. Readers ignore columns of other kinds. */
+  private[sketch] val Golomb = 1
+
+  private[sketch] val MaxBucketBits = 16
+
+  private val MaxBits = 62
+
+  /**
+   * Parses a directory, which may come from an untrusted writer. Throws if it is invalid.
+   *
+   * @param end the position of the directory, where the last block ends
+   */
+  def parse(bytes: Array[Byte], end: Int): SegmentDirectory = {
+    val buffer = new SegmentBuffer(bytes)
+    val numFiles = buffer.number()
+    val count = buffer.number()
+    var start = 0
+    val columns = List.newBuilder[SegmentColumn]
+    (0 until count).foreach { _ =>
+      val kind = buffer.number()
+      val length = buffer.number(end - start)
+      val entry = new SegmentBuffer(buffer.bytes())
+      if (kind == Golomb) columns += columnOf(entry, numFiles, start, start + length)
+      start += length
+    }
+    new SegmentDirectory(numFiles, columns.result())
+  }
+
+  private def columnOf(
+      buffer: SegmentBuffer,
+      numFiles: Int,
+      start: Int,
+      end: Int): SegmentColumn = {
+    val path = List.fill(buffer.length())(new String(buffer.bytes(), UTF_8))
+    val dataType = typeOf(new String(buffer.bytes(), UTF_8))
+    val bucketBits = buffer.number(MaxBucketBits)
+    buffer.check(numFiles)
+    val bits, rices = new Array[Byte](numFiles)
+    (0 until numFiles).foreach { i =>
+      bits(i) = buffer.number(MaxBits).toByte
+      if (bits(i) != 0) {
+        rices(i) = buffer.number(MaxBits).toByte
+        if (bits(i) < bucketBits) throw new IllegalStateException("a sketch has too few bits")
+      }
+    }
+    val blocks = 1 << bucketBits
+    buffer.check(blocks)
+    val starts = new Array[Int](blocks + 1)
+    val checksums = new Array[Int](blocks)
+    starts(0) = start
+    (0 until blocks).foreach { i =>
+      starts(i + 1) = starts(i) + buffer.number(end - starts(i))
+      checksums(i) = buffer.checksum()
+    }
+    new SegmentColumn(IndexedColumn(path, dataType), bucketBits, bits, rices, starts, checksums)
+  }
+
+  /** The type must be atomic, so that Spark parses no deep structure and loads no class. */
+  private def typeOf(json: String): DataType =
+    if (json.matches("\"[^\"\\\\]*\"")) DataType.fromJson(json)
+    else throw new IllegalStateException("a column's type is not atomic")
+}
+
+/** Reads numbers and byte strings, and throws where they would extend beyond the end. */
+private[sketch] final class SegmentBuffer(data: Array[Byte]) {
+
+  private val buffer = ByteBuffer.wrap(data)
+
+  def position: Int = buffer.position()
+
+  /** A number in 7-bit groups. */
+  def number(most: Int = Int.MaxValue): Int = {
+    var value = 0L
+    var shift = 0
+    var more = true
+    while (more) {
+      val group = buffer.get()
+      value |= (group & 127L) << shift
+      shift += 7
+      more = group < 0
+      if (value > most || more && shift > 28) {
+        throw new IllegalStateException("a number is too large")
+      }
+    }
+    value.toInt
+  }
+
+  /** The length of something that takes at least this many bytes. */
+  def length(): Int = {
+    val value = number()
+    check(value)
+    value
+  }
+
+  /** Throws unless this many bytes are left. */
+  def check(count: Int): Unit =
+    if (count > buffer.remaining) throw new IllegalStateException("it ends too early")
+
+  def bytes(): Array[Byte] = {
+    val value = new Array[Byte](length())
+    buffer.get(value)
+    value
+  }
+
+  def skip(count: Int): Unit = buffer.position(buffer.position() + count)
+
+  def checksum(): Int = buffer.getInt()
+}

@@ -1,0 +1,117 @@
+package io.pyzorder.index.sketch
+
+import java.io.{ByteArrayOutputStream, DataOutputStream}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.zip.CRC32
+
+import io.pyzorder.index.model.IndexedColumn
+
+/**
+ * The bytes of a segment: the blocks of all columns, followed by the directory. See FORMAT.md,
+ * section "Sketches".
+ *
+ * @param directory the position of the directory
+ */
+final case class SegmentBytes(bytes: Array[Byte], directory: Int)
+
+object SegmentWriter {
+
+  /** The size of a block that a lookup reads. */
+  private val BlockBytes = 128 << 10
+
+  /**
+   * Encodes the sketches of some files.
+   *
+   * @param columns the columns, each with one element per file; None if the file has no sketch
+   */
+  def encode(
+      numFiles: Int,
+      columns: Seq[(IndexedColumn, IndexedSeq[Option[CodedHashes]])]): SegmentBytes = {
+    val blocks = new ByteArrayOutputStream()
+    val directory = new ByteArrayOutputStream()
+    val to = new Numbers(directory)
+    to.number(numFiles)
+    to.number(columns.length)
+    columns.foreach { case (column, files) =>
+      val (entry, before) = (new ByteArrayOutputStream(), blocks.size)
+      write(column, files, new Numbers(entry), blocks)
+      to.number(SegmentDirectory.Golomb)
+      to.number(blocks.size - before)
+      to.bytes(entry.toByteArray)
+    }
+    val start = blocks.size
+    directory.writeTo(blocks)
+    SegmentBytes(blocks.toByteArray, start)
+  }
+
+  private def write(
+      column: IndexedColumn,
+      files: IndexedSeq[Option[CodedHashes]],
+      directory: Numbers,
+      blocks: ByteArrayOutputStream): Unit = {
+    val bucketBits = bucketBitsOf(files.flatten)
+    directory.number(column.path.length)
+    column.path.foreach(part => directory.bytes(part.getBytes(UTF_8)))
+    directory.bytes(column.dataType.json.getBytes(UTF_8))
+    directory.number(bucketBits)
+    files.foreach {
+      case Some(codes) =>
+        directory.number(codes.bits)
+        directory.number(codes.rice)
+      case None => directory.number(0)
+    }
+    val cursors = files.flatten.map(codes => new Cursor(codes, bucketBits))
+    (0 until (1 << bucketBits)).foreach { bucket =>
+      val block = new ByteArrayOutputStream()
+      val to = new Numbers(block)
+      cursors.foreach(cursor => to.bytes(cursor.next(bucket)))
+      val crc = new CRC32()
+      crc.update(block.toByteArray)
+      directory.number(block.size)
+      directory.checksum(crc.getValue)
+      block.writeTo(blocks)
+    }
+  }
+
+  /** The number of highest bits by which hashes are divided among blocks. */
+  private def bucketBitsOf(files: Seq[CodedHashes]): Int = {
+    val blocks = files.map(_.code.length.toLong).sum / BlockBytes
+    val wanted = 64 - java.lang.Long.numberOfLeadingZeros(blocks)
+    (files.map(_.bits) ++ Seq(wanted, SegmentDirectory.MaxBucketBits)).min
+  }
+
+  /** Codes a file's hashes, bucket by bucket. */
+  private final class Cursor(codes: CodedHashes, bucketBits: Int) {
+    private val values = codes.prefixes
+    private val shift = codes.bits - bucketBits
+    private var at = 0
+
+    def next(bucket: Int): Array[Byte] = {
+      val from = at
+      while (at < values.length && (values(at) >>> shift) == bucket) at += 1
+      val sink = new BitSink
+      RiceCode.encode(values, from, at, bucket.toLong << shift, codes.rice, sink)
+      sink.result
+    }
+  }
+
+  /** Writes numbers in 7-bit groups, the lowest first, as Parquet and Protocol Buffers do. */
+  private final class Numbers(to: ByteArrayOutputStream) {
+
+    def number(value: Int): Unit = {
+      var rest = value
+      while (rest > 127) {
+        to.write(rest & 127 | 128)
+        rest >>>= 7
+      }
+      to.write(rest)
+    }
+
+    def bytes(value: Array[Byte]): Unit = {
+      number(value.length)
+      to.write(value, 0, value.length)
+    }
+
+    def checksum(value: Long): Unit = new DataOutputStream(to).writeInt(value.toInt)
+  }
+}

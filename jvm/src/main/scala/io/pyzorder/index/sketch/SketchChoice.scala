@@ -1,0 +1,71 @@
+package io.pyzorder.index.sketch
+
+import java.util.Arrays
+
+import org.apache.spark.sql.catalyst.util.TypeUtils
+import org.apache.spark.sql.types.DataType
+
+import io.pyzorder.index.model.ColumnStatistics
+
+/** Decides whether a column's sketches are worth keeping. */
+private[pyzorder] object SketchChoice {
+
+  /** Fewer files do not show how common a value is. */
+  private val FewFiles = 8
+
+  /** The number of files to compare, and the number of values to look up from each of them. */
+  private val SampledFiles = 64
+  private val SampledValues = 16
+
+  /** The share of other files that bounds open, from which on sketches may pay. */
+  private val LeastShare = 0.05
+
+  /**
+   * Whether a lookup of a value in one file opens clearly fewer other files with sketches than with
+   * bounds alone; None if there are too few files to tell. A file's own bounds stand for values
+   * that are looked up. Since they are at the ends of its range, they are outside of other files'
+   * bounds more often than most values.
+   *
+   * @param files the statistics and the sketch of the column in each file
+   */
+  def pays(dataType: DataType, files: Seq[(ColumnStatistics, CodedHashes)]): Option[Boolean] =
+    if (files.length < FewFiles) None
+    else {
+      val step = math.max(1, files.length / SampledFiles)
+      val sample = files.indices.by(step).map(files)
+      val byBounds = shareByBounds(dataType, sample.flatMap(_._1.bounds))
+      Some(byBounds >= LeastShare && shareBySketches(sample.map(_._2)) <= byBounds / 2)
+    }
+
+  private def shareByBounds(dataType: DataType, bounds: Seq[(Any, Any)]): Double = {
+    val order = TypeUtils.getInterpretedOrdering(dataType)
+    def encloses(bounds: (Any, Any), value: Any): Boolean =
+      order.lteq(bounds._1, value) && order.lteq(value, bounds._2)
+    share(bounds.indices.flatMap { i =>
+        Seq(bounds(i)._1, bounds(i)._2).map(value =>
+          bounds.indices.count(j => j != i && encloses(bounds(j), value)))
+      }, bounds.length)
+  }
+
+  private def shareBySketches(files: IndexedSeq[CodedHashes]): Double = {
+    val prefixes = files.map(_.prefixes)
+    def holds(file: Int, prefix: Long, bits: Int): Boolean = {
+      val common = math.min(bits, files(file).bits)
+      val least = prefix >>> (bits - common) << (files(file).bits - common)
+      val found = Arrays.binarySearch(prefixes(file), least)
+      val next = if (found >= 0) found else -found - 1
+      next < prefixes(file).length &&
+      prefixes(file)(next) >>> (files(file).bits - common) == prefix >>> (bits - common)
+    }
+    share(
+      files.indices.flatMap { i =>
+        val step = math.max(1, prefixes(i).length / SampledValues)
+        prefixes(i).indices.by(step).map(v =>
+          files.indices.count(j => j != i && holds(j, prefixes(i)(v), files(i).bits)))
+      }, files.length)
+  }
+
+  /** The average share of the other files. */
+  private def share(others: Seq[Int], files: Int): Double =
+    if (others.isEmpty) 0.0 else others.map(_.toDouble).sum / others.length / (files - 1)
+}

@@ -1,0 +1,110 @@
+package io.pyzorder.index.sketch
+
+import java.math.RoundingMode
+
+import scala.util.Try
+
+import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, SpecializedGetters, XXH64}
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.Platform
+
+import io.pyzorder.index.model.{IndexedColumns, LongValue}
+
+/**
+ * Hashes the values of one type, so that values that Spark considers equal have equal hashes. The
+ * hash is XXH64 with the seed 0, of
+ * - 8 little-endian bytes for numbers, dates, timestamps and intervals. FLOAT is widened to DOUBLE,
+ *   and -0.0 becomes 0.0. A decimal is represented by its unscaled value;
+ * - the value's own bytes for strings and binaries, and the bytes of a longer unscaled value.
+ */
+abstract class ValueHash extends Serializable {
+
+  /** The hash of a value that is not null. */
+  def apply(row: SpecializedGetters, ordinal: Int): Long
+}
+
+object ValueHash {
+
+  private val Seed = 0L
+
+  /**
+   * The hash for a type. None if equal values may differ in their bytes, as under a collation, or
+   * if the type has too few values for a sketch.
+   */
+  def of(dataType: DataType): Option[ValueHash] = dataType match {
+    case BooleanType => None
+    case StringType => Some(Strings)
+    case _: StringType => None
+    case BinaryType => Some(Binaries)
+    case FloatType => Some(Floats)
+    case DoubleType => Some(Doubles)
+    case d: DecimalType => Some(new Decimals(d))
+    case other if IndexedColumns.supports(other) => Some(new Longs(other))
+    case _ => None
+  }
+
+  /**
+   * The hash of a literal that is compared with a column of this type. The literal has the same
+   * type or, for decimals, any scale. None if no value of the column's type equals the literal.
+   */
+  def ofLiteral(value: Any, dataType: DataType, hash: ValueHash): Option[Long] =
+    ((value, dataType) match {
+      case (decimal: Decimal, d: DecimalType) =>
+        Try(decimal.toJavaBigDecimal.setScale(d.scale, RoundingMode.UNNECESSARY)).toOption
+          .filter(_.precision <= d.precision).map(Decimal(_, d.precision, d.scale))
+      case _ => Some(value)
+    }).map(exact => hash(new GenericInternalRow(Array[Any](exact)), 0))
+
+  private def ofDouble(value: Double): Long =
+    XXH64.hashLong(java.lang.Double.doubleToLongBits(if (value == 0.0) 0.0 else value), Seed)
+
+  private def ofBytes(base: AnyRef, offset: Long, length: Int): Long =
+    XXH64.hashUnsafeBytes(base, offset, length, Seed)
+
+  private def ofBytes(bytes: Array[Byte]): Long =
+    ofBytes(bytes, Platform.BYTE_ARRAY_OFFSET.toLong, bytes.length)
+
+  private object Strings extends ValueHash {
+    override def apply(row: SpecializedGetters, ordinal: Int): Long = {
+      val value = row.getUTF8String(ordinal)
+      ofBytes(value.getBaseObject, value.getBaseOffset, value.numBytes)
+    }
+  }
+
+  private object Binaries extends ValueHash {
+    override def apply(row: SpecializedGetters, ordinal: Int): Long =
+      ofBytes(row.getBinary(ordinal))
+  }
+
+  private object Floats extends ValueHash {
+    override def apply(row: SpecializedGetters, ordinal: Int): Long =
+      ofDouble(row.getFloat(ordinal).toDouble)
+  }
+
+  private object Doubles extends ValueHash {
+    override def apply(row: SpecializedGetters, ordinal: Int): Long =
+      ofDouble(row.getDouble(ordinal))
+  }
+
+  private final class Longs(dataType: DataType) extends ValueHash {
+    @transient private lazy val value = LongValue.of(dataType)
+
+    override def apply(row: SpecializedGetters, ordinal: Int): Long =
+      XXH64.hashLong(value(row, ordinal), Seed)
+  }
+
+  /** The hash does not depend on whether the type's precision allows more than 64 bits. */
+  private final class Decimals(dataType: DecimalType) extends ValueHash {
+    @transient private lazy val short: LongValue =
+      if (dataType.precision <= Decimal.MAX_LONG_DIGITS) LongValue.of(dataType) else null
+
+    override def apply(row: SpecializedGetters, ordinal: Int): Long =
+      if (short != null) XXH64.hashLong(short(row, ordinal), Seed)
+      else {
+        val unscaled = row.getDecimal(ordinal, dataType.precision, dataType.scale)
+          .toJavaBigDecimal.setScale(dataType.scale, RoundingMode.HALF_UP).unscaledValue
+        if (unscaled.bitLength < 64) XXH64.hashLong(unscaled.longValue, Seed)
+        else ofBytes(unscaled.toByteArray)
+      }
+  }
+}

@@ -1,0 +1,104 @@
+package io.pyzorder.index.store
+
+import java.io.FileNotFoundException
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.{FileSystem, Path}
+import org.slf4j.LoggerFactory
+
+import io.pyzorder.index.model.DeniedColumns
+import io.pyzorder.storage.{FileSystems, TableFolder}
+
+/** Deletes snapshots that are no longer needed, and segments of sketches that none refers to. */
+private[store] final class OldSnapshots(fileSystem: FileSystem, folder: TableFolder) {
+  import OldSnapshots._
+
+  /**
+   * Deletes old snapshots, each data file before its pointer. The most recent snapshots are kept,
+   * because readers may still use them. However, if any columns are denied, recent snapshots that
+   * have statistics of a denied column or that cannot be read are also deleted.
+   */
+  def deleteOld(denied: DeniedColumns): Unit =
+    try {
+      val before = IndexStore.versions(fileSystem, folder).dropRight(1)
+      val (old, recent) = before.splitAt(before.length - KeptSnapshots + 1)
+      val withDeniedColumns =
+        if (denied.isEmpty) Array.empty[Long]
+        else recent.filter(version =>
+          IndexStore.readable(fileSystem, folder, version)
+            .forall(_.columns.exists(denied(_))))
+      (old ++ withDeniedColumns).foreach(delete)
+      deleteUnused()
+    } catch {
+      case NonFatal(failure) =>
+        log.info(s"Old index snapshots of $folder could not be deleted: ${failure.getMessage}")
+    }
+
+  /**
+   * Deletes the snapshots that were replaced at or before the time `by`, which is given in
+   * milliseconds according to the store's clock. Such snapshots may still contain minima and maxima
+   * of rows that no longer exist.
+   */
+  def deleteReplaced(by: Long): Unit = {
+    val known = IndexStore.versions(fileSystem, folder)
+    known.zip(known.drop(1)).foreach { case (version, next) =>
+      val pointer = new Path(folder.index, SnapshotRef.pointerName(next))
+      val replaced =
+        try Some(fileSystem.getFileStatus(pointer).getModificationTime)
+        catch { case _: FileNotFoundException => None } // deleted by another process
+      if (replaced.exists(_ <= by)) delete(version)
+    }
+    deleteUnused()
+  }
+
+  /** Removes the snapshots of a former incarnation of the table. */
+  def removeOf(incarnation: String): Unit =
+    IndexStore.versions(fileSystem, folder).foreach { version =>
+      IndexStore.readable(fileSystem, folder, version).filter(_.incarnation == incarnation)
+        .foreach { ref =>
+          fileSystem.delete(new Path(folder.index, ref.pointer), false)
+          (ref.file +: ref.sketches.map(_.file)).foreach(name =>
+            fileSystem.delete(new Path(folder.index, name), false))
+        }
+    }
+
+  private def delete(version: Long): Unit = {
+    FileSystems.list(fileSystem, folder.index).map(_.getPath)
+      .filter(_.getName.startsWith(s"_snapshot-$version-"))
+      .foreach(fileSystem.delete(_, false))
+    fileSystem.delete(new Path(folder.index, SnapshotRef.pointerName(version)), false)
+  }
+
+  /**
+   * Deletes the segments that no snapshot refers to. A segment that a writer has written for a
+   * snapshot that is not published yet has a greater version than every snapshot. While a snapshot
+   * cannot be read, no segment is deleted, because that snapshot may refer to it.
+   */
+  private def deleteUnused(): Unit = {
+    val segments = FileSystems.list(fileSystem, folder.index).map(_.getPath.getName)
+      .flatMap(name => SegmentRef.versionOf(name).map(name -> _))
+    val known = if (segments.isEmpty) Array.empty[Long] else IndexStore.versions(fileSystem, folder)
+    if (known.nonEmpty) {
+      def namesIn(version: Long): Option[Set[String]] =
+        IndexStore.readable(fileSystem, folder, version).map(_.sketches.map(_.file).toSet)
+      val own = namesIn(known.last).getOrElse(Set.empty)
+      if (!segments.forall { case (name, _) => own(name) }) {
+        val used = known.map(namesIn)
+        if (used.forall(_.isDefined)) {
+          segments.filter { case (name, version) =>
+            version <= known.last && !used.exists(_.exists(_.contains(name)))
+          }.foreach { case (name, _) => fileSystem.delete(new Path(folder.index, name), false) }
+        }
+      }
+    }
+  }
+}
+
+private object OldSnapshots {
+
+  private val log = LoggerFactory.getLogger(classOf[OldSnapshots])
+
+  /** The number of snapshots to keep after publishing a new one. */
+  private val KeptSnapshots = 10
+}

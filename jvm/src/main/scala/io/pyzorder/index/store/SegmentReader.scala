@@ -1,0 +1,74 @@
+package io.pyzorder.index.store
+
+import java.io.IOException
+import java.util.zip.CRC32
+
+import com.google.common.cache.{Cache, CacheBuilder, Weigher}
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import io.pyzorder.index.sketch.{SegmentColumn, SegmentDirectory, SketchBlock}
+import io.pyzorder.storage.{FileSystems, Links, TableFolder}
+
+/**
+ * Reads one segment of sketches, which may come from an untrusted writer. Reads only its directory
+ * and the blocks that a lookup needs. Each method throws if what it reads is missing or damaged.
+ */
+private[store] final class SegmentReader(
+    hadoopConf: Configuration,
+    folder: TableFolder,
+    ref: SegmentRef) {
+  import SegmentReader._
+
+  private val path = new Path(folder.index, ref.file)
+
+  def directory: SegmentDirectory =
+    cached(Key(path.toString, -1, -1)) {
+      val length = Math.toIntExact(ref.length - ref.directory)
+      val bytes = read(ref.directory, length, ref.checksum.toInt)
+      SegmentDirectory.parse(bytes, Math.toIntExact(ref.directory))
+    }(_.estimatedBytes)
+
+  def block(column: SegmentColumn, bucket: Int): SketchBlock = {
+    val start = column.starts(bucket)
+    cached(Key(path.toString, start, bucket)) {
+      val bytes = read(start.toLong, column.starts(bucket + 1) - start, column.checksums(bucket))
+      SketchBlock.of(bytes, column.sketched)
+    }(_.estimatedBytes)
+  }
+
+  private def read(position: Long, length: Int, checksum: Int): Array[Byte] = {
+    if (Links.inOwn(path)) throw new IOException("it is a symbolic link")
+    val bytes = new Array[Byte](length)
+    val in = FileSystems.open(path.getFileSystem(hadoopConf), path)
+    try in.readFully(position, bytes)
+    finally in.close()
+    val crc = new CRC32()
+    crc.update(bytes)
+    if (crc.getValue.toInt != checksum) throw new IllegalStateException("a checksum differs")
+    bytes
+  }
+}
+
+private object SegmentReader {
+
+  /** A block, or the directory if the numbers are negative. A segment's name is never reused. */
+  private final case class Key(segment: String, start: Int, bucket: Int)
+
+  private final case class Weighed(value: AnyRef, bytes: Int)
+
+  private val cache: Cache[Key, Weighed] =
+    CacheBuilder.newBuilder()
+      .maximumWeight(64L << 20)
+      .weigher[Key, Weighed](new Weigher[Key, Weighed] {
+        override def weigh(key: Key, read: Weighed): Int = read.bytes
+      })
+      .build[Key, Weighed]()
+
+  private def cached[T <: AnyRef](key: Key)(read: => T)(size: T => Int): T =
+    Option(cache.getIfPresent(key)).map(_.value.asInstanceOf[T]).getOrElse {
+      val value = read
+      cache.put(key, Weighed(value, size(value)))
+      value
+    }
+}

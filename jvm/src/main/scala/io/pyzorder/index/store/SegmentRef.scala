@@ -1,0 +1,28 @@
+package io.pyzorder.index.store
+
+/**
+ * A snapshot's reference to one of its segments of sketches.
+ *
+ * @param file      the name of the file, which is next to the pointer
+ * @param length    the size of the file in bytes
+ * @param directory the position of the directory, which extends to the end of the file
+ * @param checksum  the CRC-32 of the directory
+ */
+final case class SegmentRef(file: String, length: Long, directory: Long, checksum: Long)
+
+object SegmentRef {
+
+  /** The maximum size of a segment. Writers and readers hold a directory or a segment in memory. */
+  val MaxBytes: Int = 64 << 20
+
+  /** The maximum number of segments of a snapshot. */
+  val MaxSegments: Int = 64
+
+  private val Name = "_sketch-(\\d{1,18})-[0-9a-f-]+".r
+
+  /** The version of the index for which a file of sketches was written; None for other files. */
+  def versionOf(name: String): Option[Long] = name match {
+    case Name(version) => Some(version.toLong)
+    case _ => None
+  }
+}

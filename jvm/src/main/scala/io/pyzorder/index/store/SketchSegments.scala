@@ -1,0 +1,191 @@
+package io.pyzorder.index.store
+
+import java.util.UUID
+import java.util.zip.CRC32
+
+import scala.collection.mutable
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import io.pyzorder.common.ReadFailure
+import io.pyzorder.index.model.{FileEntry, FileSketches, IndexedColumn}
+import io.pyzorder.index.sketch.{CodedHashes, NewSketches, SegmentWriter, SketchChoice}
+import io.pyzorder.storage.{MetadataFiles, TableFolder}
+
+/**
+ * Stores the sketches of a new snapshot's files. A segment of the previous snapshot is kept if the
+ * new snapshot has all of its columns and files. Otherwise, what remains of it is written again,
+ * together with the sketches of new files, so no sketch outlives its file's entry or its column.
+ *
+ * @param before  the segments of the previous snapshot
+ * @param columns the columns of the new snapshot
+ * @param warn    called with a segment's name and the failure if the segment cannot be read
+ */
+private[store] final class SketchSegments(
+    hadoopConf: Configuration,
+    folder: TableFolder,
+    before: Seq[SegmentRef],
+    columns: Seq[IndexedColumn],
+    warn: (String, Throwable) => Unit) {
+  import SketchSegments._
+
+  private val named = columns.map(column => column.name -> column).toMap
+
+  /**
+   * The entries with stored sketches, and the segments that contain these.
+   *
+   * @param version the version of the new snapshot
+   */
+  def store(version: Long, entries: Seq[FileEntry]): (Seq[FileEntry], Seq[SegmentRef]) = {
+    val users = mutable.HashMap.empty[String, mutable.ArrayBuffer[(String, Int)]]
+    entries.foreach(entry =>
+      entry.sketches match {
+        case FileSketches.Stored(segment, number) =>
+          users.getOrElseUpdate(segment, mutable.ArrayBuffer.empty) += entry.path -> number
+        case _ =>
+      })
+    val used = before.filter(ref => users.contains(ref.file)).sortBy(_.length)
+    val (clean, partly) = used.partition(ref => isClean(ref, users(ref.file).map(_._2).toSet))
+    val fresh = newFiles(entries, isFirst = used.isEmpty)
+    val isTooMany = clean.length + (if (fresh.isEmpty && partly.isEmpty) 0 else 1) > FewSegments
+    val again = within(partly, 2L * SegmentRef.MaxBytes) ++
+      (if (isTooMany) within(clean, SegmentRef.MaxBytes.toLong) else Nil)
+    val kept = clean.filterNot(again.contains)
+    val parts = partsOf(fresh ++ again.flatMap(ref => stored(ref, users(ref.file).toSeq)))
+    val written =
+      parts.take(SegmentRef.MaxSegments - kept.length).flatMap(write(version, _))
+    val names = kept.map(_.file).toSet
+    val places = (
+      for {
+        (ref, files) <- written; (file, i) <- files.zipWithIndex
+      } yield file.path -> FileSketches.Stored(ref.file, i)).toMap
+    val placed = entries.map { entry =>
+      entry.sketches match {
+        case FileSketches.Missing => entry
+        case FileSketches.Stored(segment, _) if names(segment) => entry
+        case _ => entry.copy(sketches = places.getOrElse(entry.path, FileSketches.Missing))
+      }
+    }
+    (placed, kept ++ written.map(_._1))
+  }
+
+  /** Deletes segments that `store` wrote for a snapshot that was not published. */
+  def delete(segments: Seq[SegmentRef]): Unit =
+    segments.filterNot(before.contains).foreach { ref =>
+      val path = new Path(folder.index, ref.file)
+      path.getFileSystem(hadoopConf).delete(path, false)
+    }
+
+  private def isClean(ref: SegmentRef, numbers: Set[Int]): Boolean =
+    reading(ref)(_.directory).exists(directory =>
+      directory.columns.forall(c => columns.contains(c.column)) &&
+        (0 until directory.numFiles).forall(numbers))
+
+  /** What remains of a segment. */
+  private def stored(ref: SegmentRef, users: Seq[(String, Int)]): Seq[Sketched] =
+    reading(ref) { reader =>
+      val directory = reader.directory
+      val live = directory.columns.filter(c => columns.contains(c.column))
+      val codes = live.map(c => c.column -> c.files(reader.block(c, _)))
+      users.map { case (path, number) =>
+        Sketched(
+          path, codes.flatMap { case (column, files) => files(number).map(column -> _) }.toMap)
+      }
+    }.getOrElse(Nil).filter(_.codes.nonEmpty)
+
+  private def reading[T](ref: SegmentRef)(read: SegmentReader => T): Option[T] =
+    try Some(read(new SegmentReader(hadoopConf, folder, ref)))
+    catch {
+      case ReadFailure(failure) =>
+        warn(ref.file, failure)
+        None
+    }
+
+  /**
+   * The sketches of new files, reduced to their budgets. A column has a sketch only if its bounds
+   * hold for all scans. Its values are then the same for all scans, too.
+   */
+  private def newFiles(entries: Seq[FileEntry], isFirst: Boolean): Seq[Sketched] = {
+    val files = entries.collect { case entry if entry.sketches.isInstanceOf[NewSketches] => entry }
+    lazy val present = before.flatMap(ref => reading(ref)(_.directory)).flatMap(_.columns)
+      .map(_.column).toSet
+    val columnsOf = files.flatMap(_.sketches.asInstanceOf[NewSketches].byColumn.keys).distinct
+      .flatMap(named.get)
+    val share = PartBytes / math.max(1, files.length * columnsOf.length)
+    val byColumn = columnsOf.map { column =>
+      column -> files.flatMap { entry =>
+        val sketches = entry.sketches.asInstanceOf[NewSketches]
+        val most = math.min((entry.size * sketches.budget).toLong, share)
+        for {
+          statistics <- entry.statistics.get(column.name)
+          if statistics.bounds.isDefined && !statistics.settingsDependent
+          codes <- sketches.byColumn.get(column.name).flatMap(_.limitedTo(most))
+        } yield (entry.path, statistics, codes)
+      }
+    }.filter { case (column, known) =>
+      SketchChoice.pays(column.dataType, known.map { case (_, s, codes) => (s, codes) })
+        .getOrElse(isFirst || present(column))
+    }
+    val codes = for {
+      (column, known) <- byColumn; (path, _, codes) <- known
+    } yield path -> (column -> codes)
+    val grouped = codes.groupBy(_._1)
+    files.flatMap(entry =>
+      grouped.get(entry.path).map(found => Sketched(entry.path, found.map(_._2).toMap)))
+  }
+
+  private def write(version: Long, files: Seq[Sketched]): Option[(SegmentRef, Seq[Sketched])] = {
+    val own = columns.filter(column => files.exists(_.codes.contains(column)))
+    val encoded = SegmentWriter.encode(
+      files.length, own.map(column => column -> files.map(_.codes.get(column)).toIndexedSeq))
+    if (encoded.bytes.length > SegmentRef.MaxBytes) None
+    else {
+      val crc = new CRC32()
+      crc.update(encoded.bytes, encoded.directory, encoded.bytes.length - encoded.directory)
+      val ref = SegmentRef(
+        s"_sketch-$version-${UUID.randomUUID()}", encoded.bytes.length.toLong,
+        encoded.directory.toLong, crc.getValue)
+      val path = new Path(folder.index, ref.file)
+      SnapshotFiles.write(path.getFileSystem(hadoopConf), path, encoded.bytes)
+      MetadataFiles.share(hadoopConf, path)
+      Some((ref, files))
+    }
+  }
+}
+
+private[store] object SketchSegments {
+
+  /**
+   * The columns of which new files have sketches; None if they have none. OPTIMIZE may publish the
+   * first snapshot of a folder to which it moves the table, with sketches of the columns that had
+   * them before.
+   */
+  def columnsIn(entries: Seq[FileEntry]): Option[Seq[String]] =
+    Some(entries.map(_.sketches).collect { case added: NewSketches => added.byColumn.keys.toSeq }
+        .flatten.distinct).filter(_.nonEmpty)
+
+  /** The sketches of one file, by column. */
+  private final case class Sketched(path: String, codes: Map[IndexedColumn, CodedHashes]) {
+    def bytes: Long = codes.values.map(_.code.length.toLong).sum
+  }
+
+  /** If there are more segments, small ones are merged. */
+  private val FewSegments = 16
+
+  /** The size of the codes in one segment, which leaves room for the rest of it. */
+  private val PartBytes = SegmentRef.MaxBytes / 2L
+
+  /** The first segments that have at most `most` bytes together. */
+  private def within(segments: Seq[SegmentRef], most: Long): Seq[SegmentRef] =
+    segments.zip(segments.scanLeft(0L)(_ + _.length).tail).takeWhile(_._2 <= most).map(_._1)
+
+  /** Divides files among segments. */
+  private def partsOf(files: Seq[Sketched]): Seq[Seq[Sketched]] =
+    if (files.isEmpty) Nil
+    else {
+      val ends = files.scanLeft(0L)(_ + _.bytes).tail
+      files.zip(ends).groupBy { case (_, end) => end / PartBytes }.toSeq.sortBy(_._1)
+        .map(_._2.map(_._1))
+    }
+}

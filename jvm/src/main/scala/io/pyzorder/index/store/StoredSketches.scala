@@ -1,0 +1,86 @@
+package io.pyzorder.index.store
+
+import java.util.concurrent.ConcurrentHashMap
+
+import org.apache.hadoop.conf.Configuration
+
+import io.pyzorder.common.ReadFailure
+import io.pyzorder.index.model.{FileSketches, IndexedColumn}
+import io.pyzorder.index.sketch.{SegmentColumn, Sketches}
+import io.pyzorder.storage.TableFolder
+
+/**
+ * The sketches of a snapshot's files. A segment that cannot be read is ignored from then on, so its
+ * files are skipped by their bounds alone.
+ *
+ * @param warn called with the segment's name and the failure
+ */
+private[store] final class StoredSketches(
+    hadoopConf: Configuration,
+    folder: TableFolder,
+    segments: Seq[SegmentRef],
+    warn: (String, Throwable) => Unit)
+    extends Sketches {
+  import StoredSketches._
+
+  private val readers =
+    segments.map(ref => ref.file -> new SegmentReader(hadoopConf, folder, ref)).toMap
+
+  private val unusable = ConcurrentHashMap.newKeySet[String]()
+
+  override def mayHold(
+      file: FileSketches,
+      column: IndexedColumn,
+      hashes: Array[Long]): Boolean = file match {
+    case FileSketches.Stored(segment, number) if !unusable.contains(segment) =>
+      reading(segment, otherwise = true) { reader =>
+        val directory = reader.directory
+        number >= directory.numFiles || number < 0 ||
+        directory.columns.find(_.column == column).forall(mayHold(reader, _, number, hashes))
+      }
+    case _ => true
+  }
+
+  override def sizeOf(column: IndexedColumn): (Int, Long) = {
+    val found = readers.keys.toSeq.flatMap(segment =>
+      reading(segment, otherwise = Seq.empty[SegmentColumn])(_.directory.columns))
+      .filter(_.column == column)
+    (found.map(_.sketched).sum, found.map(c => (c.starts.last - c.starts.head).toLong).sum)
+  }
+
+  private def reading[T](segment: String, otherwise: T)(read: SegmentReader => T): T =
+    try readers.get(segment).fold(otherwise)(read)
+    catch {
+      case ReadFailure(failure) =>
+        if (unusable.add(segment)) warn(segment, failure)
+        otherwise
+    }
+
+  /** Searches for the hashes of each bucket in the bucket's block. */
+  private def mayHold(
+      reader: SegmentReader,
+      column: SegmentColumn,
+      file: Int,
+      hashes: Array[Long]): Boolean =
+    column.bits(file) == 0 || hashes.length > (MostFalse << column.rices(file)) || {
+      var found = false
+      var from = 0
+      while (!found && from < hashes.length) {
+        val bucket = column.bucketOf(hashes(from))
+        var until = from + 1
+        while (until < hashes.length && column.bucketOf(hashes(until)) == bucket) until += 1
+        found = column.contains(file, reader.block(column, bucket), hashes, from, until)
+        from = until
+      }
+      found
+    }
+}
+
+private object StoredSketches {
+
+  /**
+   * The number of hashes, as a multiple of the average gap between a file's hashes, from which a
+   * lookup is not worthwhile: some hash will almost certainly be found, even if by mistake.
+   */
+  private val MostFalse = 4L
+}
