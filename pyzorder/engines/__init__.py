@@ -15,6 +15,7 @@ The package reads the index and the journal through `pyzorder.index`. Its module
     arrow_dataset     implements `pyzorder.dataset`
     polars_filters    translates Polars filters to conditions
     polars_source     implements `pyzorder.scan_polars`
+    indexing          `pyzorder index`
     demo_lookups      the last step of `make demo`
 """
 

@@ -8,6 +8,7 @@ stay unindexed, so queries open them.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -38,6 +39,7 @@ from pyzorder.index.parquet_footers import FooterReader, columns_of
 from pyzorder.index.read_settings import STRUCTURAL_DEFAULTS, ReadSettings
 from pyzorder.index.snapshot_writer import check_format, publish
 from pyzorder.index.snapshots import IndexedColumn, read_pointer, versions
+from pyzorder.index.stored_types import schema_of
 from pyzorder.index.stores import Stat, is_whole, plain
 
 #: Threads that read footers. PyArrow does not hold the interpreter's lock while it reads.
@@ -45,6 +47,9 @@ _THREADS = 16
 
 #: Number of columns with statistics in a new index, as with Spark's default settings.
 _MOST_COLUMNS = 32
+
+#: The names of columns of the index that contain z-values.
+_Z_VALUES = re.compile(r"zorder_value\(")
 
 #: What identifies a file's row in the index: path, size, modification time.
 Key = tuple[str, int, int]
@@ -207,7 +212,9 @@ def _last_columns(store: Store, folder: TableFolder) -> tuple[IndexedColumn, ...
     known = versions(store, folder)
     for version in reversed(known):
         try:
-            return read_pointer(store, folder, version).columns
+            columns = read_pointer(store, folder, version).columns
+            schema_of(columns)  # fails if a type is none of Spark's
+            return columns
         except Exception:  # damaged, in another format, or deleted
             continue
     return () if known else None
@@ -243,8 +250,13 @@ def _entries(
         ZOrderError: a file is in the format ORC.
     """
     partitions = {column.name.lower() for column in table.partitions}
-    # Spark takes the values of partition columns from the names of folders.
-    stored = [column for column in columns if column.path[0].lower() not in partitions]
+    # Spark takes the values of partition columns from the names of folders. Z-values are in no
+    # file, which does not mean that they are null.
+    stored = [
+        column
+        for column in columns
+        if column.path[0].lower() not in partitions and not _Z_VALUES.match(column.path[0])
+    ]
     reader = FooterReader(stored)
     own = [file for file in files if not is_foreign(table.store, table.folder, file.place)]
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -263,7 +275,7 @@ def _entries(
             outcome.indexed.append(file.path)
             rows, statistics = footer
             entries.append(FileEntry(*_key(file), rows, (), settings, statistics))
-            for column in columns:
+            for column in stored:
                 known = statistics.get(column, ColumnStatistics())
                 if known.bounds is None and not known.empty:
                     outcome.unknown[column.name] = outcome.unknown.get(column.name, 0) + 1

@@ -13,6 +13,8 @@ The package needs PyArrow but neither Spark nor pandas, so any engine can build 
     snapshot_pages       checks the pages of a snapshot before it is decoded
     snapshot_statistics  the statistics of a snapshot that are valid for a scan's settings
     snapshot_writer      publishes snapshots
+    parquet_footers      the statistics in Parquet footers
+    parquet_rules        which of these statistics describe the values that Spark reads
     predicates           translates SQL predicates to filters over the index's bounds
 """
 

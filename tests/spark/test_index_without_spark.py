@@ -171,6 +171,22 @@ def test_spark_optimizes_meanwhile(
     assert rows_of(staleness.fresh(spark).table("stale")) == before
 
 
+def test_z_values_of_files_that_python_indexed(spark: SparkSession, tmp_path: Path) -> None:
+    """The direct method also skips by z-values, which no footer contains."""
+    table = tmp_path / "t"
+    spark.sql(staleness.KINDS["a table"].format(table))
+    staleness.insert(spark, 0, 1000)
+    aim_at(spark, table, 8)
+    with scans.settings(spark, spark__sql__zorder__optimize__method="direct"):
+        spark.sql("OPTIMIZE stale ZORDER BY (id, p)")
+    foreign = staleness.append(table, [2000, 2001])
+    index_files(table)
+    found = latest(LocalStore(), TableFolder(str(table)))
+    assert found is not None and any("zorder_value" in c.name for c in found.columns)
+    query = "SELECT * FROM stale WHERE id BETWEEN 2000 AND 2001 AND p = 0"
+    assert scans.opened(spark.sql(query)) == {foreign.name} and spark.sql(query).count() == 2
+
+
 def test_spark_plans_from_what_python_covers(spark: SparkSession, tmp_path: Path) -> None:
     """Within maxStaleness, Spark does not list the folder, so it does not see a file that another
     engine has appended since."""

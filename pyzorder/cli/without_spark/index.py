@@ -47,8 +47,8 @@ def command(path: str, columns: Sequence[tuple[str, ...]], dry_run: bool, as_jso
 
     Takes statistics from the files' footers where they are provably right, and needs neither Spark
     nor Java. Queries open files that stay unindexed; they are listed with the reason. Other
-    writers may run at the same time. Only for tables on local disks; to index all values, such as
-    those of floats, run REFRESH SKIPPING INDEX in Spark.
+    writers may run at the same time. For tables that are not on a local disk, and for bounds of
+    floats, run REFRESH SKIPPING INDEX in Spark instead.
     """
     with needed_packages("arrow"):
         from pyzorder.engines.indexing import index_files

@@ -120,8 +120,19 @@ def test_partitioned_folders(tmp_path: Path) -> None:
 def test_a_partition_column_in_an_index(tmp_path: Path) -> None:
     write(tmp_path, {"p=1/f.parquet": pa.table({"a": [1], "p": [9]})})
     publish(STORE, TableFolder(str(tmp_path)), lambda _: [IndexedColumn(("p",), "integer")])
-    assert index_files(tmp_path).unknown == {"p": 1}
+    index_files(tmp_path)
     assert snapshot(tmp_path).rows["p_minValue"].to_pylist() == [None]
+
+
+def test_z_values_stay_unknown(tmp_path: Path) -> None:
+    """A file has no column of z-values, but its rows have z-values."""
+    write(tmp_path, FILES)
+    curve = IndexedColumn(("zorder_value(a, `s`)",), "binary")
+    publish(STORE, TableFolder(str(tmp_path)), lambda _: [A, curve])
+    assert index_files(tmp_path).indexed == sorted(FILES)
+    rows = snapshot(tmp_path).rows
+    assert rows[f"{curve.name}_empty"].to_pylist() == [False] * 3
+    assert rows[f"{curve.name}_num_nulls"].null_count == 3
 
 
 def test_a_partition_in_the_index_of_its_table(tmp_path: Path) -> None:
@@ -369,6 +380,13 @@ def test_rows_of_other_folders(tmp_path: Path) -> None:
     index_files(tmp_path)
     assert paths(tmp_path) == [*sorted(FILES), "file:/elsewhere/f.parquet"]
     assert snapshot(tmp_path).pointer.coverage is None
+
+
+@pytest.mark.parametrize("data_type", ["decimal", "decimal(99,2)"])
+def test_forged_types(tmp_path: Path, data_type: str) -> None:
+    make(tmp_path, FILES)
+    change(tmp_path, columns=[{"path": ["a"], "type": data_type}])
+    assert index_files(tmp_path) == Outcome([A, S], 3, sorted(FILES), version=2)
 
 
 @pytest.mark.parametrize("name", ["_zorder", "_zorder/_index"])
