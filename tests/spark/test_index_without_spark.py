@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -15,6 +17,8 @@ from pyzorder.engines import indexing
 from pyzorder.engines.indexing import index_files
 from pyzorder.index import LocalStore, TableFolder, latest, parquet_rules
 from pyzorder.index.read_settings import STRUCTURAL_DEFAULTS
+from pyzorder.index.snapshot_writer import publish
+from pyzorder.index.snapshots import IndexedColumn
 from tests.support import indexes, scans, staleness
 from tests.support.tables import aim_at, rows_of
 
@@ -185,6 +189,24 @@ def test_z_values_of_files_that_python_indexed(spark: SparkSession, tmp_path: Pa
     assert found is not None and any("zorder_value" in c.name for c in found.columns)
     query = "SELECT * FROM stale WHERE id BETWEEN 2000 AND 2001 AND p = 0"
     assert scans.opened(spark.sql(query)) == {foreign.name} and spark.sql(query).count() == 2
+
+
+def test_what_only_the_catalog_knows(spark: SparkSession, tmp_path: Path) -> None:
+    """Files lack a column with a DEFAULT, and values of CHAR are padded only when Spark reads."""
+    table = tmp_path / "t"
+    table.mkdir()
+    spark.sql(f"CREATE TABLE stale (id BIGINT, c CHAR(5)) USING parquet LOCATION '{table}'")
+    pq.write_table(pa.table({"id": [1, 2], "c": ["a", "b"]}), table / "f.parquet")
+    spark.sql("ALTER TABLE stale ADD COLUMN d INT DEFAULT 7")
+    publish(LocalStore(), TableFolder(str(table)), lambda _: [
+        IndexedColumn(("id",), "long"), IndexedColumn(("c",), "string"),
+        IndexedColumn(("d",), "integer"),
+    ])  # fmt: skip
+    assert index_files(table).indexed == ["f.parquet"]
+    asked = ["c = 'a'", "c = 'a    '", "c < 'a  '", "d = 7", "d IS NULL", "d > 7", "id = 3"]
+    assert scans.check_sound(spark, "stale", asked)["id = 3"] == 0
+    query = "SELECT count(*), count(d), min(d), max(c), count(c) FROM stale"
+    assert spark.sql(query).collect() == [(2, 2, 7, "b    ", 2)]
 
 
 def test_spark_plans_from_what_python_covers(spark: SparkSession, tmp_path: Path) -> None:
