@@ -75,8 +75,11 @@ def settings_of(random: Random) -> dict[str, str]:
         "spark__sql__exchange__reuse": random.choice(["true"] * 7 + ["false"]),
         "spark__sql__zorder__join__maxKeys": random.choice(["10000"] * 4 + ["3", "1"]),
         "spark__sql__optimizer__dynamicPartitionPruning__enabled": random.choice(["true", "false"]),
-        "spark__sql__shuffle__partitions": "3",
-        "spark__sql__codegen__wholeStage": random.choice(["true"] + ["false"] * 4),
+        "spark__sql__shuffle__partitions": "2",
+        "spark__sql__files__openCostInBytes": "0",
+        # Each plan runs only once, so compiling it would take longer than interpreting it.
+        "spark__sql__codegen__factoryMode": "NO_CODEGEN",
+        "spark__sql__codegen__wholeStage": random.choice(["true"] + ["false"] * 9),
     }
 
 

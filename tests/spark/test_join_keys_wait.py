@@ -158,13 +158,6 @@ def test_no_broadcast_is_executed_twice(session: SparkSession) -> None:
     assert len(scans_of(df, "days")) == 1
 
 
-def test_a_sum_of_floating_point_numbers_is_not_repeatable(session: SparkSession) -> None:
-    # The broadcast side of a join in the scan's own stage may be anything. See test_join_pruning.
-    few = "(SELECT /*+ COALESCE(1) */ d, sum(l / 3.0D) AS v FROM days WHERE month = 2 GROUP BY d)"
-    df = checked(session, f"{SOLD} JOIN {few} ON s.day = d WHERE v > 0")
-    assert counts(df, "sales") == (ALL,)
-
-
 def test_without_reuse_no_keys_are_used(session: SparkSession) -> None:
     with settings(session, spark__sql__exchange__reuse="false"):
         df = checked(session, f"{SOLD} JOIN {JULY} ON s.day = d")

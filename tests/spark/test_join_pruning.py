@@ -240,6 +240,8 @@ CASES = [
     prunes("a dimension that is itself a join", f"""
         SELECT /*+ BROADCAST(z) */ fact.k FROM fact JOIN (SELECT q.k FROM {SOME} q
         JOIN dim r ON q.k = r.k WHERE r.l > 100) z ON fact.k = z.k""", 1),
+    prunes("a dimension with a limit",
+           f"SELECT fact.k FROM fact JOIN (SELECT * FROM {SOME} LIMIT 10) q ON fact.k = q.k"),
     prunes("rows listed in the query", "SELECT fact.k FROM fact JOIN (VALUES (5), (105)) AS q (k) "
            "ON fact.k = q.k"),
     Case("an empty dimension: Spark scans nothing",

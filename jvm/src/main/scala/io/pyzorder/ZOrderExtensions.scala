@@ -32,14 +32,11 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
       PrepareWrites(session.asInstanceOf[shim.SparkSession])
     }
     extensions.injectPreCBORule(session => WrapFileIndexes(session.asInstanceOf[shim.SparkSession]))
-    extensions.injectQueryStagePrepRule { session =>
-      PruneByJoinKeys(session.asInstanceOf[shim.SparkSession], isAdaptive = true)
-    }
+    extensions.injectQueryStagePrepRule(_ => PruneByJoinKeys(isAdaptive = true))
     extensions.injectQueryStageOptimizerRule(_ => ApplyJoinKeys)
-    extensions.injectColumnar { session =>
-      new ColumnarRule {
-        override def postColumnarTransitions: Rule[SparkPlan] =
-          PruneByJoinKeys(session.asInstanceOf[shim.SparkSession], isAdaptive = false)
+    extensions.injectColumnar { _ =>
+      new ColumnarRule { // the only extension point for plans without adaptive execution
+        override def postColumnarTransitions: Rule[SparkPlan] = PruneByJoinKeys(isAdaptive = false)
       }
     }
     extensions.injectPlannerStrategy { session =>

@@ -15,7 +15,6 @@ import org.apache.spark.sql.execution.aggregate.{
 import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, Exchange}
 import org.apache.spark.sql.execution.joins.{BaseJoinExec, BroadcastHashJoinExec}
 import org.apache.spark.sql.execution.pyzorder.BuildSide
-import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.common.ZOrderConf
 import io.pyzorder.skipping.plan.SkippingScanExec
@@ -46,8 +45,7 @@ import io.pyzorder.skipping.plan.SkippingScanExec
  *
  * @param isAdaptive whether the rule runs in adaptive execution
  */
-case class PruneByJoinKeys(session: shim.SparkSession, isAdaptive: Boolean)
-    extends Rule[SparkPlan] {
+case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
     try {
