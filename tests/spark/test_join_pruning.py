@@ -104,6 +104,8 @@ CASES = [
     prunes("sorted below", f"SELECT k FROM (SELECT k FROM fact DISTRIBUTE BY k SORT BY m) JOIN {SOME} USING (k)"),
     prunes("aggregate by the key",
            f"SELECT k, v FROM (SELECT k, sum(m) AS v FROM fact GROUP BY k) JOIN {SOME} USING (k)"),
+    prunes("aggregate by a floating-point key",
+           f"SELECT x, v FROM (SELECT x, sum(m) AS v FROM fact GROUP BY x) JOIN {SOME} USING (x)", 4),
     prunes("aggregate by a renamed key", f"""
         SELECT a, v FROM (SELECT k AS a, d, max(s) AS v FROM fact GROUP BY k, d) JOIN {SOME} q ON a = q.k"""),
     keeps("rollup by the key", f"""

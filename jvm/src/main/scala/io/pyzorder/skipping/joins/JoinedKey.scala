@@ -22,8 +22,11 @@ private[joins] final case class JoinedKey(
     from: BroadcastKeys,
     isWaited: Boolean = false) {
 
-  /** The same key below an operator that defines these expressions. */
-  def below(named: Map[ExprId, Expression]): JoinedKey = copy(column = column.transform {
+  /**
+   * The same key below an operator that defines these expressions. An aggregate may define a column
+   * in terms of itself, so what replaces a column must not be searched again.
+   */
+  def below(named: Map[ExprId, Expression]): JoinedKey = copy(column = column.transformUp {
     case a: AttributeReference if named.contains(a.exprId) => named(a.exprId)
   })
 
@@ -39,10 +42,7 @@ private[joins] final case class JoinedKey(
   def of(scan: FileSourceScanExec): Option[ScanKey] = {
     val folders = scan.relation.partitionSchema.fieldNames.toSet
     val known = scan.output.filterNot(a => folders(a.name)).map(a => a.exprId -> a).toMap
-    val plain = column match {
-      case KnownFloatingPointNormalized(NormalizeNaNAndZero(child)) => child
-      case other => other
-    }
+    val plain = JoinedKey.withoutNormalization(column)
     val attributes = plain.collect { case a: AttributeReference => a }
     if (attributes.isEmpty || !attributes.forall(a => known.contains(a.exprId))) None
     else {
@@ -59,6 +59,12 @@ private[joins] final case class JoinedKey(
 private object JoinedKey {
 
   private val NoId = ExprId(0, new java.util.UUID(0L, 0L))
+
+  @scala.annotation.tailrec
+  private def withoutNormalization(column: Expression): Expression = column match {
+    case KnownFloatingPointNormalized(NormalizeNaNAndZero(child)) => withoutNormalization(child)
+    case other => other
+  }
 
   private def unnumbered(a: Attribute): AttributeReference =
     AttributeReference(a.name, a.dataType, nullable = true, a.metadata)(NoId)
