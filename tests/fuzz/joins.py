@@ -12,6 +12,7 @@ from random import Random
 from pyspark.sql import SparkSession
 
 from tests.support.indexes import build
+from tests.support.joins import select_list
 
 #: Tables with an index and many files. `split` has partitions.
 FACTS = ("orders", "visits", "split")
@@ -44,24 +45,13 @@ def create(spark: SparkSession, folder: Path) -> None:
         )  # fmt: skip
         if fact:
             columns += ", repeat(uuid(), 20) AS pad"
-        writer = spark.range(0, rows, 1, files).selectExpr(*split_list(columns)).write
+        writer = spark.range(0, rows, 1, files).selectExpr(*select_list(columns)).write
         if name == "split":
             writer = writer.partitionBy("m")
         writer.parquet(str(folder / name))
         if fact or name == "code":
             build(spark, folder / name, "parquet")
         spark.read.parquet(str(folder / name)).createOrReplaceTempView(name)
-
-
-def split_list(text: str) -> list[str]:
-    """The expressions in a SELECT list."""
-    found, depth, start = [], 0, 0
-    for i, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth == 0:
-            found.append(text[start:i])
-            start = i + 1
-    return [*found, text[start:]]
 
 
 def settings_of(random: Random) -> dict[str, str]:

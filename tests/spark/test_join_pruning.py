@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import pyzorder
 from tests.support.indexes import build
-from tests.support.joins import checked, counts, rows, scans_of
+from tests.support.joins import checked, counts, rows, scans_of, select_list
 from tests.support.scans import plain, settings
 
 ALL = 20
@@ -261,25 +261,14 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     """Creates `fact` with 20 indexed files, and a table `dim` that is small enough to be
     broadcast."""
     folder = Path(tmp_path_factory.mktemp("joins"))
-    spark.range(0, 200, 1, ALL).selectExpr(*columns(FACT)).write.parquet(str(folder / "fact"))
-    spark.range(0, 200, 1, 1).selectExpr(*columns(DIM)).write.parquet(str(folder / "dim"))
+    spark.range(0, 200, 1, ALL).selectExpr(*select_list(FACT)).write.parquet(str(folder / "fact"))
+    spark.range(0, 200, 1, 1).selectExpr(*select_list(DIM)).write.parquet(str(folder / "dim"))
     build(spark, folder / "fact", "parquet")
     for name in ("fact", "dim"):
         spark.sql(f"CREATE TABLE {name} USING parquet LOCATION '{folder / name}'")
     yield folder
     for name in ("fact", "dim"):
         spark.sql(f"DROP TABLE {name}")
-
-
-def columns(text: str) -> list[str]:
-    """The expressions in a SELECT list."""
-    found, depth, start = [], 0, 0
-    for i, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth == 0:
-            found.append(text[start:i])
-            start = i + 1
-    return [*found, text[start:]]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -32,3 +32,14 @@ def checked(spark: SparkSession, sql: str) -> DataFrame:
     df = spark.sql(sql)
     assert rows(df) == expected
     return df
+
+
+def select_list(text: str) -> list[str]:
+    """The expressions in a SELECT list."""
+    found, depth, start = [], 0, 0
+    for i, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            found.append(text[start:i])
+            start = i + 1
+    return [*found, text[start:]]
