@@ -11,8 +11,8 @@ import io.pyzorder.storage.TableFolder
 
 /**
  * The sketches of a snapshot's files. A segment that cannot be read is ignored from then on, so its
- * files are skipped by their bounds alone. Cached snapshots refer to this object, so it does not keep
- * a Hadoop configuration, which takes more memory than the snapshot of a small table.
+ * files are skipped by their bounds alone. Cached snapshots refer to this object. It therefore does
+ * not keep a Hadoop configuration, which takes more memory than the snapshot of a small table.
  *
  * @param warn called with the segment's name and the failure
  */
