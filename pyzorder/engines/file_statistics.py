@@ -178,15 +178,15 @@ def _texts(names: Sequence[str]) -> pa.Array:
 def _matched(table: Table, snapshot: Snapshot) -> npt.NDArray[np.int64]:
     """Returns the position of each listed file's entry, or -1 if it has none or has changed."""
     rows = snapshot.rows
-    if not rows.num_rows or not table.files:
-        return np.full(len(table.files), -1)
-    names, _, sizes, times = zip(*table.files, strict=True)
-    paths = _texts(names)
+    files = table.files
+    if not rows.num_rows or not len(files):
+        return np.full(len(files), -1)
+    paths = _texts(files.paths)
     found = pc.index_in(paths, rows["path"].combine_chunks()).fill_null(-1).to_numpy()
     found = found.astype(np.int64)
     for name, listed in (
-        ("size", sizes),
-        ("modification_time", times),
+        ("size", files.sizes),
+        ("modification_time", files.modified),
     ):
-        found[rows[name].to_numpy()[found] != np.array(listed, dtype=np.int64)] = -1
+        found[rows[name].to_numpy()[found] != listed] = -1
     return found

@@ -30,6 +30,7 @@ from pyzorder.index import (
     Store,
     TableFolder,
     VisibleFile,
+    VisibleFiles,
     latest,
     visible_files,
 )
@@ -133,7 +134,7 @@ class _Listing:
     table: Table
     at: int
     since: int
-    visible: list[VisibleFile]
+    visible: VisibleFiles
     is_settled: bool
 
     @classmethod

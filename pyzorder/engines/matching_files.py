@@ -8,6 +8,8 @@ from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import numpy as np
+
 from pyzorder.engines import failures
 from pyzorder.engines.selection import parsed_condition, select_files
 from pyzorder.engines.staleness import seconds_of
@@ -56,7 +58,7 @@ def matching_files(
     table = open_table(path, filesystem, staleness)
     found = select_files(table, conditions, time_zone)
     return MatchingFiles(
-        [file.place for file, kept in zip(table.files, found.kept, strict=True) if kept],
+        [table.files.place(number) for number in np.flatnonzero(found.kept).tolist()],
         len(table.files),
         found.unindexed,
         obscure + found.reasons,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyzorder.engines import failures
-from pyzorder.index import JournalState, Snapshot, Store, TableFolder, VisibleFile, latest
+from pyzorder.index import JournalState, Snapshot, Store, TableFolder, VisibleFiles, latest
 from pyzorder.index.stores import is_whole
 from pyzorder.index.table_folder import leaves
 from pyzorder.index.visible_files import is_hidden
@@ -42,7 +42,7 @@ def seconds_of(staleness: str | float | timedelta | None) -> float:
 
 def covered_files(
     store: Store, folder: TableFolder, staleness: float
-) -> tuple[list[VisibleFile], Snapshot | None] | None:
+) -> tuple[VisibleFiles, Snapshot | None] | None:
     """Returns the files that the index knows, and the index itself.
 
     Returns None if the index is older than `staleness` seconds, if it does not cover the whole
@@ -57,21 +57,17 @@ def covered_files(
     if JournalState(store, folder).token != state.token:
         return None
     rows = snapshot.rows
-    columns = ("path", "size", "modification_time")
-    listed = zip(*(rows[name].to_pylist() for name in columns), _are_plain(rows), strict=True)
-    files = [
-        VisibleFile(path, f"{folder.root}/{path}", size, modified)
-        for path, size, modified, is_plain in listed
-        if is_plain or not is_forged(path)
-    ]
-    return sorted(files), snapshot
+    sizes, times = (rows[name].to_numpy() for name in ("size", "modification_time"))
+    files = VisibleFiles(folder.root, rows["path"].to_pylist(), sizes, times).sorted()
+    if not _are_plain(rows):
+        files = files.only([not is_forged(path) for path in files.paths])
+    return files, snapshot
 
 
-def _are_plain(rows: pa.Table) -> list[bool]:
-    """Whether each path is obviously not forged: all its parts begin with a letter or digit."""
+def _are_plain(rows: pa.Table) -> bool:
+    """Whether no path can be forged: each part of each path begins with a letter or digit."""
     part = r"[0-9A-Za-z][^/:\x00]*"
-    found = pc.match_substring_regex(rows["path"], rf"^({part}/)*{part}$")
-    return [bool(one) for one in found.to_pylist()]
+    return pc.all(pc.match_substring_regex(rows["path"], rf"^({part}/)*{part}$")).as_py() is True
 
 
 def is_forged(path: str) -> bool:

@@ -21,7 +21,7 @@ import pyarrow.fs
 from pyzorder.engines import failures
 from pyzorder.engines.partitions import PartitionColumn, partition_columns
 from pyzorder.engines.staleness import covered_files
-from pyzorder.index import Snapshot, Store, TableFolder, VisibleFile, latest, visible_files
+from pyzorder.index import Snapshot, Store, TableFolder, VisibleFiles, latest, visible_files
 from pyzorder.index.fsspec_store import FsspecStore
 from pyzorder.index.stores import ArrowStore, LocalStore, is_whole, plain, store_of
 from pyzorder.index.table_folder import folders_above
@@ -50,7 +50,7 @@ class Table:
     location: str
     folder: TableFolder
     store: Store
-    files: list[VisibleFile]
+    files: VisibleFiles
     partitions: list[PartitionColumn]
     snapshot: Snapshot | None
 
@@ -60,7 +60,10 @@ class Table:
         start = len(self.folder.resolve("")) + 1
         inside = self.location[start:]
         cut = len(inside) + 1 if inside else 0
-        found = [file.path.rpartition("/")[0] for file in self.files]
+        paths = self.files.paths
+        if "/" not in self.files.text:
+            return [""] * len(paths)
+        found = [path.rpartition("/")[0] for path in paths]
         return [folder[cut:] for folder in found] if cut else found
 
 
@@ -116,16 +119,17 @@ def table_of(
     location: str,
     folder: TableFolder,
     store: Store,
-    files: list[VisibleFile],
+    files: VisibleFiles,
     snapshot: Snapshot | None,
 ) -> Table:
     """Returns the table at a location, with those of the visible files that belong to it."""
     if location != folder.root:
         inside = folder.relative(location) + "/"
-        files = [file for file in files if file.path.startswith(inside)]
-    if not all(file.size for file in files):
-        files = [file for file in files if file.size > 0]
-    files = [file for file in files if not file.path.endswith(_COPYING)]
+        files = files.only([path.startswith(inside) for path in files.paths])
+    if not files.sizes.all():
+        files = files.only(files.sizes > 0)
+    if f"{_COPYING}\n" in files.text:
+        files = files.only([not path.endswith(_COPYING) for path in files.paths])
     table = Table(location, folder, store, files, [], snapshot)
     found = dict.fromkeys(table.folders)
     partitions = partition_columns(location, list(found))
@@ -133,7 +137,7 @@ def table_of(
     if found.keys() <= wanted:
         table.partitions.extend(partitions)
         return table
-    kept = [f for f, own in zip(files, table.folders, strict=True) if own in wanted]
+    kept = files.only([own in wanted for own in table.folders])
     return Table(location, folder, store, kept, partitions, snapshot)
 
 

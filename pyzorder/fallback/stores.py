@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyzorder import bridge
-from pyzorder.index.stores import LocalStore, Stat, Store, check_length, is_whole, plain
+from pyzorder.index.stores import Listing, LocalStore, Stat, Store, check_length, is_whole, plain
 from pyzorder.index.stores import store_of as store_by_arrow
 
 if TYPE_CHECKING:
@@ -34,14 +34,14 @@ class HadoopStore:
     def names(self, folder: str) -> list[str]:
         return sorted(str(status.getPath().getName()) for status in self._listed(folder))
 
-    def files(self, folder: str) -> dict[str, Stat]:
+    def files(self, folder: str) -> Listing:
         found: dict[str, Stat] = {}
         if self._fs.exists(self._path(folder)):
             below = self._fs.listFiles(self._path(folder), True)
             while below.hasNext():
                 status = below.next()
                 found[str(status.getPath().toString())] = _stat(status)
-        return found
+        return Listing.of(found)
 
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
         if not self._fs.exists(self._path(path)):

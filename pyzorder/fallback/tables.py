@@ -123,7 +123,7 @@ def partition_columns(table: Table, columns: Sequence[str]) -> set[str]:
     """Returns the columns whose values are in the names of folders, such as `name=value`."""
     if table.is_catalog:
         return set(table.partitions)
-    files = table.store.files(table.location) if table.store is not None else {}
+    files = table.store.files(table.location).paths if table.store is not None else []
     folders = {
         unquote(part.partition("=")[0])
         for path in files

@@ -23,7 +23,7 @@ from pyzorder.index.pointers import IndexedColumn
 from pyzorder.index.snapshots import Snapshot, latest
 from pyzorder.index.stores import ArrowStore, LocalStore, Store
 from pyzorder.index.table_folder import TableFolder
-from pyzorder.index.visible_files import VisibleFile, visible_files
+from pyzorder.index.visible_files import VisibleFile, VisibleFiles, visible_files
 
 __all__ = [
     "ArrowStore",
@@ -34,6 +34,7 @@ __all__ = [
     "Store",
     "TableFolder",
     "VisibleFile",
+    "VisibleFiles",
     "latest",
     "visible_files",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from pyzorder.index.stores import UNKNOWN_TIME, Stat, check_length
+from pyzorder.index.stores import UNKNOWN_TIME, Listing, Stat, check_length
 
 #: The keys that file systems use to report when a file was last modified.
 _MODIFIED = ("mtime", "LastModified", "last_modified", "updated")
@@ -28,13 +28,13 @@ class FsspecStore:
     def names(self, folder: str) -> list[str]:
         return sorted(path.rpartition("/")[2] for path in self._listed(folder))
 
-    def files(self, folder: str) -> dict[str, Stat]:
+    def files(self, folder: str) -> Listing:
         self.system.invalidate_cache()  # some file systems remember their listings
         try:
             found = self.system.find(folder, detail=True)
         except FileNotFoundError:
-            return {}
-        return {_below(folder, path): _stat(info) for path, info in found.items()}
+            found = {}
+        return Listing.of({_below(folder, path): _stat(info) for path, info in found.items()})
 
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
         if length is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow.fs
@@ -41,14 +41,32 @@ class Stat(NamedTuple):
     modified: int
 
 
+class Listing(NamedTuple):
+    """The files below a folder, one element per file in each list.
+
+    A folder may contain so many files that an object for each of them would take too long.
+    """
+
+    paths: list[str]
+    sizes: list[int]
+    times: list[int]
+
+    @classmethod
+    def of(cls, stats: Mapping[str, Stat]) -> Listing:
+        """Returns files whose paths are the keys of a dictionary."""
+        return cls(
+            list(stats), [s.size for s in stats.values()], [s.modified for s in stats.values()]
+        )
+
+
 class Store(Protocol):
     """The operations that the index needs from a store."""
 
     def names(self, folder: str) -> list[str]:
         """Lists the names in a folder. Returns an empty list if the folder does not exist."""
 
-    def files(self, folder: str) -> dict[str, Stat]:
-        """Lists all files below a folder, keyed by path."""
+    def files(self, folder: str) -> Listing:
+        """Lists all files below a folder in any order."""
 
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
         """Reads a file, or `length` bytes of it from `start` on. Stops at the end of the file.
@@ -86,12 +104,15 @@ class LocalStore:
         except (FileNotFoundError, NotADirectoryError):
             return []
 
-    def files(self, folder: str) -> dict[str, Stat]:
-        found: dict[str, Stat] = {}
+    def files(self, folder: str) -> Listing:
+        found = Listing([], [], [])
         for paths, sizes, times in local_files.statuses(folder):
-            found.update(zip(paths, map(Stat, sizes, times), strict=True))
-        for path in [path for path in found if "_zorder" in path and local_files.linked(path)]:
-            del found[path]
+            found.paths.extend(paths)
+            found.sizes.extend(sizes)
+            found.times.extend(times)
+        own = [n for n, path in enumerate(found.paths) if "_zorder" in path]
+        for number in reversed([n for n in own if local_files.linked(found.paths[n])]):
+            del found.paths[number], found.sizes[number], found.times[number]
         return found
 
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
@@ -158,10 +179,10 @@ class ArrowStore:
         selector = pyarrow.fs.FileSelector(self._path(folder), allow_not_found=True)
         return sorted(info.base_name for info in self.system.get_file_info(selector))
 
-    def files(self, folder: str) -> dict[str, Stat]:
+    def files(self, folder: str) -> Listing:
         selector = pyarrow.fs.FileSelector(self._path(folder), allow_not_found=True, recursive=True)
         infos = self.system.get_file_info(selector)
-        return self._stats((self.scheme + info.path, info) for info in infos)
+        return Listing.of(self._stats((self.scheme + info.path, info) for info in infos))
 
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
         with self.system.open_input_file(self._path(path)) as file:

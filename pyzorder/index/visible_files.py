@@ -7,13 +7,24 @@ direction in which files were moving is known.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from pyzorder.index.journal import FileRef, JournalState, Overlay
 from pyzorder.index.stores import Stat, Store
 from pyzorder.index.table_folder import TableFolder
 
 _TRIES = 50
+
+Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 class VisibleFile(NamedTuple):
@@ -33,8 +44,81 @@ class VisibleFile(NamedTuple):
     modified: int
 
 
-def visible_files(store: Store, folder: TableFolder) -> list[VisibleFile]:
-    """Returns the files of a table, sorted by path.
+@dataclass(frozen=True)
+class VisibleFiles:
+    """The data files of a table, sorted by path.
+
+    Attributes:
+        root: the table's folder.
+        paths: the path of each file, as in `VisibleFile`.
+        sizes: the size of each file.
+        modified: the modification time of each file.
+        places: the paths to read files from that are not at their own paths in the folder.
+    """
+
+    root: str
+    paths: list[str]
+    sizes: Numbers
+    modified: Numbers
+    places: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, root: str, files: Sequence[VisibleFile]) -> VisibleFiles:
+        """Returns files that are given as objects, in any order."""
+        ordered = sorted(files)
+        return cls(
+            root,
+            [file.path for file in ordered],
+            np.array([file.size for file in ordered], dtype=np.int64),
+            np.array([file.modified for file in ordered], dtype=np.int64),
+            {file.path: file.place for file in ordered},
+        )
+
+    def sorted(self) -> VisibleFiles:
+        """Returns the files in the order of their paths."""
+        order = sorted(range(len(self)), key=self.paths.__getitem__)
+        return self._at(np.array(order, dtype=np.int64))
+
+    def only(self, flags: Sequence[bool] | Flags) -> VisibleFiles:
+        """Returns the files whose flag is true."""
+        return self._at(np.flatnonzero(flags))
+
+    def _at(self, numbers: Numbers) -> VisibleFiles:
+        return replace(
+            self,
+            paths=np.array(self.paths, dtype=object)[numbers].tolist(),
+            sizes=self.sizes[numbers],
+            modified=self.modified[numbers],
+        )
+
+    @cached_property
+    def text(self) -> str:
+        """All paths, one per line."""
+        return "\n".join([*self.paths, ""])
+
+    def place(self, number: int) -> str:
+        """Returns the full path to read a file from."""
+        path = self.paths[number]
+        return self.places.get(path) or f"{self.root}/{path}"
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, number: int) -> VisibleFile:
+        return VisibleFile(
+            self.paths[number],
+            self.place(number),
+            int(self.sizes[number]),
+            int(self.modified[number]),
+        )
+
+    def __iter__(self) -> Iterator[VisibleFile]:
+        places = map(self.place, range(len(self)))
+        return map(VisibleFile, self.paths, places, self.sizes.tolist(), self.modified.tolist())
+
+
+def visible_files(store: Store, folder: TableFolder) -> VisibleFiles:
+    """Returns the files of a table.
 
     Only a catalog knows the partitions that are stored outside the table's folder, so their files
     are not included.
@@ -48,10 +132,12 @@ def visible_files(store: Store, folder: TableFolder) -> list[VisibleFile]:
         lost = _lost(store, state, overlay)
         found = _listed(store, folder)
         if overlay is not None:
-            _apply(store, state, overlay, lost, found)
+            changed = {file.path: file for file in found}
+            _apply(store, state, overlay, lost, changed)
+            found = VisibleFiles.of(folder.root, list(changed.values()))
         again = JournalState(store, folder)
         if again.token == state.token and _lost(store, again, overlay) == lost:
-            return [found[path] for path in sorted(found)]
+            return found
     raise RuntimeError(f"The journal of {folder.root} keeps changing. Retry the read.")
 
 
@@ -63,19 +149,46 @@ def is_hidden(relative: str) -> bool:
     )
 
 
-def _listed(store: Store, folder: TableFolder) -> dict[str, VisibleFile]:
+def _listed(store: Store, folder: TableFolder) -> VisibleFiles:
     listed = store.files(folder.root)
-    if not listed:
-        return {}
-    names = [path.removeprefix(f"{folder.root}/") for path in listed]
-    files = map(VisibleFile, names, listed, *zip(*listed.values(), strict=True))
-    found = dict(zip(names, files, strict=True))
-    for name in [n for n in names if n[:1] in "_." or "/_" in n or "/." in n or ":" in n]:
-        file = found.pop(name)
-        if not is_hidden(name):
-            relative = folder.relative(file.place)
-            found[relative] = file._replace(path=relative)
-    return found
+    found = VisibleFiles(
+        folder.root,
+        [path.removeprefix(f"{folder.root}/") for path in listed.paths],
+        np.array(listed.sizes, dtype=np.int64),
+        np.array(listed.times, dtype=np.int64),
+    ).sorted()
+    odd = _odd(found.paths)
+    if not odd:
+        return found
+    flags = np.ones(len(found), dtype=bool)
+    flags[odd] = False
+    plain = found.only(flags)
+    shown = [found[number] for number in odd if not is_hidden(found.paths[number])]
+    if not shown:
+        return plain
+    shown = [file._replace(path=folder.relative(file.place)) for file in shown]
+    return VisibleFiles.of(folder.root, [*plain, *shown])
+
+
+def _odd(paths: list[str]) -> list[int]:
+    """Returns the positions of paths that may be hidden, or may look like full paths.
+
+    The paths are sorted.
+    """
+    dots, underscores = (
+        range(bisect_left(paths, first), bisect_left(paths, chr(ord(first) + 1))) for first in "._"
+    )
+    others = (
+        range(dots.start),
+        range(dots.stop, underscores.start),
+        range(underscores.stop, len(paths)),
+    )
+    odd = [*dots, *underscores]
+    for numbers in others:
+        text = "\n".join(paths[numbers.start : numbers.stop])
+        if any(part in text for part in ("/_", "/.", ":")):
+            odd += [n for n in numbers if re.search(r"/_|/\.|:", paths[n])]
+    return odd
 
 
 def _lost(store: Store, state: JournalState, overlay: Overlay | None) -> frozenset[str]:

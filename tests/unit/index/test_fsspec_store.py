@@ -48,7 +48,7 @@ def test_a_store_without_modification_times(tmp_path: Path, path: str) -> None:
 def test_a_missing_folder(tmp_path: Path) -> None:
     store = FsspecStore(fsspec.filesystem("file"))
     gone = str(tmp_path / "none")
-    assert (store.names(gone), store.files(gone), store.stats([gone])) == ([], {}, {})
+    assert (store.names(gone), store.files(gone).paths, store.stats([gone])) == ([], [], {})
     with pytest.raises(pyzorder.ZOrderError, match="ZORDER_PATH_NOT_FOUND"):
         pyzorder.files(gone, filesystem=fsspec.filesystem("file"))
 

@@ -61,7 +61,7 @@ def test_a_circle_of_links_is_walked_once(tmp_path: Path) -> None:
     (tmp_path / "b").symlink_to(tmp_path / "a")
     (tmp_path / "dangling").symlink_to("/nowhere")
     os.mkfifo(tmp_path / "pipe")
-    found = [path.removeprefix(f"{tmp_path}/") for path in LocalStore().files(str(tmp_path))]
+    found = [path.removeprefix(f"{tmp_path}/") for path in LocalStore().files(str(tmp_path)).paths]
     assert sorted(found) == ["a/file", "b/file"]
 
 
