@@ -21,7 +21,7 @@ import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
  * @param considered   number of files that were considered
  * @param strategy     `zorder`, `hilbert`, `linear` or `compaction`
  * @param clusteredBy  names of the clustering columns
- * @param tableColumns number of the table's columns
+ * @param tableColumns number of columns in the table
  * @param withStatistics number of columns that have statistics in the new files
  * @param tasks        number of new files that rows were assigned to
  * @param started      milliseconds since the epoch
