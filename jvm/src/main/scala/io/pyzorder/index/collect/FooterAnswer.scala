@@ -9,7 +9,7 @@ sealed trait FooterAnswer extends Serializable
 
 object FooterAnswer {
 
-  /** The statistics are correct. The rule that produced them documents why. */
+  /** The statistics are correct, for the reason documented at the rule that produced them. */
   final case class Known(statistics: ColumnStatistics) extends FooterAnswer
 
   /**

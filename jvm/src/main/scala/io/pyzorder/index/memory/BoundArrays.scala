@@ -3,7 +3,7 @@ package io.pyzorder.index.memory
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-/** The minimum and maximum of one column in each file, in arrays with a compact representation. */
+/** The minimum and maximum of one column in each file, stored in compact arrays. */
 sealed abstract class BoundArrays {
 
   /** The minimum or maximum of file i, in Catalyst's form. */

@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.StructType
  */
 final case class ReadSettings(structural: String, temporal: String) {
 
-  /** Both strings joined into one, which the index table stores. */
+  /** Both strings joined into one, as stored in the index table. */
   def fingerprint: String = structural + ReadSettings.Separator + temporal
 }
 
@@ -48,8 +48,8 @@ object ReadSettings {
 
   /**
    * Whether columns are found by field id rather than by name. Such tables have no statistics. The
-   * setting alone does not determine this, because Spark uses ids only if the schema has them, and
-   * Delta's extension enables the setting in every session.
+   * setting alone does not determine this: Delta's extension enables it in every session, but Spark
+   * uses ids only if the schema contains them.
    */
   def matchesFieldIds(session: shim.SparkSession, schema: StructType): Boolean =
     session.sessionState.conf.getConf(SQLConf.PARQUET_FIELD_ID_READ_ENABLED) &&

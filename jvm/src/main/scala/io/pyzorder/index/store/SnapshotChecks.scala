@@ -6,8 +6,8 @@ import org.apache.hadoop.conf.Configuration
 import io.pyzorder.common.ZOrderErrors
 
 /**
- * Checks that run before a snapshot is used, because the snapshot may be forged. Each of them
- * throws if the snapshot fails the check.
+ * Checks that run before a snapshot is used, because the snapshot may be forged. Each check throws
+ * an exception if the snapshot fails it.
  */
 object SnapshotChecks {
 
