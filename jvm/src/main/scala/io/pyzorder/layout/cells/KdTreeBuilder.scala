@@ -29,8 +29,8 @@ private[layout] final class KdTreeBuilder(
   private var widths = 0.0
 
   /**
-   * Sum of the files' spreads in all columns. The bytes that lookups open are proportional to this
-   * sum.
+   * Sum of the files' spreads in all columns. The amount of data that lookups open is proportional
+   * to this sum.
    */
   def width: Double = widths
 
@@ -38,7 +38,7 @@ private[layout] final class KdTreeBuilder(
    * @param leaves  total number of leaves; each region gets a share in proportion to its rows, but
    *                at least one leaf
    * @param regions the regions, each of which gets its own subtree
-   * @param idAt see `KdTree.build`
+   * @param idAt    see `KdTree.build`
    */
   def build(leaves: Int, regions: Regions, idAt: (Int, Any) => Int): KdTree = {
     val grown = growRegions(0, numRows, 0, leaves, regions, idAt)

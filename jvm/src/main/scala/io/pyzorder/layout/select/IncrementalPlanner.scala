@@ -12,9 +12,10 @@ import io.pyzorder.layout.cells.{BoxSpace, FileBox, Region}
  * the bounds of a clustered file, or if there are many more files than the partition's size
  * requires.
  *
- * @param targetSize bytes that a new file should have
- * @param factor     clustered bytes that may be rewritten, as a multiple of the new files' bytes.
- *                   If it is infinite, partitions with new files are always rewritten as a whole
+ * @param targetSize the target size of a new file in bytes
+ * @param factor     the amount of clustered data that may be rewritten, as a multiple of the new
+ *                   files' size. If it is infinite, partitions with new files are always rewritten
+ *                   as a whole
  * @param lexical    see KdTree.build
  */
 final class IncrementalPlanner(

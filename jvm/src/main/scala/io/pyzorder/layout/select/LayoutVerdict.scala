@@ -74,7 +74,7 @@ object LayoutVerdict {
    * @param partitions number of folders that contain files to replace
    * @param undoes     whether some files to replace were clustered when they were written
    * @param columns    names of the clustering columns; Nil if small files are only merged
-   * @param targetSize bytes that a new file should have
+   * @param targetSize the target size of a new file in bytes
    */
   final case class Work(
       replaced: Int,

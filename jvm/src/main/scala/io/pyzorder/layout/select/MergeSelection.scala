@@ -49,8 +49,9 @@ object MergeSelection {
   /**
    * @param fresh      positions of the new files in `space`; there is at least one
    * @param clustered  positions of the clustered files in `space`; there is at least one
-   * @param targetSize bytes that a new file should have
-   * @param factor     clustered bytes that may be rewritten, as a multiple of the new files' bytes
+   * @param targetSize the target size of a new file in bytes
+   * @param factor     the amount of clustered data that may be rewritten, as a multiple of the new
+   *                   files' size
    * @param lexical    see KdTree.build
    */
   def choose(
@@ -88,8 +89,8 @@ object MergeSelection {
   }
 
   /**
-   * @param gain how many fewer bytes a lookup opens after rewriting `files`, the widest files of
-   *             the region
+   * @param gain by how many bytes a rewrite of `files`, the widest files of the region, reduces the
+   *             size of the files that a lookup opens
    */
   private final case class Offer(region: Int, files: Seq[Int], bytes: Long, gain: Double)
 
@@ -168,7 +169,7 @@ object MergeSelection {
       if (share > 0) Some(Rows(space.files(file).bytes * share, low, high)) else None
     }.reduceOption(_ + _)
 
-  /** The number of bytes that a lookup opens in the new files that will contain these rows. */
+  /** The total size of those new files with these rows that a lookup will open, on average. */
   private def opened(
       space: BoxSpace,
       rows: Rows,

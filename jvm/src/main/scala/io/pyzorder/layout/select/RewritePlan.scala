@@ -23,7 +23,7 @@ final case class RewriteGroup(
  *
  * @param groups    the files to replace
  * @param clustered files that are already clustered as requested, whether they are replaced or not
- * @param excess    how many bytes lookups open in the clustered files that are kept in a partition,
+ * @param excess    how much data lookups open in the clustered files that are kept in a partition,
  *                  as a multiple of what they would open if these files were rewritten. This is the
  *                  maximum over all partitions; 1 is best
  */

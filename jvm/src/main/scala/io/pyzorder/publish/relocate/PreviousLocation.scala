@@ -16,7 +16,7 @@ import io.pyzorder.storage.{Links, MetadataFiles, MoveFile, SiblingFolder, Table
  * before the switch may still write to the old folder.
  *
  * @param table the table whose journal contains the run
- * @param path the replaced folder
+ * @param path  the replaced folder
  * @param read  the files that the run read from the folder, with names relative to `table`
  * @param marks the folder for marks. It contains one mark for each file that was added later and
  *              has been copied to the new folder

@@ -28,8 +28,8 @@ import io.pyzorder.storage.TableFolder
  * @param table      the table's name, used in messages
  * @param properties the table's properties; empty for a path
  * @param known      the filters derived from the keys of joins above the scan
- * @param estimate   the number of bytes that will be read, which only the cost model uses; None if
- *                   all bytes will be read
+ * @param estimate   the estimated number of bytes that will be read, for use by the cost model;
+ *                   None if everything will be read
  */
 final class ZOrderFileIndex private (
     session: shim.SparkSession,
