@@ -105,7 +105,7 @@ PARTS = [
 
 
 def main() -> int:
-    """Returns 1 if a figure is worse than the committed one, or if no figures were compared."""
+    """Returns 1 if a figure is worse than the committed figure, or if no figures were compared."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", help="names of results, separated by commas")
     arguments = parser.parse_args()

@@ -34,7 +34,8 @@ _COMPARED: dict[type[exp.Expression], Callable[[Any, Any], Any]] = {
     exp.GT: pc.greater, exp.GTE: pc.greater_equal,
 }  # fmt: skip
 
-#: The results of comparing values other than NaN with NaN, which is greater than all of them.
+#: The results of comparing a value that is not NaN with NaN, which is greater than every other
+#: value.
 _WITH_NAN = {exp.EQ: False, exp.NEQ: True, exp.LT: True, exp.LTE: True, exp.GT: False,
              exp.GTE: False}  # fmt: skip
 

@@ -61,7 +61,7 @@ def unchanged(store: Store, read: Collection[tuple[str, Stat]]) -> set[tuple[str
 
 
 def is_foreign(store: Store, folder: TableFolder, path: str) -> bool:
-    """Whether a file must not get an entry, because its rows may be another user's."""
+    """Whether a file must not get an entry, because its rows may belong to another user."""
     return isinstance(store, LocalStore) and strange(folder.root, path)
 
 

@@ -36,8 +36,8 @@ class VisibleFile(NamedTuple):
 def visible_files(store: Store, folder: TableFolder) -> list[VisibleFile]:
     """Returns the files of a table, sorted by path.
 
-    Only a catalog knows the partitions that are stored outside the table's folder, so their files
-    are not included.
+    Partitions that are stored outside the table's folder are recorded only in a catalog, so their
+    files are not included.
 
     Raises:
         RuntimeError: the journal changed during every attempt to list the folder.
