@@ -161,7 +161,7 @@ class _Listing:
         """The rows of the index that describe no file in the folder.
 
         While a run moves files, the rows of both its old and its new files are kept. The same
-        applies to files in other folders, such as partitions of which only a catalog knows.
+        applies to files in other folders, such as partitions that are recorded only in a catalog.
         """
         if not self.is_settled:
             return set()

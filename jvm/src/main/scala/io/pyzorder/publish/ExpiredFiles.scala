@@ -7,9 +7,9 @@ import io.pyzorder.publish.journal.{Journal, Lease, Marker, Records}
 import io.pyzorder.storage.{CreateIfAbsent, FileSystems, Incarnation, RunNumber, TableFolder}
 
 /**
- * Finds and deletes pyzorder's expired files: replaced files whose retention has ended, and staged
- * files, partial records and markers of dead writers. It never looks at other files, so it cannot
- * delete them.
+ * Finds and deletes pyzorder's expired files: replaced files whose retention period has ended, and
+ * staged files, partial records and markers that dead writers left behind. It never looks at other
+ * files, so it cannot delete them.
  *
  * @param outside the partition folders that are outside the table's folder
  */

@@ -9,7 +9,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 
 /**
- * Lists the files of a folder on S3 whose names are in a given range. S3 returns at most 1,000
+ * Lists those files in an S3 folder that have names in a given range. S3 returns at most 1,000
  * files per page, and only a page's response contains the token for the next page. A folder can
  * therefore be listed in parallel only if some of the names in it are already known. S3A does not
  * offer a listing by range, so this class calls S3A's own client. The calls are within one of S3A's

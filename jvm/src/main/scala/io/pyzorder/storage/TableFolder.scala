@@ -16,7 +16,7 @@ import io.pyzorder.common.ZOrderErrors
  * A data file is named by its path relative to the table's folder, with "/" as the separator. A
  * file of a partition outside the table's folder is named by its fully qualified path, including
  * the scheme. pyzorder's own files for such a partition are in a `_zorder` in the partition's
- * folder, so every rename stays within one folder tree.
+ * folder, so no rename leaves that folder.
  *
  * Names are read from the table's own records, which anyone with write access to the table's folder
  * can forge. `holds` decides which names are trusted: a fully qualified path is trusted only if the
@@ -65,7 +65,10 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
       isNamed && !isLinked(folder)
     }
 
-  /** Whether there is a link between the table's folder or a partition location and `folder`. */
+  /**
+   * Whether `folder`, or a folder between it and the table's folder or a partition location, is a
+   * link.
+   */
   def isLinked(folder: String): Boolean = {
     val path = resolve(folder)
     homes(path).exists(Links.between(_, path))

@@ -24,7 +24,10 @@ private[commands] object ChosenSketches {
   /** The number of files to read. */
   private val SampledFiles = 8
 
-  /** With fewer files, reading the sample takes too long, and sketches skip little. */
+  /**
+   * The minimum number of files. With fewer files, reading the sample costs too much, and sketches
+   * skip too few files.
+   */
   private val FewFiles = 4 * SampledFiles
 
   /** The maximum number of columns to choose. The first columns of a table are often its keys. */

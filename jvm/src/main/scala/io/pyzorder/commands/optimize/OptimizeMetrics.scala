@@ -12,10 +12,11 @@ import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
  * metrics.
  *
  * @param path         the table's folder
- * @param added        bytes of each new file
- * @param removed      bytes of each replaced file
- * @param clustered    bytes of each considered file that was already clustered as requested
- * @param fresh        bytes of each replaced file that was not clustered as requested
+ * @param added        the size in bytes of each new file
+ * @param removed      the size in bytes of each replaced file
+ * @param clustered    the size in bytes of each considered file that was already clustered as
+ *                     requested
+ * @param fresh        the size in bytes of each replaced file that was not clustered as requested
  * @param partitions   number of table partitions with new files
  * @param batches      number of batches, which are published one after the other
  * @param considered   number of files that were considered
@@ -80,7 +81,7 @@ object OptimizeMetrics {
   /**
    * @param files all considered files
    * @param plan  the rewrite that was done or, in a DRY RUN, would be done
-   * @param added bytes of each new file
+   * @param added the size in bytes of each new file
    */
   private[optimize] def of(
       context: OptimizeContext,

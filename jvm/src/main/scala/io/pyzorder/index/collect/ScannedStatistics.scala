@@ -29,7 +29,7 @@ private[index] object ScannedStatistics {
   /**
    * What a scan has found in a file.
    *
-   * @param statistics the columns' statistics by IndexedColumn.name
+   * @param statistics the columns' statistics, keyed by IndexedColumn.name
    * @param sketches   the hashes of the values of each column, except for columns with too many
    *                   distinct values
    */

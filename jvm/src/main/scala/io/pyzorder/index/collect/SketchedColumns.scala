@@ -8,7 +8,7 @@ import io.pyzorder.index.model.IndexedColumn
 /**
  * The columns for which sketches of new files are collected.
  *
- * @param names  the columns' names, as in IndexedColumn.name
+ * @param names  the columns' names (IndexedColumn.name)
  * @param budget the maximum size of one column's sketch, as a fraction of the file's size
  * @param bytes  the maximum size of a file's sketches when they are sent to the driver
  */

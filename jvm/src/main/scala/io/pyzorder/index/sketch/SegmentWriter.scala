@@ -74,7 +74,7 @@ object SegmentWriter {
     }
   }
 
-  /** How many of their highest bits divide the hashes among blocks. */
+  /** How many of a hash's highest bits determine its block. */
   private def bucketBitsOf(files: Seq[CodedHashes]): Int = {
     val blocks = files.map(_.code.length.toLong).sum / BlockBytes
     val wanted = 64 - java.lang.Long.numberOfLeadingZeros(blocks)

@@ -22,7 +22,8 @@ object SnapshotChecks {
   private val ColumnBytes = 100L
 
   /**
-   * The pointers of large indexes whose data files are known to match the checksum in the pointer.
+   * The pointers of large indexes for which the checksum of the data file has already been
+   * verified.
    */
   private val known: Cache[SnapshotRef, java.lang.Boolean] =
     CacheBuilder.newBuilder().maximumSize(1000).build[SnapshotRef, java.lang.Boolean]()

@@ -60,7 +60,7 @@ object KdTree {
    *                 which gives the same files as a plain sort. Otherwise, the column with the
    *                 largest remaining spread is split. Columns are cut into the slabs of a grid.
    *                 Because frequent values can make a grid uneven, columns are cut into halves
-   *                 instead if lookups then open clearly fewer files.
+   *                 instead if lookups then open significantly fewer files.
    */
   def build(columns: Array[Array[Int]], leaves: Int, lexical: Boolean): KdTree =
     build(columns, leaves, lexical, Region, (_, _) => 0)

@@ -29,12 +29,12 @@ final case class Lookup(files: Double, bytes: Double, share: Double) {
 }
 
 /**
- * Says whether an OPTIMIZE is worth running. DRY RUN, DESCRIBE SKIPPING INDEX, the report, the
- * advisor and the command line all show this verdict, and OPTIMIZE refuses to run if it would do
- * harm.
+ * Determines whether an OPTIMIZE is worth running. DRY RUN, DESCRIBE SKIPPING INDEX, the report,
+ * the advisor and the command line all show this verdict, and OPTIMIZE refuses to run if it would
+ * do harm.
  *
- * The verdict depends on the cost of a lookup, which is the bytes of the files that it opens plus
- * `OpenCost` for each file.
+ * The verdict depends on the cost of a lookup, which is the total size of the files that it opens,
+ * plus `OpenCost` for each of them.
  *  - An OPTIMIZE is *harmful* if it replaces files that are already clustered and makes lookups
  *    cost more than `Harm` times what they cost now. The increase must also be at least `Noticed`,
  *    because one more tiny file per lookup does not matter. Merging 10,000 files of 10 KB is

@@ -8,10 +8,10 @@ import io.pyzorder.publish.journal.{Records, RunRecords}
 import io.pyzorder.storage.TableFolder
 
 /**
- * Publishes a run with a single change in the catalog. The run fills new folders that no other
- * process knows about, and then makes the catalog refer to them instead of the folders that were
- * read. The holder of the lock can undo the switch before COMMIT, and completes it after COMMIT.
- * Both operations can be repeated.
+ * Publishes a run with a single change in the catalog. The run fills new folders, to which nothing
+ * refers yet, and then makes the catalog refer to them instead of the folders that were read. The
+ * holder of the lock can undo the switch before COMMIT, and completes it after COMMIT. Both
+ * operations can be repeated.
  */
 private[publish] trait CatalogSwitch {
 

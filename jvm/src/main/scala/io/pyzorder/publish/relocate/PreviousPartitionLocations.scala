@@ -60,7 +60,7 @@ private[relocate] final class PreviousPartitionLocations(
   }
 
   /**
-   * The moves of a run whose previous folders are no longer used by any partition. If a later run
+   * Those moves of a run for which no partition uses the previous folder any more. If a later run
    * has moved a partition out of the same folder again, the move is left out, because the later run
    * has read the files that were added in between.
    */
@@ -91,7 +91,7 @@ private[relocate] final class PreviousPartitionLocations(
     move.left.carry(place, folder)
   }
 
-  /** The files of the partitions in previous folders whose retention period has ended. */
+  /** The partitions' files in those previous folders for which the retention period has ended. */
   def garbage(kept: Long, at: Long): Seq[FileStatus] =
     for {
       switch <- expired(kept, at)

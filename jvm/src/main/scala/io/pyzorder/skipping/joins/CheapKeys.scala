@@ -14,8 +14,8 @@ import io.pyzorder.skipping.files.ZOrderFileIndex
  * The broadcast side must be selective: without a condition on its rows, it probably contains all
  * keys. It must also be able to start immediately, and read at most half as many bytes as the scan.
  * Waiting then takes no longer than the scan itself would. The broadcast side must not contain a
- * scan that itself waits for keys. None of these conditions apply if the broadcast has already been
- * executed. In any case, the broadcast side must have the same rows each time it is executed,
+ * scan that itself waits for keys. None of these conditions applies if the broadcast has already
+ * been executed. In any case, the broadcast side must have the same rows each time it is executed,
  * because the scan cannot determine whether the join reuses the same broadcast.
  */
 private[joins] object CheapKeys extends PredicateHelper {

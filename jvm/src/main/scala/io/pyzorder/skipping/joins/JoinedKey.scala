@@ -12,7 +12,7 @@ import io.pyzorder.skipping.predicate.FilterColumn
  * whose key is not among the join's keys do not affect the query's result.
  *
  * @param ordinal  the key's position among the join's keys
- * @param from     the broadcast side, one of whose keys this key must equal
+ * @param from     the broadcast side; this key must equal one of its keys
  * @param isWaited whether an exchange is between the join and the plan. If so, the plan could start
  *                 before the keys are known
  */

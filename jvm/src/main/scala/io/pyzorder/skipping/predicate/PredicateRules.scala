@@ -125,7 +125,7 @@ object PredicateRules {
    * The judgement of a predicate without a rule. The predicate is evaluated on constant files, and
    * evaluation may fail. For EndsWith and Contains, and for predicates that may be NULL in any row,
    * `mayNotBeTrue` keeps every file. Otherwise, metadata-only queries would check all files in the
-   * store, only to avoid reading the few constant files. This would cost more than it saves.
+   * store just to avoid reading a few constant files. This would cost more than it saves.
    */
   private def unruled(predicate: Expression): Judgement = {
     lazy val whenNull = nullsOf(predicate)
