@@ -166,7 +166,7 @@ object OptimizeMetrics {
       "For a DRY RUN with columns, the shares of files (0 to 1) that queries open")
     .add("remark", StringType,
       "For a DRY RUN, says whether the OPTIMIZE would pay off. Also warns if, in clustered files " +
-        "that are not rewritten, lookups open more than 1.5 times as many bytes as they would " +
+        "that are not rewritten, lookups open more than 1.5 times as much data as they would " +
         "after OPTIMIZE … FULL")
     .schema
 

@@ -51,7 +51,7 @@ final case class RewritePlan(
     if (excess <= RewritePlan.BadlyClustered) None
     else Some(
       f"In the clustered files that are not rewritten, a lookup opens about $excess%.1f times as " +
-        "many bytes as it would after OPTIMIZE … FULL.")
+        "much data as it would after OPTIMIZE … FULL.")
 }
 
 object RewritePlan {
