@@ -92,8 +92,8 @@ object IndexedAggregate {
   /**
    * `min(c)` and `max(c)`. The index provides them only if the bound is a value that this scan
    * reads from the file. If the column is floating-point, two kinds of files are still read: files
-   * that may contain NaN, which is greater than any bound, and files whose bound is zero, because
-   * whether Spark returns -0.0 or 0.0 depends on the order of the rows. Columns of type CHAR and
+   * that may contain NaN, which is greater than any bound; and files with a bound of zero, because
+   * the order of the rows determines whether Spark returns -0.0 or 0.0. Columns of type CHAR and
    * columns with a collation have no bounds.
    */
   final case class Extreme(column: FilterColumn, least: Boolean) extends Least(least) {

@@ -34,8 +34,8 @@ object FileSystems {
 
   /**
    * Opens a pyzorder file. Hadoop's local file system would verify the file against a checksum file
-   * next to it. This method does not, because pyzorder does not write checksum files, so any
-   * existing checksum file was created by another program.
+   * next to it. This method does not, because pyzorder does not write checksum files: any existing
+   * checksum file was created by another program.
    */
   private[pyzorder] def open(fs: FileSystem, path: Path): FSDataInputStream = {
     if (isSpecial(path)) throw new FileNotFoundException(s"$path is not a file")

@@ -197,9 +197,9 @@ object TableFolder {
 
   /**
    * Whether a name might lead outside the table's folder. `relativize` never returns such a name
-   * for a data file. This applies to a name without a scheme that is empty, begins with a slash, or
-   * has an empty, `.` or `..` part. It also applies to a fully qualified path that is not in
-   * Hadoop's canonical form, and to every name with a NUL character.
+   * for a data file. Such a name either has no scheme and is empty, begins with a slash, or has an
+   * empty, `.` or `..` part; or it is a fully qualified path that is not in Hadoop's canonical
+   * form; or it contains a NUL character.
    */
   def leaves(relative: String): Boolean =
     !isOrdinary(relative) && (relative.indexOf(0) >= 0 || (

@@ -61,8 +61,8 @@ final class IndexedInsertCommand(
   import IndexedInsertCommand._
 
   /**
-   * Makes this command unequal to the Spark command that it replaces. Both have the same
-   * parameters, so Spark's plan transformations would otherwise keep the original.
+   * Makes this command unequal to the Spark command that it replaces. The two commands have the
+   * same parameters, so Spark's plan transformations would otherwise keep the original command.
    */
   override def canEqual(other: Any): Boolean = other.isInstanceOf[IndexedInsertCommand]
 

@@ -17,8 +17,8 @@ import org.apache.parquet.schema.{GroupType, PrimitiveType, Type}
  * parquet-mr already withholds unreliable statistics. It exposes the old `min` and `max` fields,
  * which writers compared as signed values, only if the column has a signed order. It does not
  * expose statistics from writers that are known to have written wrong statistics (PARQUET-251), or
- * statistics of columns for which the footer specifies an order that it does not support.
- * ParquetRules defines which values of the Spark type a pair of exposed bounds represents.
+ * statistics of columns for which the footer specifies an unsupported order. ParquetRules defines
+ * which values of the Spark type a pair of exposed bounds represents.
  */
 private[index] object FooterStatistics {
 

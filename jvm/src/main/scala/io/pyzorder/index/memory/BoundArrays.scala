@@ -108,7 +108,7 @@ object DoubleBounds {
   }
 }
 
-/** Bounds as UTF8String, Array[Byte] or Decimal. Both are null if a file has no bounds. */
+/** Bounds as UTF8String, Array[Byte] or Decimal. Both bounds of a file are null if it has none. */
 final class ObjectBounds(val mins: Array[AnyRef], val maxs: Array[AnyRef]) extends BoundArrays {
 
   override def value(i: Int, least: Boolean, dataType: DataType): Any =

@@ -37,8 +37,8 @@ object LayoutRecord {
 
   /**
    * The layout recorded by the last run before `before` that replaced files. None if no run has
-   * replaced files, or if the last run that did recorded no layout. A RESTORE records the layout of
-   * the run before the one that it undoes.
+   * replaced files, or if the last such run recorded no layout. A RESTORE records the layout of the
+   * run before the one that it undoes.
    */
   def last(
       hadoopConf: Configuration,

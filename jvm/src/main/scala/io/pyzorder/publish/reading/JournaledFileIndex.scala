@@ -17,9 +17,9 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
  * Files appear under their own names even while they are staged or retired. ZOrderParquetFileFormat
  * and ZOrderOrcFileFormat find and open these files.
  *
- * It reads the journals, lists the paths, looks for the files that an unfinished run has moved (see
- * Overlay for why none is missed) and reads the journals again. If a journal has changed, it starts
- * over (see JournalLook).
+ * This index reads the journals, lists the paths, looks for the files that an unfinished run has
+ * moved (see Overlay for why none is missed) and reads the journals again. If a journal has
+ * changed, it starts over (see JournalLook).
  *
  * @param folders the folders of the tables with a journal that the paths may belong to. Each folder
  *                accepts partition locations named by the catalog, but not locations named only by

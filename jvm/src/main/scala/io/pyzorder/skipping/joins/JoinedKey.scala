@@ -36,8 +36,8 @@ private[joins] final case class JoinedKey(
    * column. A partition column is not a column of the files.
    *
    * Spark compares the keys of a hash join by their bytes. On both sides it therefore normalizes
-   * every NaN to a single NaN, and -0.0 to 0.0. `=` also treats these values as equal, and so does
-   * the index, so the column and its normalized form select the same files.
+   * every NaN to a single NaN, and -0.0 to 0.0. `=` and the index also treat these values as equal,
+   * so the column and its normalized form select the same files.
    */
   def of(scan: FileSourceScanExec): Option[ScanKey] = {
     val folders = scan.relation.partitionSchema.fieldNames.toSet
