@@ -24,8 +24,8 @@ import report
 
 from pyzorder.index.coverage import Coverage
 from pyzorder.index.entries import ColumnStatistics, FileEntry
+from pyzorder.index.pointers import IndexedColumn
 from pyzorder.index.snapshot_writer import publish
-from pyzorder.index.snapshots import IndexedColumn
 from pyzorder.index.stores import LocalStore
 from pyzorder.index.table_folder import TableFolder
 

@@ -31,11 +31,22 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
                  "int96RebaseModeInRead", "int96RebaseModeInWrite"):  # fmt: skip
         # The defaults of Spark 4. Without them, Spark 3.5 refuses dates before 1582.
         settings[f"spark.sql.parquet.{mode}"] = "CORRECTED"
-    session = sessions.session(threads=2, **settings)
+    session = sessions.session(threads=2, memory="2g", **settings)
     if not bridge.is_connect(session):
         session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_views_left() -> Iterator[None]:
+    """Drops the temporary views of a module. They would hide tables of other modules."""
+    yield
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        for view in session.sql("SHOW VIEWS IN spark_catalog.default").collect():
+            if view.isTemporary:
+                session.catalog.dropTempView(view.viewName)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -20,11 +20,12 @@ from pyzorder.engines import values
 from pyzorder.engines.partitions import PartitionColumn
 from pyzorder.engines.tables import Table
 from pyzorder.engines.values import Value
+from pyzorder.index.pointers import IndexedColumn
 from pyzorder.index.predicates.conditions import NotUnderstood
 from pyzorder.index.predicates.monotonic_functions import FLOATS
 from pyzorder.index.read_settings import SEPARATOR
 from pyzorder.index.snapshot_statistics import Flags, SnapshotStatistics
-from pyzorder.index.snapshots import IndexedColumn, Snapshot
+from pyzorder.index.snapshots import Snapshot
 
 #: The first day of the Gregorian calendar, 1582-10-15. For this day and all later days, all writers
 #: store the same numbers.

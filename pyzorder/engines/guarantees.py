@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from pyzorder.engines.file_statistics import FileStatistics
 from pyzorder.engines.tables import Table
-from pyzorder.index.snapshots import IndexedColumn
+from pyzorder.index.pointers import IndexedColumn
 
 #: The maximum number of bounds in all guarantees together. Building one takes a few microseconds.
 MOST_BOUNDS = 20_000

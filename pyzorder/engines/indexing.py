@@ -36,9 +36,9 @@ from pyzorder.index import (
 from pyzorder.index.coverage import Coverage, still_covers
 from pyzorder.index.entries import ColumnStatistics, FileEntry, is_foreign, unchanged
 from pyzorder.index.parquet_footers import FooterReader, columns_of
+from pyzorder.index.pointers import IndexedColumn, read_pointer, versions
 from pyzorder.index.read_settings import STRUCTURAL_DEFAULTS, ReadSettings
 from pyzorder.index.snapshot_writer import check_format, publish
-from pyzorder.index.snapshots import IndexedColumn, read_pointer, versions
 from pyzorder.index.stored_types import schema_of
 from pyzorder.index.stores import Stat, is_whole, plain
 

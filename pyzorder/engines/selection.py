@@ -17,11 +17,11 @@ from pyzorder.engines.file_statistics import FileStatistics
 from pyzorder.engines.partitions import PartitionColumn
 from pyzorder.engines.tables import Table
 from pyzorder.engines.values import Value
+from pyzorder.index.pointers import IndexedColumn
 from pyzorder.index.predicates.conditions import NotUnderstood, Verbatim, conjuncts, parse
 from pyzorder.index.predicates.index_filters import IndexFilters
 from pyzorder.index.predicates.monotonic_functions import Found, Types
 from pyzorder.index.snapshot_statistics import Flags
-from pyzorder.index.snapshots import IndexedColumn
 
 #: A time zone that no rule mistakes for one with a fixed offset.
 _UNKNOWN_ZONE = "unknown"

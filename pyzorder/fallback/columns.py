@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pyzorder.index.pointers import IndexedColumn
 from pyzorder.index.predicates.conditions import NotUnderstood
 from pyzorder.index.predicates.monotonic_functions import Found
-from pyzorder.index.snapshots import IndexedColumn
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType

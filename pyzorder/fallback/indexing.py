@@ -19,7 +19,8 @@ from pyzorder.fallback.session_settings import (
 from pyzorder.fallback.tables import Table, frame_of
 from pyzorder.index import snapshot_writer
 from pyzorder.index.entries import FileEntry
-from pyzorder.index.snapshots import IndexedColumn, Snapshot, latest
+from pyzorder.index.pointers import IndexedColumn
+from pyzorder.index.snapshots import Snapshot, latest
 from pyzorder.index.stores import LocalStore, Stat, Store, is_whole
 from pyzorder.index.table_folder import TableFolder
 

@@ -16,8 +16,8 @@ from pyzorder import interleave
 from pyzorder.fallback import failures, kd_tree, placement
 from pyzorder.fallback.placement import Placement
 from pyzorder.fallback.statistics import source
+from pyzorder.index.pointers import IndexedColumn
 from pyzorder.index.predicates.monotonic_functions import decimal_of
-from pyzorder.index.snapshots import IndexedColumn
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -27,7 +27,7 @@ from pyzorder.fallback.tables import Table, frame_of, partition_columns
 from pyzorder.index import snapshot_writer
 from pyzorder.index.entries import FileEntry
 from pyzorder.index.local_files import strange
-from pyzorder.index.snapshots import IndexedColumn
+from pyzorder.index.pointers import IndexedColumn
 from pyzorder.index.stores import LocalStore, Store, is_whole
 from pyzorder.index.table_folder import TableFolder
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyzorder.fallback.tables import Table, partition_columns
 from pyzorder.index.entries import ColumnStatistics, FileEntry, is_foreign, unchanged
+from pyzorder.index.pointers import IndexedColumn
 from pyzorder.index.read_settings import ReadSettings
-from pyzorder.index.snapshots import IndexedColumn
 from pyzorder.index.stores import Stat, Store, plain
 from pyzorder.index.table_folder import TableFolder
 from pyzorder.index.truncated_bounds import truncated

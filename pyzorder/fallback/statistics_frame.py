@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyzorder.fallback.columns import sent_as, to_send
+from pyzorder.index.pointers import IndexedColumn
 from pyzorder.index.snapshot_statistics import SnapshotStatistics
-from pyzorder.index.snapshots import IndexedColumn
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -19,7 +19,8 @@ The package needs PyArrow but neither Spark nor pandas, so any engine can build 
 """
 
 from pyzorder.index.journal import JournalState
-from pyzorder.index.snapshots import IndexedColumn, Snapshot, latest
+from pyzorder.index.pointers import IndexedColumn
+from pyzorder.index.snapshots import Snapshot, latest
 from pyzorder.index.stores import ArrowStore, LocalStore, Store
 from pyzorder.index.table_folder import TableFolder
 from pyzorder.index.visible_files import VisibleFile, visible_files

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyzorder.index.snapshots import Pointer
+    from pyzorder.index.pointers import Pointer
 
 
 @dataclass(frozen=True)

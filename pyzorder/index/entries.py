@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyzorder.index.local_files import strange
-from pyzorder.index.snapshots import IndexedColumn, Snapshot
+from pyzorder.index.pointers import IndexedColumn
+from pyzorder.index.snapshots import Snapshot
 from pyzorder.index.stored_types import FLAGS, schema_of
 from pyzorder.index.stores import LocalStore, Stat, Store
 from pyzorder.index.table_folder import TableFolder

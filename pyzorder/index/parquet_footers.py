@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyzorder.index import parquet_rules
 from pyzorder.index.entries import ColumnStatistics
 from pyzorder.index.parquet_rules import Leaf, Origin
-from pyzorder.index.snapshots import IndexedColumn
+from pyzorder.index.pointers import IndexedColumn
 
 #: The key under which Spark records its schema, and keys in a field's metadata that mark CHAR and
 #: strings with a collation. Their values are not compared as they are stored.

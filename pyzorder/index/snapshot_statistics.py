@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from pyzorder.index.pointers import IndexedColumn
 from pyzorder.index.read_settings import SEPARATOR, ReadSettings
-from pyzorder.index.snapshots import IndexedColumn, Snapshot
+from pyzorder.index.snapshots import Snapshot
 
 Flags = npt.NDArray[np.bool_]
 

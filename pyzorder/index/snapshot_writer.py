@@ -20,18 +20,17 @@ import pyarrow.parquet as pq
 from pyzorder import errors
 from pyzorder.index.coverage import Coverage
 from pyzorder.index.entries import FileEntry, kept_rows, table_of
-from pyzorder.index.snapshots import (
+from pyzorder.index.pointers import (
     GREATEST,
     IndexedColumn,
     NewerFormat,
     Pointer,
-    Snapshot,
-    latest,
     pointer_name,
     read_incarnation,
     read_pointer,
     versions,
 )
+from pyzorder.index.snapshots import Snapshot, latest
 from pyzorder.index.stores import Store
 from pyzorder.index.table_folder import TableFolder
 

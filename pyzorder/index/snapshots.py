@@ -3,40 +3,31 @@
 from __future__ import annotations
 
 import io
-import json
 import logging
-import re
 import zlib
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyzorder.index import snapshot_pages
-from pyzorder.index.coverage import Coverage, coverage_of
-from pyzorder.index.journal import has_too_many_tokens
+from pyzorder.index.pointers import (
+    IndexedColumn,
+    Pointer,
+    Unusable,
+    read_incarnation,
+    read_pointer,
+    versions,
+)
 from pyzorder.index.stored_types import FILE_FIELDS, fields_of, stored_type
 from pyzorder.index.stores import Store
-from pyzorder.index.table_folder import TableFolder, is_id
+from pyzorder.index.table_folder import TableFolder
 from pyzorder.printable import on_one_line
 
 log = logging.getLogger(__name__)
-
-#: The version of the format that pyzorder writes, and the latest that it can read.
-FORMAT_VERSION = 2
-
-_POINTER = re.compile(r"_v00([0-9]{18})\.json")
-#: Versions must be less than this number.
-GREATEST = 10**18 - 1
-
-_DATA_FILE = re.compile(r"_snapshot-[^/]+")
-
-#: Maximum number of columns with statistics.
-_MOST_COLUMNS = 10_000
 
 #: Maximum number of values per row and column. Entries have at most 63 clustering columns.
 _MOST_VALUES = 64
@@ -57,9 +48,6 @@ _DECIMAL_BYTES = 16
 #: Longer reasons are truncated in warnings, because they may contain text from the index.
 _LONGEST_REASON = 200
 
-#: The maximum size of a pointer in bytes. A pointer takes about 200 bytes per column.
-_LONGEST_POINTER = 8 << 20
-
 #: The codecs that pyzorder uses, in Scala and in Python. Other codecs can compress gigabytes to a
 #: few KiB. Snappy's compression ratio is at most 22.
 _CODECS = ("SNAPPY", "UNCOMPRESSED")
@@ -68,82 +56,6 @@ _CODECS = ("SNAPPY", "UNCOMPRESSED")
 _KEPT = 8
 _loaded: OrderedDict[tuple[str, str], pa.Table] = OrderedDict()
 _warned: set[str] = set()
-
-
-class Unusable(Exception):
-    """The index cannot be used. The message gives the reason."""
-
-
-class NewerFormat(Unusable):
-    """The index was written by a later version of pyzorder."""
-
-
-@dataclass(frozen=True)
-class IndexedColumn:
-    """A leaf column with statistics.
-
-    Attributes:
-        path: the names from the top-level column down to the field.
-        data_type: the type in Spark's JSON representation.
-    """
-
-    path: tuple[str, ...]
-    data_type: Any
-
-    @property
-    def name(self) -> str:
-        """The path in SQL notation. Different paths have different names."""
-        return ".".join(_quoted(part) for part in self.path)
-
-    @property
-    def is_float(self) -> bool:
-        """Whether values may be NaN. Bounds do not cover NaN."""
-        return self.data_type in ("float", "double")
-
-
-def _quoted(part: str) -> str:
-    return f"`{part.replace('`', '``')}`" if "." in part or "`" in part else part
-
-
-@dataclass(frozen=True)
-class Pointer:
-    """The content of a pointer to a snapshot.
-
-    Attributes:
-        coverable_since: the last version whose writer added files without a row, or deleted or
-            moved files. A listing that began before that version covers nothing.
-    """
-
-    folder: TableFolder
-    version: int
-    incarnation: str
-    file: str
-    length: int
-    crc32: int
-    num_files: int
-    columns: tuple[IndexedColumn, ...]
-    coverage: Coverage | None = None
-    coverable_since: int = 0
-
-    @property
-    def name(self) -> str:
-        return pointer_name(self.version)
-
-    def to_json(self) -> str:
-        """Returns the text of the pointer's file."""
-        fields = {
-            "formatVersion": FORMAT_VERSION,
-            "version": self.version,
-            "incarnation": self.incarnation,
-            "file": self.file,
-            "length": self.length,
-            "crc32": self.crc32,
-            "numFiles": self.num_files,
-            "columns": [{"path": list(c.path), "type": c.data_type} for c in self.columns],
-            "coverableSince": self.coverable_since,
-            **({"coverage": self.coverage.to_json()} if self.coverage is not None else {}),
-        }
-        return json.dumps(fields, indent=2)
 
 
 @dataclass(frozen=True)
@@ -161,12 +73,6 @@ class Snapshot:
             c for c in self.pointer.columns
             if types.get(f"{c.name}_minValue") == stored_type(c.data_type)
         )  # fmt: skip
-
-
-def versions(store: Store, folder: TableFolder) -> list[int]:
-    """Returns the versions that have a pointer, in ascending order."""
-    found = (_POINTER.fullmatch(name) for name in store.names(folder.index))
-    return sorted(int(match[1]) for match in found if match and 0 < int(match[1]) < GREATEST)
 
 
 def latest(store: Store, folder: TableFolder) -> Snapshot | None:
@@ -187,58 +93,6 @@ def latest(store: Store, folder: TableFolder) -> Snapshot | None:
     except Exception as failure:  # a broken index must not make a query fail
         _warn(folder, failure)
         return None
-
-
-def pointer_name(version: int) -> str:
-    """Returns the file name of a pointer, such as `_v00000000000000000007.json` for version 7."""
-    return f"_v{version:020d}.json"
-
-
-def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
-    """Reads the pointer of a version.
-
-    Raises:
-        Unusable: the pointer is in a newer format, or invalid.
-        Exception: the store or the JSON parser raises it.
-    """
-    data = store.read(f"{folder.index}/{pointer_name(version)}")
-    if len(data) > _LONGEST_POINTER or has_too_many_tokens(data):
-        raise Unusable("its pointer was not written by pyzorder")
-    text = json.loads(data)
-    written = int(text["formatVersion"])
-    if not 1 <= written <= FORMAT_VERSION:
-        raise (NewerFormat if written > FORMAT_VERSION else Unusable)(
-            f"it has format version {written}, but this pyzorder reads versions up to "
-            f"{FORMAT_VERSION}"
-        )
-    if not _DATA_FILE.fullmatch(text["file"]):
-        raise Unusable(f"{text['file']} is not the name of a snapshot file")
-    if not all(isinstance(c["type"], str) for c in text["columns"]):
-        raise Unusable("a column's type is not atomic")
-    paths = [tuple(c["path"]) for c in text["columns"]]
-    if len(paths) > _MOST_COLUMNS or len(set(paths)) < len(paths):
-        raise Unusable("its columns contain duplicates, or exceed pyzorder's limits")
-    return Pointer(
-        folder,
-        int(text["version"]),
-        str(text["incarnation"]),
-        text["file"],
-        int(text["length"]),
-        int(text["crc32"]),
-        int(text["numFiles"]),
-        tuple(IndexedColumn(tuple(c["path"]), c["type"]) for c in text["columns"]),
-        coverage_of(text),
-        int(text.get("coverableSince") or 0),
-    )
-
-
-def read_incarnation(store: Store, folder: TableFolder) -> str | None:
-    """Returns the table's incarnation id, or None if there is no valid one."""
-    try:
-        text = store.read(folder.incarnation).decode(errors="replace").strip()
-    except FileNotFoundError:
-        return None
-    return text if is_id(text) else None
 
 
 def _rows(store: Store, pointer: Pointer) -> pa.Table:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from pyzorder.index.snapshots import IndexedColumn
+    from pyzorder.index.pointers import IndexedColumn
 
 #: The columns that describe a data file. Every snapshot has them.
 FILE_FIELDS = [

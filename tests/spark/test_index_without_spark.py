@@ -16,9 +16,9 @@ import pyzorder
 from pyzorder.engines import indexing
 from pyzorder.engines.indexing import index_files
 from pyzorder.index import LocalStore, TableFolder, latest, parquet_rules
+from pyzorder.index.pointers import IndexedColumn
 from pyzorder.index.read_settings import STRUCTURAL_DEFAULTS
 from pyzorder.index.snapshot_writer import publish
-from pyzorder.index.snapshots import IndexedColumn
 from tests.support import indexes, scans, staleness
 from tests.support.tables import aim_at, rows_of
 

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 import pyzorder
 from pyzorder.index.entries import ColumnStatistics, FileEntry
+from pyzorder.index.pointers import IndexedColumn
 from pyzorder.index.snapshot_writer import publish
-from pyzorder.index.snapshots import IndexedColumn
 from pyzorder.index.stores import LocalStore
 from pyzorder.index.table_folder import TableFolder
 from pyzorder.index.truncated_bounds import truncated

@@ -20,8 +20,8 @@ from pyzorder.engines.indexing import Outcome, index_files
 from pyzorder.errors import ZOrderError
 from pyzorder.index import LocalStore, Snapshot, TableFolder, latest
 from pyzorder.index.entries import FileEntry
+from pyzorder.index.pointers import IndexedColumn, versions
 from pyzorder.index.snapshot_writer import publish
-from pyzorder.index.snapshots import IndexedColumn, versions
 from tests.support import disks
 from tests.support.engine_tables import make, spoil, write
 

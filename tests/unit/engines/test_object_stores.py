@@ -14,8 +14,8 @@ import pytest
 import pyzorder
 from pyzorder.index import ArrowStore, TableFolder
 from pyzorder.index.entries import FileEntry
+from pyzorder.index.pointers import IndexedColumn
 from pyzorder.index.snapshot_writer import publish
-from pyzorder.index.snapshots import IndexedColumn
 from tests.support.engine_tables import SETTINGS, statistics_of, write
 
 server = pytest.importorskip("moto.server")

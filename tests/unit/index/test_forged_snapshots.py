@@ -16,8 +16,9 @@ import pytest
 
 from pyzorder.index import snapshots
 from pyzorder.index.entries import ColumnStatistics, FileEntry, table_of
+from pyzorder.index.pointers import IndexedColumn
 from pyzorder.index.snapshot_writer import publish
-from pyzorder.index.snapshots import IndexedColumn, latest
+from pyzorder.index.snapshots import latest
 from pyzorder.index.stores import LocalStore
 from pyzorder.index.table_folder import TableFolder
 

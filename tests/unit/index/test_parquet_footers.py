@@ -19,7 +19,7 @@ import pytest
 
 from pyzorder.index.entries import ColumnStatistics
 from pyzorder.index.parquet_footers import FooterReader, columns_of
-from pyzorder.index.snapshots import IndexedColumn
+from pyzorder.index.pointers import IndexedColumn
 from tests.support.engine_tables import statistics_of
 
 NAN, UTC = math.nan, timezone.utc

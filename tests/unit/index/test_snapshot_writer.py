@@ -13,8 +13,9 @@ import pytest
 from pyzorder.errors import ZOrderError
 from pyzorder.index.coverage import Coverage
 from pyzorder.index.entries import ColumnStatistics, FileEntry
+from pyzorder.index.pointers import IndexedColumn, versions
 from pyzorder.index.snapshot_writer import KEPT_SNAPSHOTS, publish
-from pyzorder.index.snapshots import IndexedColumn, Snapshot, _loaded, latest, versions
+from pyzorder.index.snapshots import Snapshot, _loaded, latest
 from pyzorder.index.stores import LocalStore
 from pyzorder.index.table_folder import TableFolder
 

@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyzorder.index.entries import FileEntry
+from pyzorder.index.pointers import IndexedColumn, pointer_name, versions
 from pyzorder.index.snapshot_writer import publish
-from pyzorder.index.snapshots import IndexedColumn, latest, pointer_name, versions
+from pyzorder.index.snapshots import latest
 from pyzorder.index.stores import LocalStore
 from pyzorder.index.table_folder import TableFolder
 

@@ -306,9 +306,8 @@ object IndexStore {
       () => reader.paths(),
       grown = () => SnapshotCache.grown(ref),
       checkObjects = () => SnapshotChecks.objects(ref, ref.columns.length),
-      sketches = new StoredSketches(
-        session.sessionState.newHadoopConf(), ref.folder, ref.sketches,
-        warnOfSketches(ref.folder, _, _)))
+      sketches =
+        new StoredSketches(fileSystem, ref.folder, ref.sketches, warnOfSketches(ref.folder, _, _)))
   }
 
   /** The number of entries in each row group of the snapshot's file. */

@@ -4,8 +4,7 @@ import java.io.IOException
 import java.util.zip.CRC32
 
 import com.google.common.cache.{Cache, CacheBuilder, Weigher}
-import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileSystem, Path}
 
 import io.pyzorder.index.sketch.{SegmentColumn, SegmentDirectory, SketchBlock}
 import io.pyzorder.storage.{FileSystems, Links, TableFolder}
@@ -15,7 +14,7 @@ import io.pyzorder.storage.{FileSystems, Links, TableFolder}
  * and the blocks that a lookup needs. Each method throws if what it reads is missing or damaged.
  */
 private[store] final class SegmentReader(
-    hadoopConf: Configuration,
+    fileSystem: FileSystem,
     folder: TableFolder,
     ref: SegmentRef) {
   import SegmentReader._
@@ -40,7 +39,7 @@ private[store] final class SegmentReader(
   private def read(position: Long, length: Int, checksum: Int): Array[Byte] = {
     if (Links.inOwn(path)) throw new IOException("it is a symbolic link")
     val bytes = new Array[Byte](length)
-    val in = FileSystems.open(path.getFileSystem(hadoopConf), path)
+    val in = FileSystems.open(fileSystem, path)
     try in.readFully(position, bytes)
     finally in.close()
     val crc = new CRC32()

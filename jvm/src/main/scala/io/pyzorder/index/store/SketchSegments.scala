@@ -31,6 +31,8 @@ private[store] final class SketchSegments(
     warn: (String, Throwable) => Unit) {
   import SketchSegments._
 
+  private val fileSystem = folder.index.getFileSystem(hadoopConf)
+
   private val named = columns.map(column => column.name -> column).toMap
 
   /**
@@ -76,7 +78,7 @@ private[store] final class SketchSegments(
   def delete(segments: Seq[SegmentRef]): Unit =
     segments.filterNot(before.contains).foreach { ref =>
       val path = new Path(folder.index, ref.file)
-      path.getFileSystem(hadoopConf).delete(path, false)
+      fileSystem.delete(path, false)
     }
 
   private def isClean(ref: SegmentRef, numbers: Set[Int]): Boolean =
@@ -97,7 +99,7 @@ private[store] final class SketchSegments(
     }.getOrElse(Nil).filter(_.codes.nonEmpty)
 
   private def reading[T](ref: SegmentRef)(read: SegmentReader => T): Option[T] =
-    try Some(read(new SegmentReader(hadoopConf, folder, ref)))
+    try Some(read(new SegmentReader(fileSystem, folder, ref)))
     catch {
       case ReadFailure(failure) =>
         warn(ref.file, failure)
@@ -149,7 +151,7 @@ private[store] final class SketchSegments(
         s"_sketch-$version-${UUID.randomUUID()}", encoded.bytes.length.toLong,
         encoded.directory.toLong, crc.getValue)
       val path = new Path(folder.index, ref.file)
-      SnapshotFiles.write(path.getFileSystem(hadoopConf), path, encoded.bytes)
+      SnapshotFiles.write(fileSystem, path, encoded.bytes)
       MetadataFiles.share(hadoopConf, path)
       Some((ref, files))
     }

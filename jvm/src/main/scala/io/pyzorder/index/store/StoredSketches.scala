@@ -2,7 +2,7 @@ package io.pyzorder.index.store
 
 import java.util.concurrent.ConcurrentHashMap
 
-import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.FileSystem
 
 import io.pyzorder.common.ReadFailure
 import io.pyzorder.index.model.{FileSketches, IndexedColumn}
@@ -13,10 +13,13 @@ import io.pyzorder.storage.TableFolder
  * The sketches of a snapshot's files. If a segment cannot be read, it is ignored from then on, and
  * its files are skipped by bounds alone.
  *
+ * Cached snapshots refer to this object, so it does not keep a Hadoop configuration, which would
+ * take more memory than the snapshot of a small table.
+ *
  * @param warn called with the segment's name and the failure
  */
 private[store] final class StoredSketches(
-    hadoopConf: Configuration,
+    fileSystem: FileSystem,
     folder: TableFolder,
     segments: Seq[SegmentRef],
     warn: (String, Throwable) => Unit)
@@ -24,7 +27,7 @@ private[store] final class StoredSketches(
   import StoredSketches._
 
   private val readers =
-    segments.map(ref => ref.file -> new SegmentReader(hadoopConf, folder, ref)).toMap
+    segments.map(ref => ref.file -> new SegmentReader(fileSystem, folder, ref)).toMap
 
   private val unusable = ConcurrentHashMap.newKeySet[String]()
 

@@ -1,0 +1,162 @@
+"""Reads the pointers to snapshots of the index (sql/FORMAT.md, section "Pointer")."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from pyzorder.index.coverage import Coverage, coverage_of
+from pyzorder.index.journal import has_too_many_tokens
+from pyzorder.index.stores import Store
+from pyzorder.index.table_folder import TableFolder, is_id
+
+#: The version of the format that pyzorder writes, and the latest that it can read.
+FORMAT_VERSION = 2
+
+_POINTER = re.compile(r"_v00([0-9]{18})\.json")
+#: Versions must be less than this number.
+GREATEST = 10**18 - 1
+
+_DATA_FILE = re.compile(r"_snapshot-[^/]+")
+
+#: Maximum number of columns with statistics.
+_MOST_COLUMNS = 10_000
+
+#: The maximum size of a pointer in bytes. A pointer takes about 200 bytes per column.
+_LONGEST_POINTER = 8 << 20
+
+
+class Unusable(Exception):
+    """The index cannot be used. The message gives the reason."""
+
+
+class NewerFormat(Unusable):
+    """The index was written by a later version of pyzorder."""
+
+
+@dataclass(frozen=True)
+class IndexedColumn:
+    """A leaf column with statistics.
+
+    Attributes:
+        path: the names from the top-level column down to the field.
+        data_type: the type in Spark's JSON representation.
+    """
+
+    path: tuple[str, ...]
+    data_type: Any
+
+    @property
+    def name(self) -> str:
+        """The path in SQL notation. Different paths have different names."""
+        return ".".join(_quoted(part) for part in self.path)
+
+    @property
+    def is_float(self) -> bool:
+        """Whether values may be NaN. Bounds do not cover NaN."""
+        return self.data_type in ("float", "double")
+
+
+def _quoted(part: str) -> str:
+    return f"`{part.replace('`', '``')}`" if "." in part or "`" in part else part
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """The content of a pointer to a snapshot.
+
+    Attributes:
+        coverable_since: the last version whose writer added files without a row, or deleted or
+            moved files. A listing that began before that version covers nothing.
+    """
+
+    folder: TableFolder
+    version: int
+    incarnation: str
+    file: str
+    length: int
+    crc32: int
+    num_files: int
+    columns: tuple[IndexedColumn, ...]
+    coverage: Coverage | None = None
+    coverable_since: int = 0
+
+    @property
+    def name(self) -> str:
+        return pointer_name(self.version)
+
+    def to_json(self) -> str:
+        """Returns the text of the pointer's file."""
+        fields = {
+            "formatVersion": FORMAT_VERSION,
+            "version": self.version,
+            "incarnation": self.incarnation,
+            "file": self.file,
+            "length": self.length,
+            "crc32": self.crc32,
+            "numFiles": self.num_files,
+            "columns": [{"path": list(c.path), "type": c.data_type} for c in self.columns],
+            "coverableSince": self.coverable_since,
+            **({"coverage": self.coverage.to_json()} if self.coverage is not None else {}),
+        }
+        return json.dumps(fields, indent=2)
+
+
+def versions(store: Store, folder: TableFolder) -> list[int]:
+    """Returns the versions that have a pointer, in ascending order."""
+    found = (_POINTER.fullmatch(name) for name in store.names(folder.index))
+    return sorted(int(match[1]) for match in found if match and 0 < int(match[1]) < GREATEST)
+
+
+def pointer_name(version: int) -> str:
+    """Returns the file name of a pointer, such as `_v00000000000000000007.json` for version 7."""
+    return f"_v{version:020d}.json"
+
+
+def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
+    """Reads the pointer of a version.
+
+    Raises:
+        Unusable: the pointer is in a newer format, or invalid.
+        Exception: the store or the JSON parser raises it.
+    """
+    data = store.read(f"{folder.index}/{pointer_name(version)}")
+    if len(data) > _LONGEST_POINTER or has_too_many_tokens(data):
+        raise Unusable("its pointer was not written by pyzorder")
+    text = json.loads(data)
+    written = int(text["formatVersion"])
+    if not 1 <= written <= FORMAT_VERSION:
+        raise (NewerFormat if written > FORMAT_VERSION else Unusable)(
+            f"it has format version {written}, but this pyzorder reads versions up to "
+            f"{FORMAT_VERSION}"
+        )
+    if not _DATA_FILE.fullmatch(text["file"]):
+        raise Unusable(f"{text['file']} is not the name of a snapshot file")
+    if not all(isinstance(c["type"], str) for c in text["columns"]):
+        raise Unusable("a column's type is not atomic")
+    paths = [tuple(c["path"]) for c in text["columns"]]
+    if len(paths) > _MOST_COLUMNS or len(set(paths)) < len(paths):
+        raise Unusable("its columns contain duplicates, or exceed pyzorder's limits")
+    return Pointer(
+        folder,
+        int(text["version"]),
+        str(text["incarnation"]),
+        text["file"],
+        int(text["length"]),
+        int(text["crc32"]),
+        int(text["numFiles"]),
+        tuple(IndexedColumn(tuple(c["path"]), c["type"]) for c in text["columns"]),
+        coverage_of(text),
+        int(text.get("coverableSince") or 0),
+    )
+
+
+def read_incarnation(store: Store, folder: TableFolder) -> str | None:
+    """Returns the table's incarnation id, or None if there is no valid one."""
+    try:
+        text = store.read(folder.incarnation).decode(errors="replace").strip()
+    except FileNotFoundError:
+        return None
+    return text if is_id(text) else None
