@@ -52,18 +52,22 @@ class Evaluator:
     def __init__(self, columns: Columns, time_zone: str | None) -> None:
         """`time_zone` is the query's time zone; None if it is unknown."""
         self._columns = columns
-        self._zone = time_zone
+        self.time_zone = time_zone
         self._variables: dict[str, Value] = {}
         #: The reasons why operands of filters have been replaced since the list was last cleared.
         self.problems: list[str] = []
 
     def type_of(self, text: str) -> str:
-        """Returns the type of an expression.
+        """Returns the type of an expression. Raises what `value_of` raises."""
+        return self.value_of(text).data_type
+
+    def value_of(self, text: str) -> Value:
+        """Returns the value of an expression.
 
         Raises:
             NotUnderstood: the expression is not supported.
         """
-        return self._value(_parsed(text)).data_type
+        return self._value(_parsed(text))
 
     def keeps(self, text: str) -> Any:
         """Evaluates a filter. Returns a boolean array or scalar, with null where the filter is
@@ -118,7 +122,7 @@ class Evaluator:
             return Value(pa.scalar(None), "void")
         if type(node) is exp.Cast:
             target = type_text(node.args["to"]).lower().replace(", ", ",").replace("_ltz", "")
-            return values.cast(self._value(node.this), _full(target), self._zone)
+            return values.cast(self._value(node.this), _full(target), self.time_zone)
         if isinstance(node, exp.Neg):
             inner = self._value(node.this)
             return Value(pc.negate_checked(inner.data), inner.data_type)
@@ -147,7 +151,7 @@ class Evaluator:
         return result
 
     def _compared(self, kind: type, left: exp.Expression, right: exp.Expression) -> Any:
-        a, b = aligned(self._value(left), self._value(right), self._zone)
+        a, b = aligned(self._value(left), self._value(right), self.time_zone)
         if a.data_type in FLOATS and _is_nan(b.data):
             return pc.if_else(pc.is_valid(a.data), _WITH_NAN[kind], pa.scalar(None, pa.bool_()))
         if a.data_type in FLOATS and _is_nan(a.data):
@@ -173,9 +177,9 @@ class Evaluator:
         if name == "startswith" and types == ["string", "string"]:
             return Value(_starts_with(given[0].data, given[1].data), "boolean")
         if name in _CASTS and len(given) == 1:
-            return values.cast(given[0], name, self._zone)
+            return values.cast(given[0], name, self.time_zone)
         if name == "year" and len(given) == 1:
-            days = values.cast(given[0], "date", self._zone).data
+            days = values.cast(given[0], "date", self.time_zone).data
             years = pc.year(days.cast(pa.int32()).cast(pa.date32()))
             return Value(years.cast(pa.int64()), "int")
         if name in ("timestamp_micros", "date_from_unix_date") and types[0] in ("int", "bigint"):

@@ -15,6 +15,7 @@ from pyzorder.engines import failures, values
 from pyzorder.engines.evaluation import Evaluator, evaluator_of
 from pyzorder.engines.file_statistics import FileStatistics
 from pyzorder.engines.partitions import PartitionColumn
+from pyzorder.engines.sketch_lookups import SketchLookups
 from pyzorder.engines.tables import Table
 from pyzorder.engines.values import Value
 from pyzorder.index.pointers import IndexedColumn
@@ -77,24 +78,35 @@ def select_files(
     names = _Names(statistics.columns, table.partitions)
     typing = evaluator_of(names.types, time_zone)
     types = Types(
-        lambda texts: [typing.type_of(text) for text in texts], time_zone or _UNKNOWN_ZONE, False
+        lambda texts: [typing.type_of(text) for text in texts],
+        time_zone or _UNKNOWN_ZONE,
+        False,
     )
     filters = IndexFilters(names.find, types)
     evaluator = Evaluator(_Frame(statistics, table.partitions), time_zone)
-    reasons = []
-    for condition in conditions:
+
+    def by_bounds(condition: exp.Expression) -> Flags:
+        """Returns the files that the condition's bounds keep. `problems` tells what they ignore."""
         text = filters.of(condition)
         try:
             if text is None:
                 raise NotUnderstood(names.problem or "no rule covers it")
-            kept &= _mask(evaluator.keeps(text), len(table.files))
+            return _mask(evaluator.keeps(text), len(table.files))
         except (NotUnderstood, pa.ArrowException, RecursionError) as reason:
             evaluator.problems.append(str(reason) or "the condition is nested too deeply")
+            return np.ones(len(table.files), dtype=bool)
+
+    reasons = []
+    for condition in conditions:
+        kept &= by_bounds(condition)
         if evaluator.problems:
             shown = _shown(condition)
             reasons += [f"{shown}: {said}" for said in evaluator.problems]
         names.problem = ""
         evaluator.problems.clear()
+    lookups = SketchLookups(table, statistics, names.find, typing, by_bounds)
+    for condition in conditions:
+        kept = lookups.kept(condition, kept)
     return Selection(kept, int((~statistics.is_indexed).sum()), tuple(dict.fromkeys(reasons)))
 
 
@@ -134,7 +146,7 @@ class _Names:
         data_types = [values.sql_name(column.data_type) for column in columns]
         data_types += [column.data_type for column in partitions]
         self.types = {
-            path: Value(_none_of(data_type), data_type)
+            path: values.of_type(data_type)
             for path, data_type in zip(self._paths, data_types, strict=True)
         }
 
@@ -178,8 +190,3 @@ class _Frame:
 
 def _lower(parts: Sequence[str]) -> list[str]:
     return [part.lower() for part in parts]
-
-
-def _none_of(data_type: str) -> Any:
-    """Returns an empty array in the representation of a type."""
-    return pa.array([], values.null_of(data_type).data.type)

@@ -76,6 +76,11 @@ def represented(data: Any, data_type: str) -> Any:
     raise NotUnderstood(f"values of type {data_type} are not compared")
 
 
+def of_type(data_type: str) -> Value:
+    """Returns an empty column of a type."""
+    return Value(pa.array([], _stored(data_type)), data_type)
+
+
 def null_of(data_type: str) -> Value:
     """Returns a null of a type."""
     return Value(pa.scalar(None, _stored(data_type)), data_type)

@@ -43,13 +43,16 @@ class HadoopStore:
                 found[str(status.getPath().toString())] = _stat(status)
         return found
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
         if not self._fs.exists(self._path(path)):
             raise FileNotFoundError(path)
-        check_length(path, self._fs.getFileStatus(self._path(path)).getLen())
+        size = self._fs.getFileStatus(self._path(path)).getLen()
+        wanted = size - start if length is None else min(length, size - start)
+        check_length(path, wanted)
         stream = self._fs.open(self._path(path))
         try:
-            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+            stream.seek(start)
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream, wanted))
         finally:
             stream.close()
 

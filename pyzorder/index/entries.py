@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 from pyzorder.index.local_files import strange
 from pyzorder.index.pointers import IndexedColumn
 from pyzorder.index.snapshots import Snapshot
-from pyzorder.index.stored_types import FLAGS, schema_of
+from pyzorder.index.stored_types import FLAGS, SKETCH_FIELDS, schema_of
 from pyzorder.index.stores import LocalStore, Stat, Store
 from pyzorder.index.table_folder import TableFolder
 
@@ -76,6 +77,7 @@ def table_of(columns: Sequence[IndexedColumn], entries: Sequence[FileEntry]) -> 
         [e.num_records for e in entries],
         [list(e.clustered_by) for e in entries],
         [e.read_settings for e in entries],
+        *([None] * len(entries) for _ in SKETCH_FIELDS),
     ]
     for column in columns:
         known = [e.statistics.get(column, ColumnStatistics()) for e in entries]
@@ -102,8 +104,12 @@ def _array(values: list[Any], stored: pa.DataType) -> pa.Array:
 def kept_rows(
     old: Snapshot, columns: Sequence[IndexedColumn], keep: Callable[[pa.Table], Sequence[bool]]
 ) -> pa.Table:
-    """Returns the rows that `keep` selects from a snapshot, in the columns of a new snapshot."""
-    rows = old.rows.filter(pa.array(keep(old.rows), pa.bool_()))
+    """Returns the rows that `keep` selects from a snapshot, in the columns of a new snapshot.
+
+    A row refers to a sketch only if the rows of all files in its segment are kept, with all
+    columns. No sketch then outlives its file's entry or its column.
+    """
+    rows = _with_sketches(old, columns, old.rows.filter(pa.array(keep(old.rows), pa.bool_())))
     unknown = table_of(columns, [])
     arrays = []
     same = {c.name for c in columns if c in old.columns}
@@ -117,6 +123,22 @@ def kept_rows(
         else:
             arrays.append(pa.array([f.name.endswith("_nan_seen")] * rows.num_rows, pa.bool_()))
     return pa.table(arrays, schema=unknown.schema)
+
+
+def _with_sketches(old: Snapshot, columns: Sequence[IndexedColumn], rows: pa.Table) -> pa.Table:
+    """Returns rows of a snapshot without references to segments that must not be kept."""
+    segments: set[str] = set()
+    if "sketch_file" in rows.column_names and set(old.pointer.columns) <= set(columns):
+        kept, before = (Counter(table["sketch_file"].to_pylist()) for table in (rows, old.rows))
+        segments = {s.file for s in old.pointer.sketches if kept[s.file] == before[s.file]}
+    for f in SKETCH_FIELDS:
+        values = pa.nulls(rows.num_rows, f.type)
+        if segments:
+            is_kept = pc.is_in(rows["sketch_file"], pa.array(sorted(segments), pa.string()))
+            values = pc.if_else(is_kept, _as(rows[f.name], f.type), pa.scalar(None, f.type))
+        place = rows.schema.get_field_index(f.name)
+        rows = rows.append_column(f, values) if place < 0 else rows.set_column(place, f, values)
+    return rows
 
 
 _OF_COLUMN = {"minValue", "maxValue", "num_nulls", *FLAGS}

@@ -36,7 +36,9 @@ class FsspecStore:
             return {}
         return {_below(folder, path): _stat(info) for path, info in found.items()}
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
+        if length is not None:
+            return bytes(self.system.cat_file(path, start=start, end=start + length))
         check_length(path, int(self.system.info(path)["size"] or 0))
         return bytes(self.system.cat_file(path))
 

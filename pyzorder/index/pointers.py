@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any
 
 from pyzorder.index.coverage import Coverage, coverage_of
@@ -20,6 +21,11 @@ _POINTER = re.compile(r"_v00([0-9]{18})\.json")
 GREATEST = 10**18 - 1
 
 _DATA_FILE = re.compile(r"_snapshot-[^/]+")
+
+_SEGMENT = re.compile(r"_sketch-([0-9]{1,18})-[0-9a-f-]+")
+
+#: The maximum number of segments of a snapshot, and the maximum size of a segment in bytes.
+_MOST_SEGMENTS, _LONGEST_SEGMENT = 64, 64 << 20
 
 #: Maximum number of columns with statistics.
 _MOST_COLUMNS = 10_000
@@ -64,12 +70,37 @@ def _quoted(part: str) -> str:
 
 
 @dataclass(frozen=True)
+class SegmentRef:
+    """A pointer's reference to a segment of sketches.
+
+    Attributes:
+        file: the name of the segment, next to the pointer.
+        length: the size of the segment in bytes.
+        directory: the position of the directory, which extends to the end.
+        crc32: the CRC-32 of the directory.
+    """
+
+    file: str
+    length: int
+    directory: int
+    crc32: int
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the reference is within the limits of the format."""
+        own_name = _SEGMENT.fullmatch(self.file)
+        return bool(own_name) and 0 <= self.directory <= self.length <= _LONGEST_SEGMENT
+
+
+@dataclass(frozen=True)
 class Pointer:
     """The content of a pointer to a snapshot.
 
     Attributes:
         coverable_since: the last version whose writer added files without a row, or deleted or
             moved files. A listing that began before that version covers nothing.
+        sketches: the segments that contain the sketches of the files.
+        sketched: the names of the columns of which writers add sketches; None if unknown.
     """
 
     folder: TableFolder
@@ -82,6 +113,8 @@ class Pointer:
     columns: tuple[IndexedColumn, ...]
     coverage: Coverage | None = None
     coverable_since: int = 0
+    sketches: tuple[SegmentRef, ...] = ()
+    sketched: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -100,6 +133,8 @@ class Pointer:
             "columns": [{"path": list(c.path), "type": c.data_type} for c in self.columns],
             "coverableSince": self.coverable_since,
             **({"coverage": self.coverage.to_json()} if self.coverage is not None else {}),
+            **({"sketches": [asdict(s) for s in self.sketches]} if self.sketches else {}),
+            **({"sketched": list(self.sketched)} if self.sketched is not None else {}),
         }
         return json.dumps(fields, indent=2)
 
@@ -108,6 +143,12 @@ def versions(store: Store, folder: TableFolder) -> list[int]:
     """Returns the versions that have a pointer, in ascending order."""
     found = (_POINTER.fullmatch(name) for name in store.names(folder.index))
     return sorted(int(match[1]) for match in found if match and 0 < int(match[1]) < GREATEST)
+
+
+def segment_version(name: str) -> int:
+    """Returns the version of the snapshot for which a segment was written; 0 for other files."""
+    found = _SEGMENT.fullmatch(name)
+    return int(found[1]) if found else 0
 
 
 def pointer_name(version: int) -> str:
@@ -150,7 +191,23 @@ def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
         tuple(IndexedColumn(tuple(c["path"]), c["type"]) for c in text["columns"]),
         coverage_of(text),
         int(text.get("coverableSince") or 0),
+        _segments(text),
+        _sketched(text),
     )
+
+
+def _segments(pointer: dict[str, Any]) -> tuple[SegmentRef, ...]:
+    found = pointer.get("sketches")
+    segments = (
+        SegmentRef(str(s["file"]), int(s["length"]), int(s["directory"]), int(s["crc32"]))
+        for s in (found if isinstance(found, list) else [])
+    )
+    return tuple(islice((s for s in segments if s.is_sound), _MOST_SEGMENTS))
+
+
+def _sketched(pointer: dict[str, Any]) -> tuple[str, ...] | None:
+    found = pointer.get("sketched")
+    return tuple(map(str, found)) if isinstance(found, list) else None
 
 
 def read_incarnation(store: Store, folder: TableFolder) -> str | None:

@@ -28,6 +28,7 @@ from pyzorder.index.pointers import (
     pointer_name,
     read_incarnation,
     read_pointer,
+    segment_version,
     versions,
 )
 from pyzorder.index.snapshots import Snapshot, latest
@@ -110,6 +111,7 @@ def publish(
             base + 1,
             None if is_lost else coverage(old, rows),
             base + 1 if is_lost else old.pointer.coverable_since if old is not None else 0,
+            old.pointer if old is not None else None,
         )
         if pointer is not None:
             _delete_old(store, folder, is_denied)
@@ -139,11 +141,17 @@ def _try(
     version: int,
     coverage: Coverage | None,
     coverable_since: int,
+    before: Pointer | None,
 ) -> Pointer | None:
-    """Writes a snapshot and its pointer; returns None if another writer published the version."""
+    """Writes a snapshot and its pointer; returns None if another writer published the version.
+
+    Args:
+        before: the pointer to the previous snapshot, whose segments of sketches remain in use.
+    """
     sink = io.BytesIO()
     pq.write_table(rows, sink, store_decimal_as_integer=True, compression="snappy")
     data = sink.getvalue()
+    used = set(pc.unique(rows["sketch_file"]).to_pylist())
     pointer = Pointer(
         folder,
         version,
@@ -155,6 +163,8 @@ def _try(
         columns,
         coverage,
         coverable_since,
+        tuple(s for s in before.sketches if s.file in used) if before is not None else (),
+        _still(before.sketched, columns) if before is not None else None,
     )
     path = f"{folder.index}/{pointer.file}"
     store.create(path, data)
@@ -162,6 +172,15 @@ def _try(
         return pointer
     store.remove(path)
     return None
+
+
+def _still(
+    sketched: tuple[str, ...] | None, columns: Sequence[IndexedColumn]
+) -> tuple[str, ...] | None:
+    """Returns the columns that get sketches, without those that are no longer indexed."""
+    if sketched is None:
+        return None
+    return tuple(c.name for c in columns if c.name in sketched)
 
 
 def _delete_old(
@@ -178,6 +197,20 @@ def _delete_old(
             columns = read_pointer(store, folder, version).columns
             if version in old or any(map(is_denied, columns)):
                 _delete(store, folder, version)
+    with contextlib.suppress(Exception):  # segments that remain do no harm
+        _delete_segments(store, folder)
+
+
+def _delete_segments(store: Store, folder: TableFolder) -> None:
+    """Deletes segments of sketches that no pointer names, except for those of newer snapshots."""
+    found = {name: segment_version(name) for name in store.names(folder.index)}
+    if any(found.values()):
+        known = versions(store, folder)
+        pointers = [read_pointer(store, folder, version) for version in known]
+        used = {segment.file for pointer in pointers for segment in pointer.sketches}
+        for name, version in found.items():
+            if name not in used and 0 < version <= known[-1]:
+                store.remove(f"{folder.index}/{name}")
 
 
 def _delete(store: Store, folder: TableFolder, version: int) -> None:

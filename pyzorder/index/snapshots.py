@@ -22,7 +22,7 @@ from pyzorder.index.pointers import (
     read_pointer,
     versions,
 )
-from pyzorder.index.stored_types import FILE_FIELDS, fields_of, stored_type
+from pyzorder.index.stored_types import FILE_FIELDS, SKETCH_FIELDS, fields_of, stored_type
 from pyzorder.index.stores import Store
 from pyzorder.index.table_folder import TableFolder
 from pyzorder.printable import on_one_line
@@ -170,7 +170,8 @@ def _readable(file: pq.ParquetFile, pointer: Pointer) -> pa.Schema:
 
     if not fit(FILE_FIELDS):
         raise Unusable(f"{pointer.file} lacks a required column or has it with another type")
-    fields, unfit = list(FILE_FIELDS), []
+    fields = [*FILE_FIELDS, *(SKETCH_FIELDS if fit(SKETCH_FIELDS) else ())]
+    unfit = []
     for column in dict.fromkeys(pointer.columns):
         own = fields_of(column)
         if fit(own):
@@ -178,7 +179,7 @@ def _readable(file: pq.ParquetFile, pointer: Pointer) -> pa.Schema:
         else:
             unfit.append(column.name)
     if unfit:
-        _warn_once(
+        warn_once(
             pointer.folder, "is used without the statistics of columns that cannot be read",
             ", ".join(unfit),
         )  # fmt: skip
@@ -236,10 +237,10 @@ def _text_bytes(column: pa.ChunkedArray) -> int:
 
 
 def _warn(folder: TableFolder, failure: Exception) -> None:
-    _warn_once(folder, "cannot be used, so all files are read", str(failure))
+    warn_once(folder, "cannot be used, so all files are read", str(failure))
 
 
-def _warn_once(folder: TableFolder, effect: str, reason: str) -> None:
+def warn_once(folder: TableFolder, effect: str, reason: str) -> None:
     """Warns about an index, once per message. `reason` may contain text from the index."""
     if len(reason) > _LONGEST_REASON:
         reason = f"{reason[:_LONGEST_REASON]}..."

@@ -23,6 +23,9 @@ FILE_FIELDS = [
     pa.field("read_settings", pa.string(), nullable=False),
 ]
 
+#: The optional columns that tell where a file's sketches are.
+SKETCH_FIELDS = [pa.field("sketch_file", pa.string()), pa.field("sketch_number", pa.int32())]
+
 FLAGS = ("nan_seen", "exact", "empty", "settings_dependent")
 
 _STORED: dict[str, pa.DataType] = {
@@ -59,4 +62,5 @@ def fields_of(column: IndexedColumn) -> list[pa.Field]:
 
 def schema_of(columns: Iterable[IndexedColumn]) -> pa.Schema:
     """Returns the schema of a snapshot's file."""
-    return pa.schema(FILE_FIELDS + [f for column in columns for f in fields_of(column)])
+    own = [f for column in columns for f in fields_of(column)]
+    return pa.schema(FILE_FIELDS + SKETCH_FIELDS + own)

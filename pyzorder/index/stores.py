@@ -50,8 +50,8 @@ class Store(Protocol):
     def files(self, folder: str) -> dict[str, Stat]:
         """Lists all files below a folder, keyed by path."""
 
-    def read(self, path: str) -> bytes:
-        """Reads a file.
+    def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
+        """Reads a file, or `length` bytes of it from `start` on. Stops at the end of the file.
 
         Raises:
             FileNotFoundError: there is no such file, or the path is not a regular file.
@@ -94,13 +94,14 @@ class LocalStore:
             del found[path]
         return found
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
         if local_files.linked(path):
             raise FileNotFoundError(f"{path} is a symbolic link")
         if path not in self.stats([path]):  # opening a named pipe would block forever
             raise FileNotFoundError(f"{path} is not a file")
         with open(path, "rb") as file:
-            data = file.read(LONGEST + 1)
+            file.seek(start)
+            data = file.read(LONGEST + 1 if length is None else length)
         check_length(path, len(data))
         return data
 
@@ -162,10 +163,11 @@ class ArrowStore:
         infos = self.system.get_file_info(selector)
         return self._stats((self.scheme + info.path, info) for info in infos)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
         with self.system.open_input_file(self._path(path)) as file:
-            check_length(path, file.size())
-            return bytes(file.read())
+            check_length(path, file.size() if length is None else length)
+            file.seek(start)
+            return bytes(file.read(length))
 
     def stats(self, paths: Iterable[str]) -> dict[str, Stat]:
         listed = list(paths)

@@ -331,12 +331,12 @@ def test_a_decimal_of_megabytes(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_more_entries_than_memory(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    """Queries return the right answers and skip files even if a forged index has 1.5 million
+    """Queries return the right answers and skip files even if a forged index has 1.6 million
     additional entries."""
     table = copy(source, tmp_path / "t")
 
     def add(columns: dict[str, list[object]]) -> None:
-        more = 1_500_000
+        more = 1_600_000
         for name, values in columns.items():
             values.extend([values[0]] * more if name != "path" else map(str, range(more)))
 

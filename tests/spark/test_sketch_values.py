@@ -3,6 +3,7 @@ value, regardless of how the value is stored and how the literal is written."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+import pyzorder
 from tests.support import indexes, scans, sketches
 
 FILES = 6
@@ -43,16 +45,25 @@ VALUES: dict[str, list[str]] = {
 
 
 def check(spark: SparkSession, table: Path, ddl: str, values: list[str]) -> tuple[int, int]:
-    """Checks lookups of each value against plain Spark. Returns the number of opened files, and how
-    many of them contain the value."""
+    """Compares lookups of each value, in Spark and with `pyzorder.files`, with those of plain Spark.
+    Returns the number of opened files, and how many of them contain the value."""
     spark.read.schema(ddl).format(kind(table)).load(str(table)).createOrReplaceTempView("t")
     asked = [f"c = {v}" for v in values] + [f"c <=> {v}" for v in values]
     asked += [f"c IN ({v}, {w})" for v, w in zip(values, values[1:], strict=False)]
     found = scans.check_sound(spark, "t", asked)
     scans.check_judged(spark, "t", asked)
-    needed = [len(files["true"]) for files in scans.truth(spark, "t", asked)]
+    truth = [files["true"] for files in scans.truth(spark, "t", asked)]
+    needed = [len(files) for files in truth]
+    for condition, files in zip(asked, truth, strict=True):
+        assert files <= without_spark(table, condition), condition
     spark.catalog.dropTempView("t")
     return sum(found[a] for a in asked), sum(needed)
+
+
+def without_spark(table: Path, condition: str) -> set[str]:
+    """The names of the files that `pyzorder.files` returns."""
+    found = pyzorder.files(table, condition, time_zone="UTC")
+    return {os.path.basename(path) for path in found}
 
 
 def kind(table: Path) -> str:

@@ -60,7 +60,14 @@ object SnapshotChecks {
    */
   def objects(ref: SnapshotRef, columns: Int): Unit = {
     val memory = Runtime.getRuntime.maxMemory
-    val limit = memory - memory / 4
+    within(memory - memory / 4, ref, columns)
+  }
+
+  /** Throws if a listing of all files would take too much of the memory. It stays there. */
+  def listing(ref: SnapshotRef): Unit =
+    within(Runtime.getRuntime.maxMemory / 2, ref, columns = 0)
+
+  private def within(limit: Long, ref: SnapshotRef, columns: Int): Unit = {
     val needed = ref.numFiles * (ObjectBytes + columns * ColumnBytes)
     if (needed > limit) {
       throw ZOrderErrors.indexTooLarge(ref.folder.toString, ref.numFiles, needed, limit)

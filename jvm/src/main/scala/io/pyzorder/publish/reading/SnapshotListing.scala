@@ -60,7 +60,7 @@ object SnapshotListing {
 
   private def fitsMemory(ref: SnapshotRef): Boolean =
     try {
-      SnapshotChecks.objects(ref, columns = 0)
+      SnapshotChecks.listing(ref)
       true
     } catch {
       case ReadFailure(failure) =>

@@ -1,0 +1,241 @@
+"""Looks up hashes in the sketches of files (sql/FORMAT.md, section "Sketches")."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+import numpy.typing as npt
+
+from pyzorder.index.pointers import IndexedColumn, SegmentRef, Unusable
+from pyzorder.index.snapshot_statistics import Flags
+from pyzorder.index.snapshots import Snapshot, warn_once
+from pyzorder.index.stores import Store
+
+#: The kind of sketch that this module reads. Columns of other kinds are ignored.
+_GOLOMB = 1
+
+_HASH_BITS = 64
+_MOST_BITS = 62
+_MOST_BUCKET_BITS = 16
+
+#: A lookup of more hashes than this multiple of the average gap between a file's hashes is not
+#: worthwhile, because one of them would probably be found by mistake.
+_MOST_FALSE = 4
+
+#: The directories that were read last, and their maximum total size in bytes.
+_directories: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+_MOST_CACHED = 64 << 20
+
+
+@dataclass(frozen=True)
+class _Column:
+    """The part of a directory that describes one column.
+
+    Attributes:
+        bits: the number of bits of each file's hashes; 0 if the file has no sketch.
+        rices: the parameter of each file's codes.
+        blocks: the start, length and CRC-32 of each block.
+    """
+
+    bucket_bits: int
+    bits: npt.NDArray[np.uint8]
+    rices: npt.NDArray[np.uint8]
+    blocks: list[tuple[int, int, int]]
+
+
+def may_hold(
+    store: Store,
+    snapshot: Snapshot,
+    column: IndexedColumn,
+    hashes: Sequence[int],
+    entries: npt.NDArray[np.int64],
+) -> Flags:
+    """Returns, for each entry, whether a file may contain a value with one of the hashes.
+
+    If a file has no sketch of the column, or its segment cannot be read, the result is true for the
+    file, and a warning names the segment.
+
+    Args:
+        column: the column, with the type in the snapshot.
+        entries: the positions of the files' entries in the snapshot.
+    """
+    result = np.ones(len(entries), dtype=bool)
+    if "sketch_file" not in snapshot.rows.column_names:
+        return result
+    names = snapshot.rows["sketch_file"].take(entries).to_pylist()
+    numbers = snapshot.rows["sketch_number"].take(entries).fill_null(-1).to_numpy()
+    wanted = sorted(set(hashes))
+    for segment in snapshot.pointer.sketches:
+        places = np.flatnonzero([name == segment.file for name in names])
+        if not len(places):
+            continue
+        try:
+            reader = _Segment(store, f"{snapshot.pointer.folder.index}/{segment.file}", segment)
+            result[places] = reader.may_hold(column, wanted, numbers[places])
+        except Exception as failure:  # a broken index must not make a query fail
+            effect = f"is used without the sketches in {segment.file}"
+            warn_once(snapshot.pointer.folder, effect, str(failure))
+    return result
+
+
+class _Segment:
+    """Reads the directory of a segment, and the blocks that a lookup needs.
+
+    The segment may come from an untrusted writer.
+    """
+
+    def __init__(self, store: Store, path: str, ref: SegmentRef) -> None:
+        self._store = store
+        self._path = path
+        self._ref = ref
+
+    def may_hold(
+        self, column: IndexedColumn, hashes: Sequence[int], files: npt.NDArray[np.int64]
+    ) -> Flags:
+        """Returns whether each of the files, given by number, may contain one of the hashes."""
+        found = self._column(column, len(files) and int(files.max()) + 1)
+        result = np.ones(len(files), dtype=bool)
+        if found is None:
+            return result
+        known = np.flatnonzero((files >= 0) & (files < len(found.bits)))
+        known = known[found.bits[files[known]] > 0]
+        known = known[[len(hashes) <= _MOST_FALSE << int(found.rices[f]) for f in files[known]]]
+        positions = np.cumsum(found.bits > 0) - 1
+        left = [(place, int(files[place])) for place in known]
+        result[known] = False
+        for bucket, group in groupby(hashes, lambda h: h >> (_HASH_BITS - found.bucket_bits)):
+            if not left:
+                break
+            codes = self._codes(found, bucket)
+            own, remaining = list(group), []
+            for place, file in left:
+                bits = int(found.bits[file])
+                base = bucket << (bits - found.bucket_bits)
+                targets = [h >> (_HASH_BITS - bits) for h in own]
+                code = codes[positions[file]]
+                if contains(code, base, int(found.rices[file]), targets):
+                    result[place] = True
+                else:
+                    remaining.append((place, file))
+            left = remaining
+        return result
+
+    def _codes(self, column: _Column, bucket: int) -> list[bytes]:
+        """Returns the code of each file that has a sketch of the column."""
+        start, length, crc32 = column.blocks[bucket]
+        block = _Bytes(self._read(start, length, crc32))
+        return [block.take(block.number()) for _ in range(np.count_nonzero(column.bits))]
+
+    def _column(self, wanted: IndexedColumn, num_files: int) -> _Column | None:
+        """Returns what the directory says about a column, or None if it lacks the column."""
+        directory = _Bytes(self._directory())
+        files, columns = directory.number(), directory.number()
+        if num_files > files:
+            raise Unusable(f"it has {files} files, but the snapshot refers to more")
+        start = 0
+        for _ in range(columns):
+            kind, length = directory.number(), directory.number()
+            entry = _Bytes(directory.take(directory.number()))
+            if kind == _GOLOMB and _is_about(entry, wanted):
+                return _parsed(entry, files, start, min(start + length, self._ref.directory))
+            start += length
+        return None
+
+    def _directory(self) -> bytes:
+        key = (self._path, self._ref.file)
+        if key not in _directories:
+            start, end = self._ref.directory, self._ref.length
+            _directories[key] = self._read(start, end - start, self._ref.crc32)
+            while sum(map(len, _directories.values())) > _MOST_CACHED and len(_directories) > 1:
+                _directories.popitem(last=False)
+        _directories.move_to_end(key)
+        return _directories[key]
+
+    def _read(self, start: int, length: int, crc32: int) -> bytes:
+        data = self._store.read(self._path, start, length)
+        if len(data) != length or zlib.crc32(data) != crc32:
+            raise Unusable("a checksum differs")
+        return data
+
+
+def contains(code: bytes, base: int, rice: int, wanted: Sequence[int]) -> bool:
+    """Returns whether a code contains one of the wanted numbers, which are in ascending order."""
+    bits = bin(int.from_bytes(b"\x01" + code, "big"))[3:]
+    at, known = 0, base - 1
+    for number in wanted:
+        while known < number:
+            zero = bits.find("0", at)
+            end = zero + 1 + rice
+            if zero < 0 or end > len(bits):
+                return False
+            known += 1 + ((zero - at) << rice) + int(bits[zero + 1 : end] or "0", 2)
+            at = end
+        if known == number:
+            return True
+    return False
+
+
+def _is_about(entry: _Bytes, wanted: IndexedColumn) -> bool:
+    path = tuple(entry.take(entry.number()).decode() for _ in range(entry.number()))
+    return (path, entry.take(entry.number())) == (
+        wanted.path,
+        json.dumps(wanted.data_type, ensure_ascii=False).encode(),
+    )
+
+
+def _parsed(entry: _Bytes, files: int, start: int, end: int) -> _Column:
+    bucket_bits = entry.number()
+    if bucket_bits > _MOST_BUCKET_BITS or files > entry.remaining:
+        raise Unusable("its directory is damaged")
+    bits, rices = np.zeros((2, files), dtype=np.uint8)
+    for number in range(files):
+        bits[number] = own = entry.number()
+        if own:
+            rices[number] = rice = entry.number()
+            if not bucket_bits <= own <= _MOST_BITS or rice > _MOST_BITS:
+                raise Unusable("its directory is damaged")
+    blocks = []
+    for _ in range(1 << bucket_bits):
+        length = entry.number()
+        blocks.append((start, length, int.from_bytes(entry.take(4), "big")))
+        start += length
+    if start > end:
+        raise Unusable("its directory is damaged")
+    return _Column(bucket_bits, bits, rices, blocks)
+
+
+class _Bytes:
+    """Reads numbers and bytes, and raises Unusable where they would extend beyond the end."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    @property
+    def remaining(self) -> int:
+        return len(self._data) - self._at
+
+    def number(self) -> int:
+        """Returns a number that is stored in groups of 7 bits."""
+        value = shift = 0
+        while True:
+            if self._at >= len(self._data) or shift > 28:
+                raise Unusable("its directory is damaged")
+            byte = self._data[self._at]
+            self._at += 1
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+            shift += 7
+
+    def take(self, length: int) -> bytes:
+        if length > self.remaining:
+            raise Unusable("its directory is damaged")
+        self._at += length
+        return self._data[self._at - length : self._at]

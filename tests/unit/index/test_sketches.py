@@ -1,0 +1,109 @@
+"""Sketches are read as sql/FORMAT.md describes them. A damaged segment excludes no file."""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyzorder.index import sketches
+from pyzorder.index.entries import FileEntry
+from pyzorder.index.pointers import IndexedColumn, SegmentRef
+from pyzorder.index.snapshot_writer import publish
+from pyzorder.index.snapshots import Snapshot, latest
+from pyzorder.index.stores import LocalStore
+from pyzorder.index.table_folder import TableFolder
+from tests.support.sketches import decode
+
+STORE = LocalStore()
+A = IndexedColumn(("a",), "long")
+
+#: The example in FORMAT.md: file 1 of two has the hashes 3, 20, 21 and 200, cut to 8 bits.
+BLOCK = bytes.fromhex("041c00ffe2")
+DIRECTORY = bytes.fromhex("02010105130101610622 6c6f6e6722 00 00 08 04 05 f44dc7dc")
+SEGMENT = "_sketch-1-6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+HASHES = (3, 20, 21, 200)
+
+
+def hash_of(prefix: int) -> int:
+    """A 64-bit hash with these highest 8 bits."""
+    return prefix << 56 | 12345
+
+
+def snapshot_of(tmp_path: Path, segment: bytes, directory: bytes = DIRECTORY) -> Snapshot:
+    """Publishes a snapshot of two files whose sketches are in a segment."""
+    tmp_path.mkdir(exist_ok=True)
+    folder = TableFolder(str(tmp_path))
+    files = [FileEntry(name, 10, 1, 5, (), "") for name in ("x", "y")]
+    publish(STORE, folder, lambda _: [A], entries=files)
+    (tmp_path / "_zorder" / "_index" / SEGMENT).write_bytes(segment)
+    found = latest(STORE, folder)
+    assert found is not None
+    ref = SegmentRef(SEGMENT, len(segment), len(segment) - len(directory), zlib.crc32(directory))
+    rows = found.rows.drop_columns(["sketch_file", "sketch_number"])
+    rows = rows.append_column("sketch_file", [[SEGMENT] * 2])
+    rows = rows.append_column("sketch_number", pa.chunked_array([[0, 1]], pa.int32()))
+    sketches._directories.clear()
+    return Snapshot(replace(found.pointer, sketches=(ref,)), rows)
+
+
+def ask(snapshot: Snapshot, *prefixes: int, column: IndexedColumn = A) -> list[bool]:
+    hashes = [hash_of(prefix) for prefix in prefixes]
+    return list(sketches.may_hold(STORE, snapshot, column, hashes, np.array([0, 1])))
+
+
+def test_the_example(tmp_path: Path) -> None:
+    snapshot = snapshot_of(tmp_path, BLOCK + DIRECTORY)
+    for prefix in range(256):
+        assert ask(snapshot, prefix) == [True, prefix in HASHES]
+    assert ask(snapshot, 1, 2, 200, 250) == [True, True]
+    assert ask(snapshot, 1, 2, 250) == [True, False]
+    assert ask(snapshot) == [True, False]
+    assert ask(snapshot, *range(30, 99)) == [True, True]  # too many to be worthwhile
+
+
+@pytest.mark.parametrize(
+    "column", [IndexedColumn(("b",), "long"), IndexedColumn(("a",), "integer")]
+)
+def test_other_columns(tmp_path: Path, column: IndexedColumn) -> None:
+    assert ask(snapshot_of(tmp_path, BLOCK + DIRECTORY), 1, column=column) == [True, True]
+
+
+@pytest.mark.parametrize("at", range(len(BLOCK + DIRECTORY)))
+def test_damaged(tmp_path: Path, at: int, caplog: pytest.LogCaptureFixture) -> None:
+    """A directory with the right checksum may be forged. It may exclude files, but never fails."""
+    data = bytearray(BLOCK + DIRECTORY)
+    data[at] ^= 0x55
+    with caplog.at_level(logging.WARNING):
+        assert ask(snapshot_of(tmp_path / "a", bytes(data)), 1) == [True, True]
+    assert SEGMENT in caplog.text
+    directory = bytes(data[len(BLOCK) :])
+    assert len(ask(snapshot_of(tmp_path / "b", bytes(data), directory), 1)) == 2
+
+
+@pytest.mark.parametrize("length", range(len(BLOCK + DIRECTORY)))
+def test_truncated(tmp_path: Path, length: int) -> None:
+    data = (BLOCK + DIRECTORY)[:length]
+    directory = data[len(BLOCK) :]
+    assert ask(snapshot_of(tmp_path, data, directory), 1) == [True, True]
+
+
+def test_missing(tmp_path: Path) -> None:
+    snapshot = snapshot_of(tmp_path, BLOCK + DIRECTORY)
+    (tmp_path / "_zorder" / "_index" / SEGMENT).unlink()
+    assert ask(snapshot, 1) == [True, True]
+
+
+@given(st.binary(max_size=40), st.integers(0, 20), st.integers(0, 9), st.sets(st.integers(0, 2000)))
+def test_codes(code: bytes, base: int, rice: int, wanted: set[int]) -> None:
+    """A search finds the same numbers as a decoder that reads one bit at a time."""
+    asked = sorted(number + base for number in wanted)
+    expected = bool(set(asked) & set(decode(code, base, rice)))
+    assert sketches.contains(code, base, rice, asked) == expected
