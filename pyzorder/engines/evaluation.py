@@ -58,7 +58,7 @@ class Evaluator:
         self.problems: list[str] = []
 
     def type_of(self, text: str) -> str:
-        """Returns the type of an expression. Raises what `value_of` raises."""
+        """Returns the type of an expression. Raises the same errors as `value_of`."""
         return self.value_of(text).data_type
 
     def value_of(self, text: str) -> Value:

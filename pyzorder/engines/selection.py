@@ -86,7 +86,8 @@ def select_files(
     evaluator = Evaluator(_Frame(statistics, table.partitions), time_zone)
 
     def by_bounds(condition: exp.Expression) -> Flags:
-        """Returns the files that the condition's bounds keep. `problems` tells what they ignore."""
+        """Returns the files that bounds do not rule out. Afterwards, `evaluator.problems` says
+        which parts of the condition were ignored."""
         text = filters.of(condition)
         try:
             if text is None:

@@ -63,7 +63,7 @@ object SnapshotChecks {
     within(memory - memory / 4, ref, columns)
   }
 
-  /** Throws if a listing of all files would take too much of the memory. It stays there. */
+  /** Throws if a listing of all files, which remains in memory, would take too much of it. */
   def listing(ref: SnapshotRef): Unit =
     within(Runtime.getRuntime.maxMemory / 2, ref, columns = 0)
 
