@@ -173,7 +173,7 @@ bench-curve: $(VENV)/made-demo ## Count the files that queries open with minima 
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/curve_ranges.py
 
-bench-appends: $(VENV)/made-demo ## Measure how much OPTIMIZE rewrites after each of ten appends, and how much lookups then open
+bench-appends: $(VENV)/made-demo ## Measure how much OPTIMIZE rewrites after each of ten appends, and how much data lookups then open
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/appends.py
 

@@ -1,11 +1,12 @@
-"""Measures whether the advisor finds a workload's best columns, and how much these columns save.
+"""Measures whether the advisor finds the best columns for a workload, and how much these columns
+save.
 
     python benchmarks/advisor.py [--scale 1] [--files 100]
 
 The workloads read TPC-DS store_sales. Most queries in a workload filter by one or two columns, and
 a few filter by other columns. The advisor sees half of the statements, and the benchmark carries
-out its recommendation. pyzorder.explain then reports how many bytes the other half would open.
-Prints a table, and writes it to benchmarks/results/advisor.md.
+out its recommendation. pyzorder.explain then reports the total size of the files that the other
+half would open. Prints a table, and writes it to benchmarks/results/advisor.md.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ def write_table(spark: SparkSession, source: Path, files: int) -> None:
 
 
 def opened(spark: SparkSession, statements: list[str]) -> float:
-    """Returns how many bytes of store_sales a statement opens on average."""
+    """Returns the average size of the files of store_sales that a statement opens."""
     total = 0
     for statement in statements:
         df = spark.sql(statement)

@@ -1,4 +1,5 @@
-"""Measures how much OPTIMIZE rewrites after each of ten appends, and how much lookups then open.
+"""Measures how much OPTIMIZE rewrites after each of ten appends, and how much data lookups then
+open.
 
     python benchmarks/appends.py [--rounds 10] [--files 64]
 
@@ -48,7 +49,8 @@ def in_time(spark: SparkSession, rows: int, round_: int) -> DataFrame:
 
 
 def opened(spark: SparkSession, folder: Path) -> float:
-    """Returns the share of the table's bytes that a lookup opens, averaged over existing values."""
+    """Returns the size of the files that a lookup opens, as a share of the table's size, averaged
+    over existing values."""
     files, _ = footers(folder, COLUMNS)
     sizes = np.array([size for _, size in files])
     some = spark.read.parquet(str(folder)).select(*COLUMNS).orderBy(F.xxhash64(*COLUMNS))

@@ -1,4 +1,4 @@
-"""Measures how many more files z-value ranges skip than minima and maxima alone.
+"""Measures how many more files are skipped with z-value ranges than with minima and maxima alone.
 
     python benchmarks/curve_ranges.py [--files 64,256]
 

@@ -2,10 +2,11 @@
 
     python benchmarks/gate.py [--only layout,curve_ranges]
 
-The compared figures are the shares of files and bytes that queries open in pyzorder's layouts. They
-do not vary between runs. `make bench-layout` and `make bench-curve` run the same code and also
-measure other figures. The comparison takes a few minutes. If figures have improved, run those
-benchmarks again and commit the results.
+The compared figures are the share of the files that queries open in pyzorder's layouts, and the
+size of these files as a share of the table's size. They do not vary between runs.
+`make bench-layout` and `make bench-curve` run the same code and also measure other figures. The
+comparison takes a few minutes. If figures have improved, run those benchmarks again and commit the
+results.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ PARTS = [
 
 
 def main() -> int:
-    """Returns 1 if a figure is worse than the committed one, or if no figures were compared."""
+    """Returns 1 if a figure is worse than the committed figure, or if no figures were compared."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", help="names of results, separated by commas")
     arguments = parser.parse_args()

@@ -64,7 +64,7 @@ class Answer:
 
 
 def ask(spark: SparkSession, query: str, max_keys: str) -> Answer:
-    """Runs a query several times, and returns its result with the time of the fastest run."""
+    """Runs a query several times, and returns its result and the time of the fastest run."""
     spark.conf.set(MAX_KEYS, max_keys)
     seconds = []
     for _ in range(RUNS):

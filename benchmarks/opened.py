@@ -33,8 +33,8 @@ class Bounds:
     bytes: npt.NDArray[np.int64]
 
     def opened(self, low: Sequence[int | None], high: Sequence[int | None]) -> tuple[float, float]:
-        """Returns the share of units that may contain rows of a box, and the share of their
-        bytes."""
+        """Returns the share of units that may contain rows of a box, and the size of these units as
+        a share of the size of all units."""
         hit = np.ones(len(self.bytes), dtype=bool)
         for c, (a, b) in enumerate(zip(low, high, strict=True)):
             if a is not None and b is not None:
@@ -106,7 +106,8 @@ class Queries:
         return means
 
     def boxes(self, bounds: Bounds) -> tuple[float, float]:
-        """Returns the mean share of units that a box opens, and the mean share of their bytes."""
+        """Returns the mean share of units that a box opens, and their size as a share of the size
+        of all units, averaged over the boxes."""
         shares = []
         for box in self.asked_boxes:
             low, high = (

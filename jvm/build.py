@@ -201,7 +201,7 @@ def built_from(jar: Path) -> str | None:
 
 
 def write_jar(spark: str, inputs: str, classes: Path, jar: Path) -> None:
-    """Writes the classes to a reproducible jar. The jar's manifest names the versions."""
+    """Writes the classes to a reproducible jar. The jar's manifest contains the versions."""
     manifest = (
         "Manifest-Version: 1.0\r\n"
         "Implementation-Title: pyzorder\r\n"

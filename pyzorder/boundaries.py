@@ -56,7 +56,7 @@ class Boundaries:
 
 
 def from_values(data_type: str, values: Column) -> Boundaries:
-    """Makes a boundary of each distinct non-null value in `values`, which may be in any order.
+    """Returns the distinct non-null values in `values`, which may be in any order, as boundaries.
 
     Raises:
         TypeError: values of `data_type` have no order.

@@ -80,8 +80,8 @@ def active_extensions() -> str | None:
 def manifest(jvm: Any) -> dict[str, str] | None:
     """Returns the main attributes of the manifest of pyzorder's jar in `jvm`.
 
-    Returns None if `jvm` does not have pyzorder, and an empty dict if pyzorder's classes are not in
-    a jar.
+    Returns None if `jvm` does not contain pyzorder, and an empty dict if pyzorder's classes are not
+    in a jar.
     """
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     resource = EXTENSION.replace(".", "/") + ".class"
@@ -206,7 +206,7 @@ def jsession(spark: SparkSession) -> Any:
 
 
 def layout(spark: SparkSession, target: str, columns: list[str]) -> dict[str, Any]:
-    """Returns the JVM's description of the value ranges that each data file covers.
+    """Returns the JVM's description of the ranges of values that each data file covers.
 
     `target` is written as in skipping_index('…').
     """

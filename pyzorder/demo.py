@@ -83,7 +83,7 @@ def queries(lowest: tuple[int, int], highest: tuple[int, int]) -> list[Query]:
 
 @contextmanager
 def step(what: str) -> Iterator[None]:
-    """Shows that a step is running and, when it is done, how long it took."""
+    """Shows that a step is running and, once it is done, how long it took."""
     started = time.perf_counter()
     columns = SpinnerColumn(), TextColumn("{task.description} …"), TimeElapsedColumn()
     quiet = not console.is_terminal
@@ -94,7 +94,8 @@ def step(what: str) -> Iterator[None]:
 
 
 def generate(*paths: Path, scale: float = 1) -> None:
-    """Generates the TPC-DS tables named by the Parquet files, unless all files exist."""
+    """Generates the TPC-DS tables for which the Parquet files are named, unless all of these files
+    exist."""
     if all(path.exists() for path in paths):
         return
     import duckdb

@@ -276,7 +276,7 @@ def sqlglot_missing() -> ZOrderError:
 
 
 def table_not_found(name: str, in_memory: bool, is_folder: bool) -> ZOrderError:
-    """The catalog has no table of the name given on the command line.
+    """The catalog has no table with the name given on the command line.
 
     Args:
         in_memory: whether the catalog is in memory, and therefore starts out empty.
@@ -316,7 +316,7 @@ def used_up_numbers(folder: str) -> ZOrderError:
 
 
 def newer_index(folder: str, reason: str) -> ZOrderError:
-    """The index is in a format that this version of pyzorder does not know."""
+    """The index is in a format that this version of pyzorder does not support."""
     return error("ZORDER_NEWER_INDEX", folder=folder, reason=reason)
 
 

@@ -40,12 +40,13 @@ class ScanExplanation:
 
     @property
     def skipped_by_joins(self) -> int:
-        """Number of files that only join keys rule out. It is 0 until the query has run."""
+        """Number of files that are skipped only because of join keys. It is 0 until the query has
+        run."""
         return int(self.details.get("skippedByJoins", 0))
 
     @property
     def as_of(self) -> datetime | None:
-        """When the list of files was last verified. None if this query lists the files itself."""
+        """When the list of files was last verified. None if this query itself lists the files."""
         time = self.details.get("asOf")
         return None if time is None else datetime.fromtimestamp(time / 1000, timezone.utc)
 

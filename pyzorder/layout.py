@@ -133,12 +133,12 @@ def read(
 ) -> Layout:
     """Reads the layout of a table from its index.
 
-    If files are missing from the index, reads the files, or only their footers if these suffice.
-    Nothing is written.
+    If files are missing from the index, reads the files, or only their footers if these are
+    sufficient. Nothing is written.
 
     Args:
         table: the table's name in SQL syntax, or the path of its folder.
-        columns: the columns to read bounds of, named as in ZORDER BY. By default, these are the
+        columns: the columns whose bounds to read, named as in ZORDER BY. By default, these are the
             columns that the files are clustered by.
         where: the condition of a query. The layout then includes the files that the query opens, as
             reported by `pyzorder.explain`.

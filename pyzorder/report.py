@@ -214,7 +214,8 @@ def verdict(found: Layout, columns: Sequence[Health]) -> Verdict:
 
 
 def best(columns: Sequence[Health]) -> list[Health]:
-    """Returns the column whose lookups open the fewest files, or nothing if this is unknown."""
+    """Returns a list with the column for which lookups open the fewest files; empty if this is
+    unknown."""
     known = [health for health in columns if health.lookup_share is not None]
     return sorted(known, key=lambda health: health.lookup_share or 0.0)[:1]
 

@@ -59,7 +59,7 @@ class ZOrderTable:
         """Creates the skipping index if there is none. Does not rewrite files.
 
         Args:
-            columns: the columns to collect statistics of, in SQL syntax. By default, the first
+            columns: the columns to collect statistics for, in SQL syntax. By default, the first
                 columns that can have statistics, up to `spark.sql.zorder.index.maxColumns`.
 
         Raises:
@@ -101,7 +101,8 @@ class ZOrderTable:
         return self._spark.sql(f"VACUUM {self._target}{retain}{dry_run}")
 
     def restoreBeforeOptimize(self) -> DataFrame:
-        """Restores the files that the last OPTIMIZE replaced. Files added since then stay."""
+        """Restores the files that the last OPTIMIZE replaced. Files that were added since then are
+        kept."""
         return self._spark.sql(f"RESTORE {self._target} TO BEFORE OPTIMIZE")
 
     def history(self) -> DataFrame:

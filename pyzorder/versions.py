@@ -36,7 +36,7 @@ def jar_path(spark: str) -> Path:
 
 
 def least_java(spark: str) -> int:
-    """Returns the oldest Java release that a supported minor version of Spark runs on."""
+    """Returns the oldest Java release on which a supported minor version of Spark runs."""
     return int(table()[spark]["java"])
 
 

@@ -48,7 +48,7 @@ def rewrite(text: str, change: Callable[[str], str | None]) -> str:
         new = change(target)
         return link[0] if new is None else f"{link[1]}{new}{link[3] or ''}{link[4]}"
 
-    parts = FENCE.split(text)  # every second part is code and stays unchanged
+    parts = FENCE.split(text)  # every second part is code and remains unchanged
     return "".join(part if i % 2 else LINK.sub(changed, part) for i, part in enumerate(parts))
 
 

@@ -24,10 +24,10 @@ class Layout:
     """The clustering columns; empty for the current files."""
 
     bytes_opened: float
-    """Average number of bytes in the files that a reading opens."""
+    """Average total size of the files that a reading opens."""
 
     share_of_present: float
-    """`bytes_opened` divided by the bytes opened with the current files and index."""
+    """`bytes_opened` divided by its value for the current files and index."""
 
     growth: float
     """Size of the table in this layout divided by its current size. The sizes differ because the
@@ -152,7 +152,7 @@ class Advice:
                 for o in layouts
             ]
             header = ["layout", "average", "of today's", "table size"]
-            yield "Bytes opened per scan", [header, *rows]
+            yield "Size of the files opened per scan", [header, *rows]
         if self.left_out:
             rows = [[str(item.count), item.reason, item.example[:60]] for item in self.left_out]
             yield "Not used", [["count", "what", "example"], *rows]

@@ -24,7 +24,7 @@ BEAM = 3
 
 
 class LayoutSearch:
-    """Evaluates layouts for the readings that were sent to the JVM."""
+    """Evaluates layouts for the readings that have been sent to the JVM."""
 
     def __init__(self, api: Any, weights: NDArray[np.float64]) -> None:
         """Evaluates the current files.
@@ -87,9 +87,9 @@ class LayoutSearch:
     def chosen(self, candidates: Sequence[Layout], margin: float) -> Layout | None:
         """Returns the best candidate, or None if there is none.
 
-        A candidate with more columns is better only if each additional column reduces the opened
-        bytes by at least the fraction `margin`, and if the saving does not come from only a few
-        readings.
+        A candidate with more columns is better only if each additional column reduces the total
+        size of the opened files by at least the fraction `margin`, and if the saving does not come
+        from only a few readings.
         """
         best: Layout | None = None
         for count in sorted({len(layout.columns) for layout in candidates}):

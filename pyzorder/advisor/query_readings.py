@@ -366,7 +366,7 @@ def is_hinted(scope: Scope, name: str) -> bool:
 def other_side(
     scope: Scope, name: str, key: exp.Expression, conditions: list[exp.Expression]
 ) -> str:
-    """Returns a query that selects the key and all columns in use from a join's other side.
+    """Returns a query that selects, from the other side of a join, the key and all columns in use.
 
     The size of the query's result determines whether Spark broadcasts it.
     """

@@ -48,20 +48,22 @@ def advise(
 
     For each candidate, lays out a sample of the table as OPTIMIZE would. Then evaluates the
     workload's filters and join keys on the bounds of the resulting files, using the same code that
-    skips files in queries. Candidates are compared by how many bytes would be opened. The table is
-    not changed. Parts of the workload that the advisor does not understand are counted.
+    skips files in queries. Candidates are compared by the total size of the files that would be
+    opened. The table is not changed. Parts of the workload that the advisor does not understand are
+    counted.
 
     Args:
         table: the table's name in SQL syntax, or the path of its folder.
         queries: a file of SQL statements that end with semicolons, or a list of statements.
         event_log: a folder of Spark event logs or a single log, in any of Spark's codecs.
         max_columns: maximum number of clustering columns, from 1 to 4.
-        margin: share of the opened bytes that each additional column must save, from 0 to 1.
-        least_gain: share of the opened bytes that a recommendation must save, from 0 to 1.
+        margin: share by which each additional column must reduce the total size of the files that
+            are opened, from 0 to 1.
+        least_gain: share by which a recommendation must reduce this size, from 0 to 1.
         sample_rows: maximum number of rows to sample.
         weigh: whether to measure how the order of rows affects the size of files. This reads the
             table or some of its partitions once, and writes a few files of the best layouts to the
-            tasks' local folders. If False, the table's size is assumed to stay the same.
+            tasks' local folders. If False, the table's size is assumed not to change.
 
     Returns:
         The recommendation and the evidence for it.
@@ -224,7 +226,8 @@ class WhatIf:
         return reason
 
     def _uses(self, weights: dict[Reading, int], is_drawn: bool) -> tuple[ColumnUse, ...]:
-        """Returns how the workload uses each column, starting with the most used."""
+        """Returns how the workload uses each column, starting with the most frequently used
+        column."""
         from pyzorder.advisor.column_uses import columns_of
 
         counts: dict[str, Counter[str]] = {}
@@ -296,18 +299,18 @@ class WhatIf:
         if saves(best.bytes_opened, indexed.bytes_opened):
             return f"OPTIMIZE {self._target} {best.name}", best.columns, (
                 f"{best.name}: queries would open {percent(best.share_of_present)} of the "
-                "bytes that they open today."
+                "data that they open today."
             )  # fmt: skip
         if saves(indexed.bytes_opened, now.bytes_opened):
             verb = "REFRESH" if self._described["indexed"] else "CREATE"
             return f"{verb} SKIPPING INDEX ON {self._target}", (), (
                 "The current layout is already good: with all files indexed, queries would open "
-                f"{percent(indexed.share_of_present)} of the bytes that they open today, and with "
+                f"{percent(indexed.share_of_present)} of the data that they open today, and with "
                 f"the best layout {percent(best.share_of_present)}."
             )  # fmt: skip
         return None, (), (
             f"Nothing to recommend: with the best layout found, {best.name}, queries would still "
-            f"open {percent(best.share_of_present)} of the bytes that they open today."
+            f"open {percent(best.share_of_present)} of the data that they open today."
         )  # fmt: skip
 
     def _remarks(
@@ -334,7 +337,7 @@ class WhatIf:
         if best and sorts and sorts[0].bytes_opened < (1 - margin) * best.bytes_opened:
             found.append(
                 f"{sorts[0].name}: queries would open {percent(sorts[0].share_of_present)} of the "
-                "bytes that they open today. To sort the table this way, set "
+                "data that they open today. To sort the table this way, set "
                 "spark.sql.zorder.optimize.curve to linear and run OPTIMIZE … ZORDER BY."
             )
         return found

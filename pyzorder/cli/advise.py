@@ -54,7 +54,7 @@ Examples:
     default=0.1,
     show_default=True,
     metavar="0-1",
-    help="Share of the opened bytes that each additional column must save.",
+    help="Share by which each additional column must reduce the size of the files opened.",
 )
 @click.option(
     "--least-gain",
@@ -62,7 +62,7 @@ Examples:
     default=0.2,
     show_default=True,
     metavar="0-1",
-    help="Share of the opened bytes that a change must save to be recommended.",
+    help="Share by which a change must reduce the size of the files opened to be recommended.",
 )
 @click.option(
     "--sample-rows",

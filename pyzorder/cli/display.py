@@ -13,7 +13,7 @@ from pyzorder.cli.steps import Step
 
 
 class Display:
-    """A context manager that shows steps, or nothing if `quiet`."""
+    """A context manager that shows steps, or shows nothing if `quiet`."""
 
     def __init__(self, title: str, quiet: bool, clock: Callable[[], float] = time.monotonic):
         self._console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)

@@ -32,7 +32,7 @@ def run(
 ) -> T:
     """Runs a statement and shows its steps as they progress.
 
-    On SIGINT or SIGTERM, cancels the statement's jobs and waits while the statement undoes
+    On SIGINT or SIGTERM, cancels the statement's jobs and waits until the statement has undone
     everything that it has not published. A second signal ends the process immediately.
 
     Args:
@@ -86,7 +86,7 @@ def run(
 def signals(display: Display, what: str) -> Iterator[list[int]]:
     """Provides a list that collects the numbers of SIGINT and SIGTERM when they arrive.
 
-    Outside the main thread, signals cannot be handled and the list stays empty.
+    Outside the main thread, signals cannot be handled and the list remains empty.
     """
     received: list[int] = []
 

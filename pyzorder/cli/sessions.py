@@ -134,7 +134,7 @@ def started(settings: Settings, scratch: str) -> SparkSession:
 
 @contextmanager
 def log_file(settings: Settings) -> Iterator[IO[bytes]]:
-    """Opens the file for the JVM's output: the file that --log names, or a temporary one."""
+    """Opens the file for the JVM's output: the file that --log names, or a temporary file."""
     if settings.log:
         try:
             settings.log.open("ab").close()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: Title of jobs that do not belong to any step of a statement.
 OTHER = "examine the table's files"
 
-#: The step whose last stage writes one file per task.
+#: The step that writes the new files. In its last stage, each task writes one file.
 LAYS_OUT = "lay out the new files"
 
 
@@ -31,8 +31,8 @@ class Step:
         running: whether it is still running.
         share: the share of the job that is done, from 0 to 1.
         rows: the rows read in the current stage.
-        tasks: the numbers of finished tasks and of all tasks.
-        files: the numbers of written files and of all files, if the job writes files.
+        tasks: the number of finished tasks and the number of all tasks.
+        files: the number of written files and the number of all files, if the job writes files.
     """
 
     number: int

@@ -26,7 +26,7 @@ WITH_FORMAT = re.compile(rf"(parquet|orc)\.({BACK_QUOTED}|(?:/|\w+:/).*)", re.IG
 
 @dataclass(frozen=True)
 class Target:
-    """A table, given by the parts of its name, or by its folder and optionally its format."""
+    """A table, specified by the parts of its name, or by its folder and optionally its format."""
 
     name: tuple[str, ...] = ()
     path: str = ""

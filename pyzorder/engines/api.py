@@ -33,8 +33,8 @@ def files(
 
     Args:
         path: the folder of a table, or of one of its partitions; a local path or a URI.
-        where: a condition in Spark's SQL. Parts that pyzorder does not understand do not exclude
-            any files. By default, all files are returned.
+        where: a condition in Spark's SQL. Parts that pyzorder does not support do not exclude any
+            files. By default, all files are returned.
         time_zone: the time zone for timestamps in `where` that do not specify one. By default, such
             timestamps do not exclude any files.
         max_staleness: the maximum age of the information about the files, such as `30min`. If the
@@ -117,7 +117,7 @@ def scan_polars(
 
 @contextmanager
 def needed_packages(extra: str) -> Iterator[None]:
-    """Explains which extra installs a package that is missing."""
+    """Explains which extra installs a missing package."""
     try:
         yield
     except ModuleNotFoundError as missing:

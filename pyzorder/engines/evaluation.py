@@ -34,7 +34,8 @@ _COMPARED: dict[type[exp.Expression], Callable[[Any, Any], Any]] = {
     exp.GT: pc.greater, exp.GTE: pc.greater_equal,
 }  # fmt: skip
 
-#: The results of comparing values other than NaN with NaN, which is greater than all of them.
+#: The results of comparing a value that is not NaN with NaN, which is greater than every other
+#: value.
 _WITH_NAN = {exp.EQ: False, exp.NEQ: True, exp.LT: True, exp.LTE: True, exp.GT: False,
              exp.GTE: False}  # fmt: skip
 
@@ -57,7 +58,7 @@ class Evaluator:
         self.problems: list[str] = []
 
     def type_of(self, text: str) -> str:
-        """Returns the type of an expression. Raises what `value_of` raises."""
+        """Returns the type of an expression. Raises the same errors as `value_of`."""
         return self.value_of(text).data_type
 
     def value_of(self, text: str) -> Value:

@@ -88,7 +88,7 @@ def single_file(path: str) -> ZOrderError:
 
 
 def foreign(path: str, format: str) -> ZOrderError:
-    """The folder belongs to a table in a format with its own log."""
+    """The folder belongs to a table in a format that has its own log."""
     return error("ZORDER_ENGINE_TABLE.FOREIGN", path=path, format=format)
 
 

@@ -31,7 +31,7 @@ from pyzorder.index.snapshots import Snapshot
 #: store the same numbers.
 _GREGORIAN = -141_427
 
-#: Read settings that make Spark find columns by something other than their names.
+#: Read settings with which Spark does not find columns by name.
 _BY_NAME = ("fieldids=true", "orcpositions=true")
 
 
@@ -39,7 +39,7 @@ class PortableStatistics(SnapshotStatistics):
     """The statistics of a snapshot that describe values as they are stored.
 
     Spark's settings may change dates and timestamps when it reads them. Other engines read them as
-    stored, so bounds that depend on settings are not used, except for dates that no setting
+    stored, so bounds that depend on settings are not used, except those of dates that no setting
     changes.
     """
 
@@ -104,7 +104,8 @@ class FileStatistics:
         return pa.chunked_array([entries.take(found).combine_chunks()])
 
     def of_column(self, number: int) -> dict[tuple[str, ...], Value]:
-        """Returns the statistics of an indexed column, as the columns that filters refer to."""
+        """Returns the statistics of an indexed column, in the form of the columns to which filters
+        refer."""
         column = self.columns[number]
         data_type = values.sql_name(column.data_type)
         known = self.portable.known(column)
@@ -134,7 +135,8 @@ class FileStatistics:
         return np.where(self.is_indexed, flag[self.entries], otherwise)
 
     def of_partition(self, number: int, column: PartitionColumn) -> dict[tuple[str, ...], Value]:
-        """Returns the statistics of a partition column, as the columns that filters refer to."""
+        """Returns the statistics of a partition column, in the form of the columns to which filters
+        refer."""
         found = [column.values[folder] for folder in self._table.folders]
         data = pa.array(found, column.arrow_type)
         is_null, never = pc.is_null(data), pa.array(np.zeros(len(found), dtype=bool))

@@ -1,4 +1,4 @@
-"""Expresses what the index proves about each file as PyArrow expressions.
+"""Expresses the information from the index about each file as PyArrow expressions.
 
 A guarantee is an expression that is TRUE for every row of a file. PyArrow uses it to prove that no
 row can match a filter. For a column with the bounds `low` and `high`, the guarantee is
@@ -69,7 +69,7 @@ def chosen(
 
 
 def _clustering(table: Table) -> tuple[str, ...]:
-    """Returns the columns that most files are clustered by."""
+    """Returns the columns by which most files are clustered."""
     if table.snapshot is None:
         return ()
     found = Counter(tuple(names) for names in table.snapshot.rows["clustered_by"].to_pylist())

@@ -1,8 +1,8 @@
 """Adds the files that other engines have written to a table's index, by their Parquet footers.
 
 Statistics come from footers only where they provably describe what Spark reads
-(`pyzorder.index.parquet_footers`). Other columns stay unknown, and files without a readable footer
-stay unindexed, so queries open them.
+(`pyzorder.index.parquet_footers`). The bounds of other columns remain unknown. Files without a
+readable footer remain unindexed, so queries open them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from pyzorder.index.snapshot_writer import check_format, publish
 from pyzorder.index.stored_types import schema_of
 from pyzorder.index.stores import Stat, is_whole, plain
 
-#: Threads that read footers. PyArrow does not hold the interpreter's lock while it reads.
+#: Threads that read footers. PyArrow releases the interpreter's lock while it reads.
 _THREADS = 16
 
 #: Number of columns with statistics in a new index, as with Spark's default settings.
@@ -52,7 +52,7 @@ _MOST_COLUMNS = 32
 #: The names of columns of the index that contain z-values.
 _Z_VALUES = re.compile(r"zorder_value\(")
 
-#: What identifies a file's row in the index: path, size, modification time.
+#: The properties that identify a file's row in the index: path, size and modification time.
 Key = tuple[str, int, int]
 
 
@@ -65,7 +65,7 @@ class Outcome:
         total: the number of files of the table.
         indexed: the files that were added to the index.
         unindexed: the other files that are not in the index, and why.
-        unknown: for each column without bounds in some of the added files, the number of these
+        unknown: for each column that has no bounds in some of the added files, the number of these
             files. Columns without values in a file do not count.
         version: the version of the new snapshot; None if none was written.
     """
@@ -162,14 +162,15 @@ class _Listing:
         """The rows of the index that describe no file in the folder.
 
         While a run moves files, the rows of both its old and its new files are kept. The same
-        applies to files in other folders, such as partitions of which only a catalog knows.
+        applies to files in other folders, such as partitions that are recorded only in a catalog.
         """
         if not self.is_settled:
             return set()
         return {k for k in self.known - set(map(_key, self.visible)) if not is_whole(k[0])}
 
     def coverage(self, old: Snapshot | None, rows: pa.Table) -> Coverage | None:
-        """Returns the coverage of a snapshot with these rows; None if it may lack a file's."""
+        """Returns the coverage of a snapshot with these rows; None if a file's row may be
+        missing."""
         known = set(_keys(rows))
         pointer = None if old is None else old.pointer
         holds = self.is_settled and still_covers(self.since, pointer)
@@ -194,7 +195,8 @@ def _keys(rows: pa.Table) -> list[Key]:
 def _columns(
     table: Table, before: Sequence[IndexedColumn] | None, named: Sequence[Sequence[str]]
 ) -> list[IndexedColumn]:
-    """Returns the columns to index: those of the last index or, if there is none, named ones."""
+    """Returns the columns to index: those of the last index or, if there is none, the named
+    columns."""
     if before is not None and named:
         raise failures.already_indexed(table.location)
     if before:
@@ -214,7 +216,7 @@ def _last_columns(store: Store, folder: TableFolder) -> tuple[IndexedColumn, ...
     for version in reversed(known):
         try:
             columns = read_pointer(store, folder, version).columns
-            schema_of(columns)  # fails if a type is none of Spark's
+            schema_of(columns)  # fails if a type is not one of Spark's types
             return columns
         except Exception:  # damaged, in another format, or deleted
             continue
@@ -286,7 +288,7 @@ def _entries(
 def _footer(
     reader: FooterReader, table: Table, file: VisibleFile
 ) -> tuple[int, dict[IndexedColumn, ColumnStatistics]] | str:
-    """Returns what a file's footer says, or why the file gets no entry."""
+    """Returns the contents of a file's footer, or the reason why the file gets no entry."""
     if any("\ud800" <= c <= "\udfff" for c in file.path):
         return "its name is not UTF-8"
     try:

@@ -1,8 +1,8 @@
 """Finds partition columns in folders named `name=value`, and infers the same types as Spark.
 
 The rules are those of Spark's PartitioningUtils for a folder that is read by its path. Timestamps
-are the exception: Spark reads them in the session's time zone, which is unknown here, so they stay
-without a zone.
+are the exception: Spark reads them in the session's time zone, which is unknown here, so they have
+no zone.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _inferred(text: str) -> str:
 
 
 def _wider(a: str, b: str) -> str:
-    """Returns the type of a column with values of two types."""
+    """Returns the type of a column that contains values of two types."""
     if a == b or b == "void":
         return a
     if a == "void":

@@ -1,4 +1,4 @@
-"""Translates Polars filters to conditions that the index understands.
+"""Translates Polars filters to conditions that can be evaluated on the index.
 
 Polars passes a filter to a source as an expression, which can be serialized as JSON. The JSON
 format is not stable. Only the shapes listed here are therefore understood, and only with the types

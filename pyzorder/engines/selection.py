@@ -86,7 +86,8 @@ def select_files(
     evaluator = Evaluator(_Frame(statistics, table.partitions), time_zone)
 
     def by_bounds(condition: exp.Expression) -> Flags:
-        """Returns the files that the condition's bounds keep. `problems` tells what they ignore."""
+        """Returns the files that bounds do not rule out. Afterwards, `evaluator.problems` says
+        which parts of the condition were ignored."""
         text = filters.of(condition)
         try:
             if text is None:
@@ -141,7 +142,7 @@ class _Names:
         self._paths = [column.path for column in columns]
         self._first_partition = len(self._paths)
         self._paths += [(column.name,) for column in partitions]
-        #: The reason why the most recent name that was not found has no statistics.
+        #: Why the most recent name that was not found has no statistics.
         self.problem = ""
         data_types = [values.sql_name(column.data_type) for column in columns]
         data_types += [column.data_type for column in partitions]

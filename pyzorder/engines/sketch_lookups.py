@@ -28,18 +28,19 @@ from pyzorder.index.predicates.conditions import (
 from pyzorder.index.predicates.monotonic_functions import FLOATS, INTEGRAL, Find, decimal_of
 from pyzorder.index.snapshot_statistics import Flags
 
-#: The bits of NaN in Java. All NaN are equal in Spark.
+#: The bits of NaN in Java. All NaNs are equal in Spark.
 _NAN = 0x7FF8000000000000
 
-#: Types of which `Value` contains whole numbers, and which are only compared with themselves.
+#: Types that `Value` represents as whole numbers, and that are compared only with the same type.
 _COUNTS = ("date", "timestamp", "timestamp_ntz")
 
 
 class SketchLookups:
     """Looks up the constants that a condition compares columns with.
 
-    A file is ruled out only by `=`, `<=>` and IN, and by AND and OR of these. All of them are TRUE
-    for a row only if one of its values equals a constant, and equal values have equal hashes.
+    A file is ruled out only by `=`, `<=>` and IN, and by AND and OR of these. Each of these
+    comparisons is TRUE for a row only if the column's value equals one of the constants, and equal
+    values have equal hashes.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class SketchLookups:
         by_bounds: Callable[[exp.Expression], Flags],
     ) -> None:
         """`find` resolves columns, `evaluator` computes constants, and `by_bounds` returns the
-        files that a condition's bounds keep."""
+        files that bounds do not rule out for a condition."""
         self._table = table
         self._statistics = statistics
         self._find = find
@@ -60,8 +61,8 @@ class SketchLookups:
         self._text = Text(_no_column)
 
     def kept(self, condition: exp.Expression, files: Flags) -> Flags:
-        """Returns which of the files, which the condition's bounds keep, may have a row for which
-        the condition is TRUE."""
+        """Returns those of the files that may have a row for which the condition is TRUE. `files`
+        are the files that bounds do not rule out."""
         if self._table.snapshot is None or not self._table.snapshot.pointer.sketches:
             return files
         try:
@@ -115,7 +116,8 @@ class SketchLookups:
         return result
 
     def _hash(self, column: Value, constant: Value) -> int | None:
-        """Returns the hash of the column's value that equals a constant; None if there is none.
+        """Returns the hash of the value that equals a constant and has the column's type; None if
+        there is no such value.
 
         Raises:
             NotUnderstood: several values may equal the constant, or the column has no sketches.

@@ -43,7 +43,7 @@ def seconds_of(staleness: str | float | timedelta | None) -> float:
 def covered_files(
     store: Store, folder: TableFolder, staleness: float
 ) -> tuple[VisibleFiles, Snapshot | None] | None:
-    """Returns the files that the index knows, and the index itself.
+    """Returns the files in the index, and the index itself.
 
     Returns None if the index is older than `staleness` seconds, if it does not cover the whole
     table, or if a run is moving files.

@@ -1,8 +1,8 @@
 """Finds a table's data files for engines other than Spark, using the journal.
 
 The table has the same files as in Spark, which ignores empty and hidden files. If the table has
-partition columns, Spark also ignores files directly in the table's folder. If it has none, Spark
-also ignores the files in subfolders.
+partition columns, Spark also ignores files directly in the table's folder. If it has no partition
+columns, Spark also ignores the files in subfolders.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Table:
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Pauses garbage collection, which would otherwise visit all listed files again and again."""
+    """Pauses garbage collection, which would otherwise visit all listed files repeatedly."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -180,7 +180,7 @@ def check_plain(store: Store, root: str, location: str) -> None:
 
 
 def arrow_system(table: Table) -> tuple[pyarrow.fs.FileSystem, int]:
-    """Returns PyArrow's file system for a table, and the length of the scheme in the paths."""
+    """Returns PyArrow's file system for a table, and the length of the scheme in its paths."""
     if isinstance(table.store, ArrowStore):
         return table.store.system, len(table.store.scheme)
     if isinstance(table.store, FsspecStore):

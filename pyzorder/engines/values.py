@@ -1,8 +1,8 @@
 """SQL values as Arrow data, and the conversions that Spark applies to them.
 
 Each type has one representation. Integers, dates (in days) and timestamps (in microseconds) are
-int64, floats and doubles are float64, and strings are their bytes. Only conversions that give the
-same value in every session are supported.
+int64, floats and doubles are float64, and strings are their bytes. Only conversions whose result is
+the same in every session are supported.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 Ids = npt.NDArray[np.int32]
 
-#: Maximum share that a cut may overfill files by. If a cut exceeds it, other columns are tried.
+#: Maximum share by which a cut may overfill files. If a cut exceeds it, other columns are tried.
 TOLERATED = 0.25
 
 #: Columns whose spread is at least this share of the widest column's spread count as equally wide.
@@ -25,11 +25,12 @@ ABOUT_AS_WIDE = 0.9
 #: there are files left.
 REST = 0
 
-#: Factor by which lookups may open more files than with the best tree. Within this factor, a grid
-#: is preferred to repeated halving, and grids that favor the first columns are preferred to others.
+#: Lookups may open up to this many times as many files as with the best tree. Within this factor, a
+#: grid is preferred to repeated halving, and grids that favor the first columns are preferred to
+#: others.
 TOLERATED_SHARE = 1.05
 
-#: Relative accuracy of spreads that are estimated from a sample.
+#: Relative accuracy of the spreads, which are estimated from a sample.
 ABOUT = 0.02
 
 

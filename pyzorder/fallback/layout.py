@@ -52,7 +52,7 @@ class Group:
 
 
 def key_of(column: IndexedColumn) -> str:
-    """Returns the SQL expression that a column's values are ordered by.
+    """Returns the SQL expression by which a column's values are ordered.
 
     Raises:
         ZOrderError: the fallback cannot cluster by columns of this type.

@@ -84,8 +84,8 @@ def optimize(
 
     The table's files are not changed. Spark writes the data files to any store that it supports,
     using the session's codec and timestamp settings. The index is written with Hadoop's FileSystem.
-    A Spark Connect client has no FileSystem. It must therefore be able to access the store through
-    a mount or with PyArrow.
+    A Spark Connect client has no FileSystem, so it must be able to access the store through a mount
+    or with PyArrow.
 
     Args:
         table: the table's name in SQL syntax, or the path of its folder.

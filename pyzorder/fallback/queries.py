@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def sql(spark: SparkSession, query: str, args: Any = None) -> DataFrame:
     """Runs `spark.sql(query, args)`, and opens only files that may have relevant rows.
 
-    If this function does not understand a part of the query, the query opens more files. Statements
-    other than queries are passed to Spark unchanged.
+    If a part of the query is not supported, the query opens more files. Statements that are not
+    queries are passed to Spark unchanged.
 
     Raises:
         ZOrderError: a table has an unfinished OPTIMIZE that is moving files.

@@ -21,10 +21,11 @@ from sqlglot import exp
 
 from pyzorder.index.predicates.conditions import NotUnderstood, conjuncts, parse, parts_of
 
-#: The only arguments that a table reference may have for a subquery to be able to replace it.
+#: The only arguments that a table reference may have if a subquery is to replace it.
 _PLAIN_TABLE = {"this", "db", "catalog", "alias"}
 
-#: The only clauses that a SELECT may have for conditions on its rows to be applied to its sources.
+#: The only clauses that a SELECT may have if conditions on its rows are to be applied to its
+#: sources.
 _PLAIN_SELECT = {"expressions", "from", "from_", "joins", "where", "hint", "order", "with", "with_"}
 
 
@@ -56,7 +57,7 @@ class TableUse:
 def named_tables(query: str) -> set[str]:
     """Returns the names of all tables in a query, spelled as in its text.
 
-    The result is empty for statements other than queries, and for text that is not understood.
+    The result is empty for statements that are not queries, and for text that is not understood.
     """
     try:
         statement = parse(query, only_names=True)

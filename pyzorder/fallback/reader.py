@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TableReader:
-    """Reads rows of a table that match a condition. Opens only files that may have such rows."""
+    """Reads rows of a table that match a condition. Opens only files that may contain such rows."""
 
     def __init__(
         self, spark: SparkSession, table: tables.Table, schema: StructType | str | None = None
@@ -35,8 +35,8 @@ class TableReader:
     def where(self, condition: str) -> DataFrame:
         """Returns the rows for which a condition in SQL is TRUE.
 
-        Spark opens only the files that may have such rows, and applies the whole condition to
-        their rows. If pyzorder does not understand a part of the condition, Spark opens more files.
+        Spark opens only the files that may have such rows, and applies the whole condition to their
+        rows. If a part of the condition is not supported, Spark opens more files.
 
         Raises:
             ZOrderError: the table has an unfinished OPTIMIZE that is moving files.

@@ -128,7 +128,7 @@ def select_files(
     conditions: Sequence[exp.Expression],
     unqualified: Callable[[tuple[str, ...]], tuple[str, ...]],
 ) -> Selection:
-    """Selects the files that are ruled out by at least one of the conditions.
+    """Selects the files that at least one of the conditions rules out.
 
     Args:
         conditions: conditions that are all TRUE for relevant rows.
@@ -190,7 +190,8 @@ def _skipped(
     tests: list[str],
     columns: list[int],
 ) -> tuple[list[SkippedFile], tuple[str, ...]]:
-    """Returns the unchanged files that fail a test, and the reasons why other files do not."""
+    """Returns the unchanged files that fail a test, and the reasons why other files do not fail
+    it."""
     # Only catalog tables have partitions outside their folder. For other tables, absolute paths are
     # not trusted.
     outside = table.is_catalog and bool(table.partitions)

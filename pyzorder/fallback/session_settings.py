@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def setting(spark: SparkSession, name: str) -> str:
-    """Returns a setting's value or default, or an empty string if Spark does not know it."""
+    """Returns a setting's value or default, or an empty string if Spark has no such setting."""
     try:
         return str(spark.conf.get(name))
     except Exception:

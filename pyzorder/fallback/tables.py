@@ -83,7 +83,7 @@ def path_table(spark: SparkSession, path: str, format: str) -> Table:
 def lookup(spark: SparkSession, name: str) -> Table:
     """Returns the table for a name in SQL. The name may have the form parquet.`path`.
 
-    Raises Spark's error if Spark does not know the table.
+    Raises Spark's error if there is no such table.
     """
     path = _PATH.fullmatch(name.strip())
     if path:

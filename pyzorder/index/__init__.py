@@ -8,7 +8,7 @@ The package needs PyArrow but neither Spark nor pandas, so any engine can build 
     journal              the records of the runs that rewrite a table
     visible_files        finds a table's data files by a listing and the journal
     snapshots            snapshots of the index, and the pointers to them
-    coverage             describes which data files a snapshot knows
+    coverage             describes for which data files a snapshot has rows
     entries              rows of the index, one per data file
     snapshot_pages       checks the pages of a snapshot before it is decoded
     snapshot_statistics  the statistics of a snapshot that are valid for a scan's settings

@@ -1,4 +1,4 @@
-"""Describes which data files a snapshot knows (sql/FORMAT.md, section "Coverage")."""
+"""Describes for which data files a snapshot has rows (sql/FORMAT.md, section "Coverage")."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def unchanged(store: Store, read: Collection[tuple[str, Stat]]) -> set[tuple[str
 
 
 def is_foreign(store: Store, folder: TableFolder, path: str) -> bool:
-    """Whether a file must not get an entry, because its rows may be another user's."""
+    """Whether a file must not get an entry, because its rows may belong to another user."""
     return isinstance(store, LocalStore) and strange(folder.root, path)
 
 
@@ -106,8 +106,8 @@ def kept_rows(
 ) -> pa.Table:
     """Returns the rows that `keep` selects from a snapshot, in the columns of a new snapshot.
 
-    A row refers to a sketch only if the rows of all files in its segment are kept, with all
-    columns. No sketch then outlives its file's entry or its column.
+    A row keeps its reference to a segment of sketches only if all columns are kept, and the rows of
+    all files in the segment. No sketch therefore outlives its file's entry or its column.
     """
     rows = _with_sketches(old, columns, old.rows.filter(pa.array(keep(old.rows), pa.bool_())))
     unknown = table_of(columns, [])

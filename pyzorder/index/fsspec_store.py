@@ -11,7 +11,7 @@ from pyzorder.index.stores import UNKNOWN_TIME, Listing, Stat, check_length
 #: The keys that file systems use to report when a file was last modified.
 _MODIFIED = ("mtime", "LastModified", "last_modified", "updated")
 
-#: The name under which WebHDFS reports it, in milliseconds.
+#: The key under which WebHDFS reports this time, in milliseconds.
 _MILLIS = "modificationTime"
 
 
@@ -76,7 +76,7 @@ def _below(folder: str, path: str) -> str:
 
 
 def _stat(info: Mapping[str, Any]) -> Stat:
-    """Returns a file's status. Not all file systems know when a file was modified."""
+    """Returns a file's status. Not all file systems report when a file was modified."""
     found = next((info[name] for name in _MODIFIED if info.get(name) is not None), None)
     if isinstance(found, str):
         found = datetime.fromisoformat(found.replace("Z", "+00:00"))

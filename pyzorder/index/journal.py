@@ -58,7 +58,8 @@ class Overlay(NamedTuple):
         committed: whether `shown` contains the run's new files instead of the old ones.
         incarnation: the incarnation id in the names of the run's markers.
         marked: the modification times of the markers, by folder. If a marker has another time, its
-            folder is a copy, in which no file has the recorded time. Older records lack the times.
+            folder is a copy, in which no file has the recorded time. Older records do not contain
+            the times.
     """
 
     shown: tuple[FileRef, ...]
@@ -153,5 +154,5 @@ def _all(listed: list[dict[str, Any]]) -> list[FileRef]:
 
 
 def _files(listed: list[dict[str, Any]]) -> tuple[FileRef, ...]:
-    """Returns the files below the table's folder. A listing cannot contain any others."""
+    """Returns the files below the table's folder. A listing cannot contain any other files."""
     return tuple(ref for ref in _all(listed) if not is_whole(ref.path))

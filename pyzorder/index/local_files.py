@@ -118,9 +118,9 @@ def _entries(folder: str, above: frozenset[str]) -> list[os.DirEntry[str]]:
 
 
 def _infos(entries: Sequence[os.DirEntry[str]]) -> list[FileInfo] | None:
-    """Returns the status of files, or None if some of them must be looked at one by one.
+    """Returns the status of files, or None if the files must be examined one by one.
 
-    PyArrow does not hold the interpreter's lock, so threads can do this in parallel.
+    PyArrow releases the interpreter's lock, so threads can do this in parallel.
     """
     try:
         found: list[FileInfo] = _SYSTEM.get_file_info([entry.path for entry in entries])

@@ -1,8 +1,8 @@
 """Reads statistics from Parquet footers if they provably describe the values that Spark reads.
 
-PyArrow already withholds unsound statistics: of INT96, of columns whose order it does not know, and
-of writers that are known to have written wrong statistics (PARQUET-251). parquet_rules defines
-which values of the Spark type a pair of exposed bounds represents.
+PyArrow already withholds unsound statistics: those of INT96 columns, of columns with an order that
+it does not support, and from writers that are known to have written wrong statistics (PARQUET-251).
+parquet_rules defines which values of the Spark type a pair of exposed bounds represents.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ _KEPT = 16
 
 
 class Place(NamedTuple):
-    """Where a file has a column.
+    """The location of a column in a file.
 
     Attributes:
-        number: the position of its leaf; None if the file does not have it, and reads as null.
+        number: the position of its leaf; None if the file does not contain the column, which then
+            reads as null.
         leaf: its type; None if the footer does not determine what Spark reads.
     """
 
@@ -134,7 +135,7 @@ def _compared_otherwise(keys: dict[bytes, bytes]) -> set[str]:
 def _of_chunks(
     chunks: Sequence[Any], rows: int, leaf: Leaf, origin: Origin, column: IndexedColumn
 ) -> ColumnStatistics:
-    """Returns the statistics of a column from those of its chunks, one in each row group."""
+    """Returns the statistics of a column, computed from those of its chunks in the row groups."""
     if not parquet_rules.is_readable(leaf, column.data_type):
         return ColumnStatistics()
     nulls = [_null_count(chunk, leaf) for chunk in chunks]
@@ -163,8 +164,8 @@ def _null_count(chunk: Any, leaf: Leaf) -> int | None:
 
 # ---- columns ------------------------------------------------------------------------------------
 
-#: The fields of a group: each has a name, and either its own fields, a leaf with its position, or
-#: None for lists, maps and whatever else does not have one value per row.
+#: The fields of a group. Each field has a name, and either its own fields, a leaf with its
+#: position, or None for lists, maps and everything else that does not have one value per row.
 Tree = list[tuple[str, Any]]
 
 
@@ -179,7 +180,8 @@ def _tree(schema: Any) -> Tree | None:
 
 
 def _group(fields: Any, schema: Any, above: tuple[str, ...], start: int) -> tuple[Tree, int]:
-    """Returns the fields of a group whose first leaf is at `start`, and where the next begins."""
+    """Returns the fields of the group whose first leaf is at `start`, and the position of the leaf
+    after the group."""
     tree: Tree = []
     for field in fields:
         path, inner = (*above, field.name), field.type

@@ -15,8 +15,8 @@ from pyzorder.index.entries import ColumnStatistics
 from pyzorder.index.truncated_bounds import truncated
 
 #: The first day of the Gregorian calendar, 1582-10-15, and the microsecond from which the hybrid
-#: and the proleptic calendar agree in every time zone, 1900-01-01. Spark reads such dates and
-#: timestamps as stored, whatever its settings.
+#: and the proleptic calendar agree in every time zone, 1900-01-01. From these points on, Spark
+#: reads dates and timestamps as stored, regardless of its settings.
 _MODERN_DAY, _MODERN_MICRO = -141_427, -2_208_988_800_000_000
 
 _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
@@ -24,8 +24,8 @@ _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 #: The types that Spark uses for unsigned integers, by their width in bits.
 _UNSIGNED = {8: "short", 16: "integer", 32: "long", 64: "decimal(20,0)"}
 
-#: Writers whose bounds of strings follow the order of unsigned bytes. For a file without column
-#: orders, PyArrow exposes bounds that other writers may have compared as signed bytes.
+#: Writers that compare string bounds as unsigned bytes. For a file without column orders, PyArrow
+#: exposes bounds that other writers may have compared as signed bytes.
 _ORDERED = re.compile(
     r"parquet-mr version (1\.[1-9][0-9]|[2-9])[.0-9]|parquet-cpp-arrow version|parquet-rs version|"
     r"DuckDB|Polars"
@@ -54,9 +54,9 @@ class Origin(NamedTuple):
     """The properties of a file's writer that affect how Spark reads the values.
 
     Attributes:
-        by_parquet_mr: whether the writer is parquet-mr. If so, the bounds occur in the file, except
-            for types whose bounds may be truncated.
-        is_ordered: whether the bounds of binaries follow the order that Parquet defines.
+        by_parquet_mr: whether the writer is parquet-mr. If so, the bounds are actual values from
+            the file, except for types whose bounds may be truncated.
+        is_ordered: whether the bounds of binary columns follow the order that Parquet defines.
         is_proleptic: whether the file records that its dates and timestamps are not rebased.
     """
 
@@ -134,8 +134,8 @@ def _bounds(
 ) -> tuple[Any, Any] | None:
     """Returns the bounds of a column, or None if they are unknown.
 
-    Floats have none, because writers differ in whether they include NaN, and in the sign of zero.
-    Unsigned integers and TIME have none either.
+    Columns of floats have no bounds, because writers differ in whether they include NaN, and in the
+    sign of zero. Unsigned integers and TIME have no bounds either.
 
     Raises:
         _Misread: the null count cannot be used either.
@@ -231,7 +231,8 @@ def _holds(leaf: Leaf, data_type: str) -> bool:
 
 
 def spark_type(leaf: Leaf) -> str | None:
-    """Returns the type as which Spark reads a column by default; None if none has statistics."""
+    """Returns the type with which Spark reads a column by default; None if that type cannot have
+    statistics."""
     kind, annotation = leaf.physical, leaf.annotation
     if annotation == "Decimal":
         if leaf.logical["precision"] > 38:

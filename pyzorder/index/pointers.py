@@ -74,9 +74,9 @@ class SegmentRef:
     """A pointer's reference to a segment of sketches.
 
     Attributes:
-        file: the name of the segment, next to the pointer.
+        file: the name of the segment's file, which is next to the pointer.
         length: the size of the segment in bytes.
-        directory: the position of the directory, which extends to the end.
+        directory: the position of the directory, which extends to the end of the file.
         crc32: the CRC-32 of the directory.
     """
 
@@ -100,7 +100,8 @@ class Pointer:
         coverable_since: the last version whose writer added files without a row, or deleted or
             moved files. A listing that began before that version covers nothing.
         sketches: the segments that contain the sketches of the files.
-        sketched: the names of the columns of which writers add sketches; None if unknown.
+        sketched: the names of the columns for which writers add sketches of new files; None if
+            these columns have not been chosen yet.
     """
 
     folder: TableFolder

@@ -58,8 +58,8 @@ def may_hold(
 ) -> Flags:
     """Returns, for each entry, whether a file may contain a value with one of the hashes.
 
-    If a file has no sketch of the column, or its segment cannot be read, the result is true for the
-    file, and a warning names the segment.
+    The result is true for a file without a sketch of the column. If a segment cannot be read, the
+    result is true for all of its files, and a warning names the segment.
 
     Args:
         column: the column, with the type in the snapshot.
@@ -133,7 +133,8 @@ class _Segment:
         return [block.take(block.number()) for _ in range(np.count_nonzero(column.bits))]
 
     def _column(self, wanted: IndexedColumn, num_files: int) -> _Column | None:
-        """Returns what the directory says about a column, or None if it lacks the column."""
+        """Returns the directory's description of a column, or None if the directory lacks the
+        column."""
         directory = _Bytes(self._directory())
         files, columns = directory.number(), directory.number()
         if num_files > files:

@@ -45,7 +45,7 @@ KEPT_SNAPSHOTS = 10
 def incarnation_of(store: Store, folder: TableFolder) -> str:
     """Returns the table's incarnation id, and creates one if there is none.
 
-    The id is random. It stays the same until the whole table is overwritten.
+    The id is random. It remains the same until the whole table is overwritten.
 
     Raises:
         ZOrderError: the file for the id exists but contains something else.
@@ -102,7 +102,7 @@ def publish(
             others = kept_rows(old, kept, keep)
             is_new = pc.invert(pc.is_in(rows["path"], others["path"].combine_chunks()))
             rows = pa.concat_tables([others, rows.filter(is_new)])
-        is_lost = base > 0 and old is None  # what earlier writers recorded is lost
+        is_lost = base > 0 and old is None  # the records of earlier writers are lost
         pointer = _try(
             store,
             folder,

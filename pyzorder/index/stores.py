@@ -69,7 +69,7 @@ class Store(Protocol):
         """Lists all files below a folder in any order."""
 
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
-        """Reads a file, or `length` bytes of it from `start` on. Stops at the end of the file.
+        """Reads a file from `start` to its end, or at most `length` bytes of it.
 
         Raises:
             FileNotFoundError: there is no such file, or the path is not a regular file.

@@ -120,8 +120,8 @@ class VisibleFiles:
 def visible_files(store: Store, folder: TableFolder) -> VisibleFiles:
     """Returns the files of a table.
 
-    Only a catalog knows the partitions that are stored outside the table's folder, so their files
-    are not included.
+    Partitions that are stored outside the table's folder are recorded only in a catalog, so their
+    files are not included.
 
     Raises:
         RuntimeError: the journal changed during every attempt to list the folder.

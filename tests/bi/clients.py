@@ -21,7 +21,7 @@ USER = "me"
 
 
 class Client(Protocol):
-    """A connection that returns all values as text, whatever types the client uses."""
+    """A connection that returns all values as text, regardless of the client's types."""
 
     def rows(self, statement: str) -> list[list[str | None]]:
         """Runs a statement and returns all its rows."""

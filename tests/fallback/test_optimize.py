@@ -228,8 +228,8 @@ def test_one_text_is_no_list_of_columns(spark: SparkSession, tmp_path: Path) -> 
         fallback.optimize(spark, str(tmp_path / "t"), "id", to=str(tmp_path / "z"))
 
 
-#: The SELECT list of a second file → the column that the table's schema lacks. The schema is (a
-#: BIGINT, s STRUCT<x INT>).
+#: The SELECT list of a second file → the column that is missing from the table's schema. The schema
+#: is (a BIGINT, s STRUCT<x INT>).
 LOST = {
     "id AS a; named_struct('x', 1) AS s; id AS z": "z",
     "id AS a; named_struct('x', 1, 'y', 2) AS s": "s.y",

@@ -16,8 +16,8 @@ from tests.fuzz.worlds import World, write
 from tests.support import indexes, scans, sketches
 from tests.support.tables import data_files
 
-#: How many of a world's predicates are executed. For the other predicates, only the set of opened
-#: files is checked.
+#: The number of a world's predicates that are executed. For the other predicates, only the set of
+#: opened files is checked.
 ROWS_OF = 3
 
 #: The name of the view of a world's table.
@@ -75,7 +75,8 @@ def check(spark: SparkSession, folder: Path, world: World, by_python: bool = Fal
 
 
 def by_sketches(spark: SparkSession, table: Path, found: dict[str, int]) -> int:
-    """How many of the predicates open more files with a copy of the snapshot without sketches."""
+    """Returns how many of the predicates open more files if the index is replaced with a copy
+    without sketches."""
     content = sketches.pointer(table)
     if not content.pop("sketches", None):
         return 0
@@ -126,7 +127,7 @@ def make(
 
 
 def record_listing(spark: SparkSession, table: Path, world: World) -> None:
-    """Records in the index which files there are. The statement needs a table with a schema,
+    """Records in the index that it covers all files. The statement needs a table with a schema,
     because Spark cannot infer one from files whose types differ."""
     spark.sql(f"CREATE TABLE listed ({world.ddl()}) USING {world.format} LOCATION '{table}'")
     try:
@@ -172,7 +173,7 @@ def session(spark: SparkSession, world: World) -> Iterator[None]:
         spark__sql__zorder__index__maxStaleness="1h" if world.stale else "0s",
         spark__sql__codegen__wholeStage="false",
         spark__sql__adaptive__enabled="false",
-        # The budget allows sketches of files of a few rows.
+        # The budget allows sketches even for files with only a few rows.
         spark__sql__zorder__index__sketchBudget="1",
         # Spark's own pushdown is off, because it loses NaN and -0.0 in files from other writers.
         spark__sql__parquet__filterPushdown="false",

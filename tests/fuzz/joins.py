@@ -1,7 +1,7 @@
 """Random queries with joins over a few small tables.
 
 Every relation that a query reads or computes has the same columns (COLUMNS), so any two relations
-can be joined, united or nested.
+can be joined, combined with UNION, or nested.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Queries:
         self.names = 0
 
     def query(self) -> str:
-        """A query that condenses all rows of a random relation into one."""
+        """A query that combines all rows of a random relation into a single row."""
         relation = self.relation(self.random.choice([1, 2, 2, 2, 3]))
         if self.random.random() < 0.6:
             relation = f"({self.star(relation)})"
@@ -89,7 +89,7 @@ class Queries:
         return f"SELECT count(*), sum({hashed}), max(k), min(s) FROM {relation}"
 
     def star(self, relation: str) -> str:
-        """A relation, restricted by one or two dimensions."""
+        """A relation that is joined with one or two dimensions, which restrict its rows."""
         outer = self.name()
         joins = ""
         for _ in range(self.random.choice([1, 1, 2])):
@@ -187,7 +187,7 @@ class Queries:
         return f" {kind} ".join(branches)
 
     def mixed(self) -> str:
-        """All columns, some of the integers under each other's names."""
+        """A SELECT list of all columns, in which some integer columns may swap names."""
         swapped = list(INTEGERS)
         if self.random.random() < 0.3:
             self.random.shuffle(swapped)
@@ -219,7 +219,7 @@ class Queries:
         return f"SELECT {listed} FROM {self.relation(depth - 1)} {outer} WHERE {test}"
 
     def odd(self, depth: int) -> str:
-        """Relations below which no key may be pushed."""
+        """Relations into which no key may be pushed."""
         source, every = self.relation(depth - 1), ", ".join(COLUMNS)
         return self.random.choice([
             f"SELECT {every} FROM {source} ORDER BY {every} LIMIT {self.random.randrange(40)}",

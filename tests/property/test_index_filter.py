@@ -1,4 +1,4 @@
-"""A nested filter knows which columns it uses and how many conditions it contains."""
+"""A nested filter reports which columns it uses and how many conditions it contains."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The advisor finds the best layout for workloads whose best layout is known. It also predicts how
-many bytes queries open with that layout."""
+"""The advisor finds the best layout for workloads whose best layout is known. It also predicts the
+total size of the files that queries open with that layout."""
 
 from __future__ import annotations
 
@@ -126,7 +126,8 @@ def statements(questions: dict[Any, int], seed: int) -> list[str]:
 
 
 def bytes_opened(spark: SparkSession, asked: Sequence[str]) -> float:
-    """The average number of bytes in `facts` that a statement opens, as reported by `explain`."""
+    """The total size of the files of `facts` that a statement opens, as reported by `explain`,
+    averaged over the statements."""
     total = 0
     for statement in asked:
         df = spark.sql(statement)

@@ -162,8 +162,8 @@ def test_bytes_that_are_no_text(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_missing_columns(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """For a column or struct field that a file lacks, the index records that all values are null.
-    If there is a default, the index records that the values are unknown."""
+    """If a column or struct field is missing from a file, the index records that all values are
+    null. If there is a default, the index records that the values are unknown."""
     path = tmp_path / "t"
     write(spark, path, fmt, "SELECT 1 AS a, named_struct('x', 1) AS s")
     schema = indexes.schema(spark, "a int, b int, s struct<x: int, y: int>, d int")

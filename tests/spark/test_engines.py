@@ -67,8 +67,8 @@ CONDITIONS: list[tuple[str, str, Any, Any]] = [
 
 @pytest.fixture(scope="module")
 def optimized(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Creates a table of about 20 files that are clustered by two columns, and one file that is not
-    indexed."""
+    """Creates a table with about 20 files that are clustered by two columns, and one file that is
+    not indexed."""
     table = tmp_path_factory.mktemp("engines") / "t"
     with scans.settings(spark, spark__sql__parquet__outputTimestampType="TIMESTAMP_MICROS"):
         rows = spark.range(0, 4000, 1, 4).selectExpr(*_split(COLUMNS))

@@ -422,8 +422,8 @@ def test_names_that_would_steer_a_terminal(spark: SparkSession, forgeable: Path)
 
 
 def test_retired_folder_of_links(spark: SparkSession, forgeable: Path) -> None:
-    """RESTORE does not copy a folder that has replaced a retired file, because the copy would
-    follow the links in this folder."""
+    """RESTORE does not copy a folder that has replaced a retired file, because copying it would
+    follow the links in it."""
     journal = forgeable / "_zorder" / "_journal"
     record = json.loads((journal / "_1.retire").read_text())
     for file in record["retire"]:

@@ -44,8 +44,8 @@ def clustered_table(spark: SparkSession, folder: Path, rows: DataFrame, files: i
 
 
 def opened(folder: Path, *columns: str) -> float:
-    """The mean share of bytes that lookups of existing values open. It is computed from the rows in
-    the files."""
+    """The total size of the files that a lookup of an existing value opens, as a share of the
+    table's size, averaged over lookups. It is computed from the rows in the files."""
     files = [pq.ParquetFile(path) for path in data_files(folder)]
     sizes = np.array([sum(f.metadata.row_group(g).total_byte_size
                           for g in range(f.metadata.num_row_groups)) for f in files])  # fmt: skip

@@ -1,4 +1,4 @@
-"""Spark and `pyzorder index` write the same index: each understands what the other has written, and
+"""Spark and `pyzorder index` write the same index. Each can read what the other has written, and
 neither loses the other's entries."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyzorder.index.snapshot_writer import publish
 from tests.support import indexes, scans, staleness
 from tests.support.tables import aim_at, rows_of
 
-#: Columns of every type, with values in an old calendar, for which Spark rebases in some modes.
+#: Columns of every type, with dates old enough that Spark rebases them in some modes.
 COLUMNS = """
     id, tinyint(id % 100) AS b, smallint(id) AS sh, int(id) AS i, id % 3 = 0 AS flag,
     float(id) AS f, if(id = 5, double('NaN'), id / 4D) AS x, decimal(id) / 8 AS small,
@@ -72,7 +72,8 @@ WRITERS = {
 
 @pytest.mark.parametrize("writer", WRITERS)
 def test_files_of_spark(spark: SparkSession, tmp_path: Path, writer: str) -> None:
-    """What footers tell Python, they also tell the jar, which scans the other columns."""
+    """Python and the jar derive the same statistics from footers. The jar scans the other
+    columns."""
     table = tmp_path / "t"
     write(spark, table, **WRITERS[writer])
     done = index_files(table)
@@ -118,7 +119,7 @@ def test_queries_skip_what_python_indexed(spark: SparkSession, tmp_path: Path) -
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, action: Callable[[], Any]) -> None:
-    """Runs an action between the reading of footers and the publishing of entries."""
+    """Runs an action after footers have been read and before entries are published."""
     own = indexing._publish
 
     def publish_later(*args: Any) -> int:
@@ -153,7 +154,8 @@ def test_spark_inserts_meanwhile(
 def test_spark_optimizes_meanwhile(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The entries of the files that OPTIMIZE has written stay, and nothing claims to be covered."""
+    """The entries of files that a concurrent OPTIMIZE wrote are kept, and the new snapshot records
+    no coverage."""
     table = tmp_path / "t"
     spark.sql(staleness.KINDS["a table"].format(table))
     staleness.insert(spark, 0, 1000)
@@ -176,7 +178,7 @@ def test_spark_optimizes_meanwhile(
 
 
 def test_z_values_of_files_that_python_indexed(spark: SparkSession, tmp_path: Path) -> None:
-    """The direct method also skips by z-values, which no footer contains."""
+    """The direct method also skips files by z-values, which footers do not contain."""
     table = tmp_path / "t"
     spark.sql(staleness.KINDS["a table"].format(table))
     staleness.insert(spark, 0, 1000)
@@ -210,8 +212,8 @@ def test_what_only_the_catalog_knows(spark: SparkSession, tmp_path: Path) -> Non
 
 
 def test_spark_plans_from_what_python_covers(spark: SparkSession, tmp_path: Path) -> None:
-    """Within maxStaleness, Spark does not list the folder, so it does not see a file that another
-    engine has appended since."""
+    """Until maxStaleness has passed, Spark does not list the folder, so it does not see a file that
+    another engine has appended."""
     table = tmp_path / "t"
     spark.sql(staleness.KINDS["a table"].format(table))
     staleness.insert(spark, 0, 100)

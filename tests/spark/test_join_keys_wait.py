@@ -47,7 +47,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def session(
     request: pytest.FixtureRequest, spark: SparkSession, tables: Path
 ) -> Iterator[SparkSession]:
-    """A session that broadcasts `days` only, with and without adaptive execution."""
+    """A session that broadcasts only `days`, with and without adaptive execution."""
     with settings(
         spark,
         spark__sql__adaptive__enabled=request.param,
@@ -123,7 +123,7 @@ CASES = [
         SELECT s.day, r.q FROM sales s FULL JOIN returns r ON s.ticket = r.ticket
         LEFT SEMI JOIN {JULY} ON coalesce(s.day, r.day) = d""", sales=(ALL,), returns=(ALL,)),
     Case("not for null-safe keys", f"{SOLD} JOIN {JULY} ON s.day <=> d", sales=(ALL,), returns=(ALL,)),
-    # Cases in which waiting does not pay.
+    # Cases in which waiting for keys does not pay off.
     Case("a dimension without a condition", f"{SOLD} JOIN days ON s.day = d", sales=(ALL,), returns=(ALL,)),
     Case("a dimension that is not repeatable", f"""
         {SOLD} JOIN (SELECT d FROM days WHERE month = 2 LIMIT 3) ON s.day = d""",
@@ -199,5 +199,5 @@ def test_explain_before_the_query_runs(session: SparkSession) -> None:
 
 
 def reasons(df: DataFrame) -> list[str]:
-    """Why conditions skip no files of `sales`."""
+    """The reasons why conditions skip no files of `sales`."""
     return [reason for scan in scans_of(df, "sales") for reason in scan["reasons"]]

@@ -264,9 +264,9 @@ def test_a_writer_that_wakes_up_in_another_incarnation(spark: SparkSession, tmp_
 
 
 def test_declared_dead_before_it_moves_files(spark: SparkSession, tmp_path: Path) -> None:
-    """Each row exists exactly once even if a writer that was declared dead still writes RETIRE. At
-    first, the process that takes over the writer's lock does not see a RETIRE. It undoes the run
-    afterwards."""
+    """Each row exists exactly once even if a writer that was declared dead still writes RETIRE,
+    after another process has begun to recover its run. That process does not see a RETIRE when it
+    takes over the lock, but it still undoes the run."""
     table = tmp_path / "t"
     frame = create(spark, table)
     takes = "spark.sql.zorder.journal.takeOver=1"

@@ -114,7 +114,7 @@ def test_files_of(
 def test_footers_of(
     spark: SparkSession, tmp_path: Path, write: Callable[[pa.Table, Path], None]
 ) -> None:
-    """`pyzorder index` indexes the files by their footers alone."""
+    """`pyzorder index` indexes the files by reading only their footers."""
     path = three_files(spark, tmp_path / "t", write)
     assert len(index_files(path).indexed) == 3
     entries = indexes.check_sound(spark, path, "parquet")
@@ -143,7 +143,7 @@ def three_files(spark: SparkSession, path: Path, write: Callable[[pa.Table, Path
 
 
 def check_queries(spark: SparkSession, path: Path) -> dict[str, int]:
-    """Checks the files that queries open, and returns how many each opens."""
+    """Checks the files that queries open, and returns how many files each query opens."""
     spark.read.parquet(str(path)).createOrReplaceTempView("theirs")
     asked = {text.format(name): name for name, (_, _, texts) in COLUMNS.items() for text in texts}
     return scans.check_sound(spark, "theirs", list(asked))

@@ -1,5 +1,5 @@
 """Commands do not write, read or move files through links that an attacker has created. The links
-are in the table's folder or in the folder of a partition that is stored elsewhere."""
+are in the table's folder or in the folder of a partition outside it."""
 
 from __future__ import annotations
 

@@ -93,8 +93,8 @@ def mode(path: Path) -> int:
 
 @pytest.mark.parametrize("given", [0o700, 0o711, 0o777])
 def test_permissions(spark: SparkSession, tmp_path: Path, given: int) -> None:
-    """pyzorder's folders have the same permissions as the table's folder. Its files also have these
-    permissions, except for the execute permission."""
+    """pyzorder's folders have the same permissions as the table's folder. pyzorder's files also
+    have these permissions, except for the execute permission."""
     table = tmp_path / "t"
     spark.range(0, 20, 1, 2).selectExpr("id", "id % 2 AS p").write.partitionBy("p").parquet(
         str(table)

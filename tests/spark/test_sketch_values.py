@@ -1,5 +1,5 @@
-"""Sketches use Spark's equality, by the type of the table: a lookup finds every equal value,
-however it is stored or written."""
+"""Sketches use Spark's equality for the column's type in the table: a lookup finds every equal
+value, regardless of how the value is stored and how the literal is written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support import indexes, scans, sketches
 
 FILES = 6
 
-#: For each type, values from which every file has two others. Values of one pair are equal.
+#: For each type, the values to write and to look up.
 VALUES: dict[str, list[str]] = {
     "TINYINT": ["-128Y", "-1Y", "0Y", "1Y", "2Y", "127Y"],
     "SMALLINT": ["-32768S", "-1S", "0S", "1S", "300S", "32767S"],
@@ -45,8 +45,8 @@ VALUES: dict[str, list[str]] = {
 
 
 def check(spark: SparkSession, table: Path, ddl: str, values: list[str]) -> tuple[int, int]:
-    """Compares lookups of each value, in Spark and with `pyzorder.files`, with plain Spark's.
-    Returns the number of opened files, and how many of them hold the value."""
+    """Checks lookups of each value, in Spark and with `pyzorder.files`, against plain Spark.
+    Returns the number of opened files, and how many of them contain the value."""
     spark.read.schema(ddl).format(kind(table)).load(str(table)).createOrReplaceTempView("t")
     asked = [f"c = {v}" for v in values] + [f"c <=> {v}" for v in values]
     asked += [f"c IN ({v}, {w})" for v, w in zip(values, values[1:], strict=False)]
@@ -76,8 +76,8 @@ def append(spark: SparkSession, table: Path, value: str) -> None:
 
 
 def make(spark: SparkSession, table: Path, data_type: str, values: list[str]) -> None:
-    """Writes files that have the first and the last value, so their bounds are the same, and two
-    of the values in between."""
+    """Writes files that all contain the first and the last value, so their bounds hardly differ.
+    Each file also contains up to two further values."""
     ends = (values[0], values[-1])
     for i in range(FILES):
         inner = {values[i % len(values)], values[(3 * i + 1) % len(values)]}
@@ -102,7 +102,7 @@ def test_every_type(spark: SparkSession, tmp_path: Path, name: str, data_type: s
     if sketches.stored(table):
         assert opened <= needed + len(values)
     else:
-        # settings decide what Spark reads from these columns
+        # settings determine which values Spark reads from these columns
         assert name == "t_orc" and data_type in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
 
 
@@ -112,7 +112,8 @@ def test_every_type(spark: SparkSession, tmp_path: Path, name: str, data_type: s
      ("INT", "DOUBLE"), ("DECIMAL(9,2)", "DECIMAL(18,4)")],
 )  # fmt: skip
 def test_a_widened_column(spark: SparkSession, tmp_path: Path, narrow: str, wide: str) -> None:
-    """Trino #30544 lost rows whose Bloom filter was made before the column's type was widened."""
+    """Rows are found if their sketch was made before the column's type was widened. Trino lost such
+    rows because of its Bloom filters (#30544)."""
     spark.conf.set(sketches.BUDGET, "1")
     values = VALUES[narrow]
     table = tmp_path / "t"
@@ -128,11 +129,11 @@ def test_a_widened_column(spark: SparkSession, tmp_path: Path, narrow: str, wide
     if (narrow, wide) in (("INT", "BIGINT"), ("SMALLINT", "INT")):
         assert opened <= needed + len(values)
     else:
-        assert opened >= needed  # there may be no bounds, and then there are no sketches
+        assert opened >= needed  # without bounds, there are no sketches
 
 
 def test_files_of_two_types(spark: SparkSession, tmp_path: Path) -> None:
-    """A table whose older files have a narrower type, as after ALTER COLUMN … TYPE."""
+    """A table whose older files store a narrower type, as after ALTER COLUMN … TYPE."""
     spark.conf.set(sketches.BUDGET, "1")
     table = tmp_path / "t"
     table.mkdir()
@@ -163,7 +164,8 @@ def test_decimals_of_other_scales(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_milliseconds(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark reads another value than the one that was inserted."""
+    """Lookups find the value that Spark reads, even if it differs from the value that was
+    inserted."""
     spark.conf.set(sketches.BUDGET, "1")
     with scans.settings(spark, spark__sql__parquet__outputTimestampType="TIMESTAMP_MILLIS"):
         table = tmp_path / "t"
@@ -175,7 +177,8 @@ def test_milliseconds(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_old_calendars(spark: SparkSession, tmp_path: Path) -> None:
-    """What Spark reads from files in the hybrid calendar depends on the session."""
+    """Lookups in files in the hybrid calendar find the values that Spark reads, which depend on the
+    session."""
     spark.conf.set(sketches.BUDGET, "1")
     for data_type in ("DATE", "TIMESTAMP"):
         table = tmp_path / data_type
@@ -189,7 +192,8 @@ def test_old_calendars(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_char_and_collations(spark: SparkSession, database: str) -> None:
-    """Padded or equal under a collation, though their bytes differ."""
+    """Lookups find values that differ in their bytes but are equal after padding or under a
+    collation."""
     spark.conf.set(sketches.BUDGET, "1")
     collated = spark.version >= "4"
     spark.sql(

@@ -1,5 +1,5 @@
-"""Sketches: lookups by columns that a table is not clustered by open only the files that contain
-the value. Sketches that are damaged, missing or forged change no answer."""
+"""With sketches, a lookup by a column that is not a clustering column opens only the files that
+contain the value. Damaged, missing or forged sketches do not change any answers."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def table(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
 
 
 def rows(spark: SparkSession, start: int = 0, files: int = FILES) -> DataFrame:
-    """`files` files of `ROWS` rows. In each file, values of all columns but `id` and `common` are
-    spread over the whole range."""
+    """`files` files of `ROWS` rows. In each file, the values of all columns except `id` and
+    `common` are spread over the whole range."""
     return spark.range(start, start + files * ROWS, 1, files).selectExpr(
         "id",
         "xxhash64(id) AS key",
@@ -116,7 +116,7 @@ def test_thousands_of_values(spark: SparkSession, table: Path) -> None:
 
 
 def test_a_common_column_has_no_sketches(spark: SparkSession, tmp_path: Path) -> None:
-    """Neither has a column whose bounds skip the same files."""
+    """A column for which bounds already skip the same files has no sketches either."""
     spark.conf.set(sketches.BUDGET, "1")
     rows(spark).write.parquet(str(tmp_path / "t"))
     spark.sql(f"CREATE SKIPPING INDEX ON '{tmp_path / 't'}' (id, common, key)")
@@ -134,7 +134,8 @@ def test_the_budget(spark: SparkSession, tmp_path: Path, budget: str) -> None:
 
 
 def test_columns_are_chosen(spark: SparkSession, tmp_path: Path) -> None:
-    """Without a list, columns get sketches if a sample shows that they skip files."""
+    """If no columns are listed, those columns get sketches for which a sample shows that sketches
+    skip files."""
     table = tmp_path / "t"
     rows(spark, 0, 40).write.parquet(str(table))
     spark.conf.set(sketches.BUDGET, "1")
@@ -147,7 +148,8 @@ def test_columns_are_chosen(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_optimize_chooses_columns(spark: SparkSession, tmp_path: Path) -> None:
-    """An OPTIMIZE that creates the index chooses columns; the next one keeps them."""
+    """An OPTIMIZE that creates the index chooses the columns to sketch, and the next OPTIMIZE keeps
+    them."""
     table = tmp_path / "t"
     rows(spark, 0, 80).write.parquet(str(table))
     spark.conf.set(sketches.BUDGET, "1")
@@ -165,7 +167,8 @@ def test_optimize_chooses_columns(spark: SparkSession, tmp_path: Path) -> None:
 def test_no_columns_are_chosen(
     spark: SparkSession, tmp_path: Path, files: int, budget: str
 ) -> None:
-    """If there are few files, sketches are off, or files have too few bytes, nothing is read."""
+    """No sample is read if there are few files, if sketches are turned off, or if the files are too
+    small."""
     table = tmp_path / "t"
     rows(spark, 0, files).write.parquet(str(table))
     spark.conf.set(sketches.BUDGET, budget)
@@ -261,7 +264,8 @@ def test_a_table_that_moves_to_a_new_folder(spark: SparkSession, tmp_path: Path)
 
 
 def test_overwriting_part_of_a_table(spark: SparkSession, tmp_path: Path) -> None:
-    """What remains of a segment is written again without the files that are gone."""
+    """If files are deleted, their sketches are removed: the segment's other sketches are written to
+    a new segment."""
     spark.conf.set(sketches.BUDGET, "1")
     table = tmp_path / "t"
     parted = rows(spark).selectExpr("*", "id DIV 800 AS half").repartition(8, "half", "common")
@@ -280,7 +284,8 @@ def test_overwriting_part_of_a_table(spark: SparkSession, tmp_path: Path) -> Non
 
 
 def test_refresh(spark: SparkSession, table: Path) -> None:
-    """A refresh adds sketches for files of other writers, and removes those of deleted files."""
+    """REFRESH adds sketches for files from other writers, and removes the sketches of deleted
+    files."""
     first, second, *_ = data_files(table)
     first.unlink()
     second.rename(second.with_name("renamed.parquet"))
@@ -301,7 +306,7 @@ def test_excluded_columns_lose_their_sketches(spark: SparkSession, table: Path) 
 
 
 def test_an_index_that_spark_queries(spark: SparkSession, table: Path) -> None:
-    """An index that is too large for the driver is queried without sketches."""
+    """If an index is too large for the driver, queries do not use its sketches."""
     spark.conf.set("spark.sql.zorder.index.driverLimit", "1")
     assert opened(spark, table, "key = xxhash64(77L)") == FILES
 
@@ -320,7 +325,7 @@ def changed(at: Callable[[int], int]) -> Callable[[Path], None]:
 
 
 def pointing(**fields: object) -> Callable[[Path], None]:
-    """Changes fields of the only segment in the pointer."""
+    """Changes fields of the pointer's only segment."""
 
     def edit(table: Path) -> None:
         content = sketches.pointer(table)
@@ -387,7 +392,7 @@ def test_damaged_sketches_change_no_answer(spark: SparkSession, table: Path, dam
 
 
 def test_random_damage_changes_no_answer(spark: SparkSession, table: Path) -> None:
-    """Checksums detect every changed byte, in blocks and in the directory."""
+    """Checksums detect a change of any byte, both in blocks and in the directory."""
     original = segment_file(table).read_bytes()
     for i in range(12):
         random.seed(i)

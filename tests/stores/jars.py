@@ -1,4 +1,4 @@
-"""Provides Hadoop's jars for a store. Their version is that of PySpark's Hadoop client."""
+"""Provides Hadoop's jars for a store, in the version of PySpark's Hadoop client."""
 
 from __future__ import annotations
 

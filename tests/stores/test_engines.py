@@ -1,4 +1,4 @@
-"""Engines other than Spark read a table on any store by the index that Spark has written there."""
+"""Engines other than Spark read a table on any store, using the index that Spark has written."""
 
 from __future__ import annotations
 

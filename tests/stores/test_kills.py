@@ -29,8 +29,8 @@ POINTS = {
 }
 
 
-#: The points that `make test-cluster` tests. It does not run crash tests, whereas `make test-hdfs`
-#: and `make test-s3` test all points.
+#: The points that `make test-cluster` tests. That target skips tests marked as `crash`, whereas
+#: `make test-hdfs` and `make test-s3` test all points.
 SAMPLE = ("mid-retire", "before-commit", "mid-move-in", "before-done")
 
 

@@ -38,8 +38,8 @@ def at_once(count: int, work: Callable[[int], Any]) -> list[Any]:
 
 
 def test_one_winner(folder: Folder) -> None:
-    """If many threads create the same file at the same time, exactly one succeeds, and the file has
-    the content that this thread wrote."""
+    """If many threads create the same file at the same time, exactly one of them succeeds, and the
+    file has the content that the successful thread wrote."""
     folder.write("other", b"")
     primitive = getattr(getattr(package(folder.spark), "CreateIfAbsent$"), "MODULE$")
     for race in range(RACES):

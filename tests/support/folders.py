@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 
 class Folder:
-    """A folder on any store. Its methods do what programs other than pyzorder do."""
+    """A folder on any store. Its methods do what other programs may do to a table."""
 
     def __init__(self, spark: SparkSession, url: str) -> None:
         self.spark = spark

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 FOLDER = Path(__file__).parents[2] / "sql" / "journal"
 
-#: The modification time, in seconds since 1970, of all files but those with "other" or "copied".
+#: The modification time, in seconds since 1970, of all files except those with "other" or "copied".
 TIME = 1_700_000_000
 
 

@@ -99,8 +99,8 @@ def truth(
 def judgements(
     spark: SparkSession, relation: str, predicates: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The judgement of each predicate. It contains the predicate's three filters. Its field `files`
-    contains the possible outcomes by file name."""
+    """Returns the judgement of each predicate. A judgement contains the predicate's three filters
+    and, in the field `files`, the possible outcomes for each file, keyed by file name."""
     columns = ", ".join(f"({p}) AS p{i}" for i, p in enumerate(predicates))
     df = spark.sql(f"SELECT {columns} FROM {relation}")
     jvm: Any = spark._jvm

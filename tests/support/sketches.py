@@ -20,7 +20,7 @@ _P1, _P2, _P3, _P4, _P5 = (
 
 
 def xxh64(data: bytes) -> int:
-    """XXH64 with the seed 0, by its specification."""
+    """XXH64 with the seed 0, implemented from its specification."""
     length, at = len(data), 0
     if length >= 32:
         lanes = [(_P1 + _P2) & _MASK, _P2, 0, -_P1 & _MASK]
@@ -58,7 +58,7 @@ def _round(lane: int, word: int) -> int:
 
 
 def decode(code: bytes, base: int, rice: int) -> Iterator[int]:
-    """The numbers in a code."""
+    """The numbers that a Rice code represents."""
     bits = "".join(f"{byte:08b}" for byte in code)
     while "0" in bits:
         quotient = bits.index("0")
@@ -71,7 +71,7 @@ def decode(code: bytes, base: int, rice: int) -> Iterator[int]:
 
 @dataclass
 class Sketch:
-    """The hashes of a column in a file, cut to their highest `bits` bits."""
+    """The hashes of a column's values in a file, truncated to their highest `bits` bits."""
 
     data_type: Any
     bits: int

@@ -145,7 +145,7 @@ def places(svg: str) -> list[Place]:
 
 @drawn
 def test_texts_fit(draw: Callable[[], str]) -> None:
-    """Labels stay within the margins and do not overlap."""
+    """Labels are within the margins and do not overlap."""
     texts = places(draw())
     assert len(texts) > 20
     assert [t for t in texts if t.left < 14 or t.right > WIDTH - 14] == []

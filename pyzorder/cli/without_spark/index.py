@@ -45,10 +45,10 @@ Examples:
 def command(path: str, columns: Sequence[tuple[str, ...]], dry_run: bool, as_json: bool) -> None:
     """Index the new Parquet files of the folder PATH, for example those that DuckDB has appended.
 
-    Takes statistics from the files' footers where they are provably right, and needs neither Spark
-    nor Java. Queries open files that stay unindexed; they are listed with the reason. Other
-    writers may run at the same time. For tables that are not on a local disk, and for bounds of
-    floats, run REFRESH SKIPPING INDEX in Spark instead.
+    Uses statistics in the files' footers if they are provably correct, and needs neither Spark nor
+    Java. Files that cannot be indexed are listed with the reason; queries will open them. Other
+    writers may run at the same time. If the table is not on a local disk, or if you need minima and
+    maxima of FLOAT or DOUBLE columns, run REFRESH SKIPPING INDEX in Spark instead.
     """
     with needed_packages("arrow"):
         from pyzorder.engines.indexing import index_files

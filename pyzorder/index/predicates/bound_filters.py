@@ -8,7 +8,7 @@ the index:
     e<n>        all values are proved to be null or NaN
     q<n>        a value may be NaN
     u<n>        a value may be null
-    v<n>        a value may be other than null (it may be NaN)
+    v<n>        a value may be non-null (NaN counts as non-null)
     w<n>        the lower bound is not zero (neither 0.0 nor -0.0)
 
 Spark converts bounds and constants as it does in the query, so the functions only determine which

@@ -159,7 +159,7 @@ def is_plain(node: exp.Expression) -> bool:
 
 
 def is_negated(node: exp.Expression) -> bool:
-    """Whether sqlglot stores a NOT in the node itself. It may do that for NOT LIKE and NOT IN."""
+    """Whether sqlglot stores a NOT in the node itself, as it may do for NOT LIKE and NOT IN."""
     return bool(node.args.get("negate"))
 
 

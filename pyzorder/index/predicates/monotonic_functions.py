@@ -122,7 +122,7 @@ class Side:
 
     @property
     def may_have_value(self) -> str:
-        """SQL that is true if a value may be other than null."""
+        """SQL that is true if a value may be non-null."""
         return f"v{self.number}"
 
 
@@ -254,7 +254,8 @@ def is_number(data_type: str) -> bool:
 
 
 def is_ordered(data_type: str) -> bool:
-    """Whether bounds of a type follow the order of its values. Strings are ordered by bytes."""
+    """Whether the bounds of columns of a type follow the order of its values. Strings are ordered
+    by bytes."""
     return (
         is_number(data_type)
         or data_type in {"boolean", "date", "timestamp", "timestamp_ntz", "string", "binary"}

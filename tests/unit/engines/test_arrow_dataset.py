@@ -57,7 +57,7 @@ def test_filters(table: Path, condition: pc.Expression, expected: str) -> None:
     assert next(answers).equals(next(answers))
 
 
-#: DuckDB queries, and the numbers of the files that each query needs. DuckDB does not pass
+#: DuckDB queries, and the numbers of the files that each query needs. DuckDB passes neither
 #: conditions on decimals to PyArrow, nor conditions on several columns that are joined by OR.
 QUERIES = [
     ("SELECT sum(i), count(*) FROM ds WHERE i BETWEEN 21 AND 25", "2"),

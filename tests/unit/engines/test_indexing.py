@@ -1,4 +1,5 @@
-"""New files are indexed by their footers, and what other writers publish meanwhile is kept."""
+"""New files are indexed by their footers, and entries that other writers publish in the meantime
+are kept."""
 
 from __future__ import annotations
 
@@ -108,7 +109,7 @@ def test_files_that_stay_unindexed(tmp_path: Path) -> None:
 
 
 def test_partitioned_folders(tmp_path: Path) -> None:
-    """Values of a partition column come from the folder, so what files store is not indexed."""
+    """Values of a partition column come from the folder, so values in the files are not indexed."""
     day, stray = pa.table({"a": [1], "P": [9]}), pa.table({"a": [7]})
     write(tmp_path, {"p=1/f.parquet": day, "p=2/f.parquet": day, "stray.parquet": stray})
     done = index_files(tmp_path)
@@ -125,7 +126,7 @@ def test_a_partition_column_in_an_index(tmp_path: Path) -> None:
 
 
 def test_z_values_stay_unknown(tmp_path: Path) -> None:
-    """A file has no column of z-values, but its rows have z-values."""
+    """Files have no column of z-values, but this does not mean that z-values are null."""
     write(tmp_path, FILES)
     curve = IndexedColumn(("zorder_value(a, `s`)",), "binary")
     publish(STORE, TableFolder(str(tmp_path)), lambda _: [A, curve])
@@ -249,7 +250,7 @@ def test_a_file_that_changes_meanwhile(tmp_path: Path, monkeypatch: pytest.Monke
 def test_no_coverage_after_another_writer_moved_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A writer of this kind publishes with its own version as coverableSince."""
+    """Such a writer publishes a snapshot with its own version as coverableSince."""
     make(tmp_path, FILES)
 
     def other() -> None:
@@ -297,7 +298,8 @@ def begin(table: Path, *, committed: bool) -> None:
 
 @pytest.mark.parametrize("committed", [False, True])
 def test_an_unfinished_run(tmp_path: Path, committed: bool) -> None:
-    """The files that belong to the table are indexed, wherever they are, and no row is dropped."""
+    """The files that belong to the table are indexed, even if they are staged or retired, and no
+    row is dropped."""
     make(tmp_path, {"f0.parquet": FILES["f0.parquet"]})
     write(tmp_path, {"f1.parquet": FILES["f1.parquet"]})
     begin(tmp_path, committed=committed)
@@ -372,7 +374,8 @@ def test_a_forged_incarnation(tmp_path: Path) -> None:
 
 
 def test_rows_of_other_folders(tmp_path: Path) -> None:
-    """Rows with full paths belong to partitions in other places, which are not listed here."""
+    """Rows with absolute paths belong to partitions outside the table's folder, which are not
+    listed here."""
     write(tmp_path, FILES)
     names = ["file:/elsewhere/f.parquet", "../up.parquet"]
     entries = [FileEntry(name, 1, 1, 1, (), "") for name in names]

@@ -1,5 +1,5 @@
 """Tables on S3 can be read through the file systems of PyArrow and fsspec. The tests need moto, and
-the test of fsspec needs s3fs."""
+the test with fsspec also needs s3fs."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_remove_takes_what_is_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("chunk", [1, 3, 10_000])
 def test_statuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
-    """Many files are looked at in chunks, few one by one, with the same result."""
+    """Many files are examined in chunks and few files one by one, with the same result."""
     monkeypatch.setattr(local_files, "_CHUNK", chunk)
     top, seen = tmp_path / "t", {}
     for k, name in enumerate(["a", "b/c", "b/d/e", "p=1/f", "p=2/f", "p=2/g", "empty"]):

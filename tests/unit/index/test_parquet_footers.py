@@ -1,4 +1,5 @@
-"""The statistics that are read from footers describe the files, whoever wrote them."""
+"""The statistics that are read from footers describe the files correctly, regardless of the
+writer."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
 
 TABLE = pa.table({name: pa.array(values, kind) for name, (kind, values) in COLUMNS.items()})
 
-#: The columns whose bounds no footer proves.
+#: The columns for which footers do not prove any bounds.
 UNPROVED = {"u32", "x", "y", "old", "at"}
 
 
@@ -101,7 +102,7 @@ def truth(column: IndexedColumn) -> ColumnStatistics:
 
 
 def of(path: Path, rows: pa.Table, *columns: tuple[tuple[str, ...], str], **options: Any) -> Any:
-    """What the footer of a new file says about columns."""
+    """Returns the statistics of columns from the footer of a new file."""
     pq.write_table(rows, path, **options)
     wanted = [IndexedColumn(parts, data_type) for parts, data_type in columns]
     return list(FooterReader(wanted).read(str(path))[1].values())
@@ -121,7 +122,7 @@ NO = ColumnStatistics()
         (["a", "A"], "a", NO),
         (["é"], "é", KNOWN),
         (["É"], "é", KNOWN),
-        (["\u0131"], "i", NO),  # a dotless i, which Java may take for an i
+        (["\u0131"], "i", NO),  # a dotless i, which Java may treat as an i
         (["i"], "\u0131", NO),
     ],
 )
@@ -145,7 +146,7 @@ def test_nested_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mark", ["__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS"])
 def test_strings_that_are_not_compared_as_stored(tmp_path: Path, mark: str) -> None:
-    """A footer by Spark says which columns are CHAR or have a collation."""
+    """A footer written by Spark shows which columns are CHAR or have a collation."""
     fields = [{"name": "C", "type": "string", "metadata": {mark: "x"}},
               {"name": "d", "type": "string", "metadata": {}}]  # fmt: skip
     schema = json.dumps({"type": "struct", "fields": fields})
@@ -177,7 +178,7 @@ def test_files_with_different_schemas(tmp_path: Path) -> None:
 
 
 def test_files_with_equal_leaves(tmp_path: Path) -> None:
-    """PyArrow takes schemas for equal if only the names of structs differ."""
+    """PyArrow considers schemas equal if only the names of structs differ."""
     inner = pa.field("a", pa.struct([("x", pa.int64())]), nullable=False)
     files = [pa.table([pa.array([{"x": 1}], inner.type)], pa.schema([inner.with_name(name)]))
              for name in "ab"]  # fmt: skip

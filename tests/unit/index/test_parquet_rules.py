@@ -1,4 +1,4 @@
-"""Bounds in footers become bounds of Spark's values only where they provably are."""
+"""Bounds in footers are used only if they are provably bounds of the values that Spark reads."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def decimal(physical: str, precision: int = 7, scale: int = 2) -> Leaf:
 
 TEXT, DATE = leaf("BYTE_ARRAY", "String"), leaf("INT32", "Date")
 
-#: For each column, the types as which Spark reads it unchanged. The first is the one it infers.
+#: For each column, the types with which Spark reads its values unchanged. The first is the type
+#: that Spark infers.
 READABLE = [
     (leaf("BOOLEAN"), ["boolean"]),
     (leaf("INT32"), ["integer", "byte", "short", "long", "interval year to month"]),
@@ -106,8 +107,8 @@ def test_origins(created_by: str | None, keys: dict[bytes, bytes] | None, found:
 
 UNKNOWN = ColumnStatistics()
 
-#: A column, its type, its writer, the bounds of its row groups, and its bounds in the index:
-#: None if they are unknown, UNKNOWN if the null count is unknown too.
+#: A column, its type, its writer, the bounds of its row groups, and its bounds in the index: None
+#: if the bounds are unknown, UNKNOWN if the null count is also unknown.
 BOUNDS: list[tuple[Leaf, str, Origin, list[tuple[Any, Any]], Any]] = [
     (leaf("INT32"), "integer", ARROW, [(3, 4), (-1, 2)], (-1, 4)),
     (leaf("INT32"), "byte", ARROW, [(-128, 127)], (-128, 127)),

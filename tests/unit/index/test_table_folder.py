@@ -38,5 +38,5 @@ def test_inside(name: str) -> None:
 )
 def test_names(root: str, path: str, name: str) -> None:
     """If a folder in the table has a name that looks like a URL scheme, a path through this folder
-    stays in the table's folder."""
+    remains in the table's folder."""
     assert TableFolder(root).relative(path) == name

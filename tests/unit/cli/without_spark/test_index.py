@@ -1,4 +1,4 @@
-"""pyzorder index, in a process without PySpark."""
+"""`pyzorder index` works in a process that cannot import PySpark."""
 
 from __future__ import annotations
 

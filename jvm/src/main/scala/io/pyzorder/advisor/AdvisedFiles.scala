@@ -29,7 +29,7 @@ final case class AdvisedPartition(values: InternalRow, files: Seq[FileStatus], n
   val size: Long = files.iterator.map(_.getLen).sum
 }
 
-/** The current data files of a table. An OPTIMIZE would rewrite these files. */
+/** The current data files of a table, which an OPTIMIZE would rewrite. */
 final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
 
   private val folder = new TableFolder(table.root)
@@ -72,7 +72,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
     IndexStore.latest(session.sessionState.newHadoopConf(), folder)
       .flatMap(IndexStore.load(session, _))
 
-  /** The clustering columns, if they are the same for all files; otherwise empty. */
+  /** The clustering columns, if all files have the same ones; otherwise empty. */
   def clusteredBy: Seq[String] = {
     val each = files.map { file =>
       val known = index.map(entries => entries -> entries.find(folder.relativize(file.getPath)))
@@ -100,10 +100,10 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   }
 
   /**
-   * Samples rows in order to predict the files that an OPTIMIZE would write. Reads only `columns`.
+   * Samples rows to predict the files that an OPTIMIZE would write. Reads only `columns`.
    *
-   * @param limit the approximate maximum number of rows. If it is too low to simulate every new
-   *              file, fewer files are simulated
+   * @param limit the approximate maximum number of rows. If this number is too low to simulate
+   *              every new file, fewer files are simulated
    */
   def sample(columns: Seq[IndexedColumn], limit: Long): SampledRows = {
     val counts = partitions.map(_.numRows)

@@ -15,7 +15,7 @@ import io.pyzorder.storage.TableFolder
  * Estimates how much of a table a workload would read if the table had a different layout. The
  * estimate is the total size of the files that the workload would open. The caller first adds the
  * workload's scans of the table, then draws a sample of the columns that the scans filter on, and
- * finally tries out layouts.
+ * finally evaluates layouts.
  */
 final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
 
@@ -24,7 +24,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
 
   lazy val present: AdvisedFiles = new AdvisedFiles(session, table)
 
-  /** Whether the table has an index, even one that does not cover all of the table's files. */
+  /** Whether the table has an index, even if the index does not cover all of the table's files. */
   def isIndexed: Boolean =
     IndexStore.latest(session.sessionState.newHadoopConf(), new TableFolder(table.root)).isDefined
 
@@ -39,7 +39,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
       isBroadcast: Boolean): WorkloadFilter =
     filters.ofJoin(sql, column, other, isBroadcast)
 
-  /** Adds a scan of the table, given its filters. A row must pass all of them. */
+  /** Adds a scan of the table with these filters. A row must pass all of them. */
   def read(asked: Seq[IndexFilter]): Unit = readings += asked.filter(_ != IndexFilter.Always)
 
   /** Whether OPTIMIZE can cluster the table by the column. */
@@ -55,7 +55,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
           IndexedColumn(path, dataType)
       }.filter(canCluster)
 
-  /** Draws a sample of up to about `limit` rows. */
+  /** Samples up to about `limit` rows. */
   def draw(limit: Long): SampledRows = {
     drawn = present.sample(columns, limit)
     drawn

@@ -8,14 +8,14 @@ import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
 import io.pyzorder.layout.cells.{Clustering, KdTree, Sample}
 
 /**
- * Sampled rows of a table. To simulate an OPTIMIZE, the rows are clustered by some of the sampled
+ * Rows sampled from a table. To simulate an OPTIMIZE, the rows are clustered by some of the sampled
  * columns, just as OPTIMIZE would cluster the whole table.
  *
  * @param columns  the sampled columns
  * @param sample   the rows
  * @param judgedOf for each table partition, the number of files to simulate
  * @param ranked   the distinct values of each column, indexed by rank
- * @param undrawn  one file for each table partition without drawn rows
+ * @param undrawn  one file for each table partition from which no rows were drawn
  */
 final class SampledRows private (
     val columns: Seq[IndexedColumn],

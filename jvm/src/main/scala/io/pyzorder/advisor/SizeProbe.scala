@@ -36,8 +36,8 @@ final class SizeProbe(
     rows.judgedOf.indices.flatMap(p => Seq.fill(rows.judgedOf(p))(p)).toArray
 
   /**
-   * The files to write in each layout. Maps each shuffle key, which all rows of one file share, to
-   * that file's number.
+   * The files to write in each layout. Maps shuffle keys to file numbers. All rows of a file have
+   * the same shuffle key.
    */
   private val chosen: Map[Int, Int] = {
     val size = partitions.map(_.size).sum / folders.length
@@ -87,7 +87,7 @@ final class SizeProbe(
       plan.execute().mapPartitions(TaskFunction(weigher.weigh)).collect()).toSeq
   }
 
-  /** The rows of each layout's chosen files, in the order in which they will be written. */
+  /** The rows of the files chosen for each layout, in the order in which they will be written. */
   private def laidOut(input: InputRelation, tried: Seq[Tried]): SparkPlan = {
     val layout = AttributeReference("layout", IntegerType, nullable = false)()
     val key = AttributeReference("key", IntegerType, nullable = false)()
@@ -113,8 +113,8 @@ private object SizeProbe {
   private val Curve = "zorder"
 
   /**
-   * Maximum number and total size of the files written for each layout. If there are at least two
-   * files, two are written even if they exceed the size limit.
+   * The maximum number of files to write for each layout, and their maximum total size. If a layout
+   * has at least two files, two are written even if they exceed that size.
    */
   private val MostFiles = 8L
   private val MostBytes = 256L << 20

@@ -19,7 +19,7 @@ import io.pyzorder.layout.write.FileWriters
 final case class ProbedFile(layout: Int, key: Int, rows: Long, bytes: Long)
 
 /**
- * Writes files to temporary local folders in order to measure their size.
+ * Writes files to temporary local folders to measure their size.
  *
  * @param data the columns to write. In each input row, these columns are followed by the number of
  *             the layout and the row's shuffle key

@@ -58,7 +58,8 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
   }
 
   /**
-   * The filter that a query would derive from a join's keys after broadcasting the other side.
+   * The filter that a query would derive from a join's keys after broadcasting the other side of
+   * the join.
    *
    * @param column      a SQL expression over the table's columns
    * @param other       the rows of the other side. Their column `_zorder_key` is joined to `column`
@@ -140,7 +141,7 @@ object WorkloadFilters {
 
   /**
    * Join keys are not used if the number of distinct keys on the other side exceeds `joinMaxKeys`
-   * times this factor. A query applies the same limit to the number of rows on the other side.
+   * times this factor. A query applies this limit to the number of rows on the other side.
    */
   private val RowsPerKey = 100
 

@@ -133,8 +133,8 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * An array with the number of bytes that each scan would open if the table were clustered by
-   * these columns, which must be among `columns`.
+   * An array with, for each scan, the total size of the files that it would open if the table were
+   * clustered by these columns, which must be among `columns`.
    */
   def openedOf(by: JList[String], linear: Boolean): String =
     numbers(advisor.openedOf(by.asScala.toList.map(columnOf), linear))
@@ -143,7 +143,10 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   def growth(layouts: JList[JList[String]]): String =
     numbers(advisor.growth(layouts.asScala.toList.map(_.asScala.toList.map(columnOf))))
 
-  /** An array with the number of bytes that each scan opens now; see AdvisedFiles.present. */
+  /**
+   * An array with, for each scan, the total size of the files that it opens now; see
+   * AdvisedFiles.present.
+   */
   def openedNow(complete: Boolean): String = numbers(advisor.openedNow(complete))
 
   /**

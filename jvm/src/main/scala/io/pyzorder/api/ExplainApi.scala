@@ -31,7 +31,7 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
    * each join whose keys were used, a description such as `3 values`; empty until the query has
    * run), `reasons` (why the index or part of the predicate was not used) and `opened` (the paths
    * of the files that are opened). If the files were not listed for this query, `asOf` is the time,
-   * in milliseconds since the epoch, at which they were last known to be the table's files.
+   * in milliseconds since the epoch, at which they were last verified to be the table's files.
    */
   def explain(execution: QueryExecution): String = {
     val list = mapper.createArrayNode()
@@ -95,7 +95,8 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
    */
   private def outcomes(plan: SparkPlan): Seq[SkippingOutcome] = {
     val unused = SkippingDiagnostics(plan)
-    // Before it runs, a plan contains a broadcast several times if scans wait for its keys.
+    // If scans wait for a broadcast's keys, a plan that has not run yet contains the broadcast
+    // several times.
     val seen = Collections.newSetFromMap(new IdentityHashMap[SparkPlan, java.lang.Boolean])
     collectWithSubqueries(plan) {
       case leaf @ (_: LeafExecNode) if !seen.add(leaf) => Nil

@@ -26,8 +26,8 @@ object IndexApi {
    * @param format  "parquet" or "orc"
    * @param schema  the data columns, as StructType.json
    * @param options read options
-   * @param columns the paths of the columns to index, which also get sketches; if empty, all
-   *                columns that can have statistics are indexed, without sketches
+   * @param columns the paths of the columns to index, for which sketches are also collected; if
+   *                empty, all columns that can have statistics are indexed, without sketches
    * @return the version of the new snapshot
    */
   def build(

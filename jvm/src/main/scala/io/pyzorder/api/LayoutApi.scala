@@ -101,7 +101,7 @@ object LayoutApi {
   /**
    * The box to which a query's filters restrict its table or, for a join, the leftmost table.
    * Returns a JSON array with one pair per column. The pair consists of the lower and the upper
-   * limit. A limit that does not exist is null.
+   * limit, each of which is null if the box is unbounded on that side.
    *
    * @param names column names, spelled as `layout` returns them
    */

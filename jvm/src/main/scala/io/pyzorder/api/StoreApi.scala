@@ -10,7 +10,7 @@ object StoreApi {
 
   /**
    * Tries to create the file `text` twice, and returns whether only the first attempt succeeded.
-   * The file is then deleted.
+   * Then deletes the file.
    */
   def createsIfAbsent(session: shim.SparkSession, text: String): Boolean = {
     val hadoopConf = session.sessionState.newHadoopConf()

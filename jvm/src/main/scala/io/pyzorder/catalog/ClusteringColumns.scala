@@ -27,11 +27,11 @@ object ClusteringColumns {
 
   /**
    * Resolves `names` to column paths, spelled as in the table's schema. Throws if there are too
-   * many names, or if a column is unknown, ambiguous, named twice, a partition column, or of a type
-   * without an order.
+   * many names, or if a column is unknown, ambiguous, named twice or a partition column, or has a
+   * type without an order.
    *
    * @param table      the table's name, used in messages
-   * @param files      the columns in the table's files
+   * @param files      the columns that the table's files contain
    * @param partitions the table's partition columns
    */
   def resolve(

@@ -14,7 +14,7 @@ object DataFormat {
   private val enough = 1000
 
   /**
-   * Returns `parquet` or `orc`. Throws if no file has either format, or if the folder mixes them.
+   * Returns `parquet` or `orc`. Throws if no file has either format, or if the folder mixes both.
    */
   def ofFolder(fs: FileSystem, root: Path): String = {
     val files = dataFiles(fs, root)

@@ -20,7 +20,8 @@ import io.pyzorder.storage.TableFolder
  *
  * @param identifier   the name, including catalog and database; None if the table was named by its
  *                     path
- * @param root         the qualified path of the table's folder; partitions may be located elsewhere
+ * @param root         the qualified path of the table's folder; partitions may be located outside
+ *                     it
  * @param provider     `parquet` or `orc`
  * @param relation     the relation that Spark reads. Its file index may be cached, and its data
  *                     schema includes the partition columns if the files have them
@@ -35,9 +36,7 @@ final case class ResolvedTable(
     properties: Map[String, String],
     catalogTable: Option[CatalogTable]) {
 
-  /**
-   * The table's folder, which knows the current and former partition locations from the catalog.
-   */
+  /** The table's folder, with the current and former partition locations from the catalog. */
   def folder(session: shim.SparkSession): TableFolder =
     new TableFolder(root,
       identifier.map(name => () => PartitionLocationSwitch.places(session, name)))

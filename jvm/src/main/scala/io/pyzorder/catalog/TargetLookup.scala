@@ -159,7 +159,7 @@ final class TargetLookup(session: shim.SparkSession) {
   def qualified(path: Path): Path = storeOf(path).makeQualified(path)
 
   /**
-   * The path's file system. Hadoop throws many kinds of exceptions if it does not know the file
+   * The path's file system. Hadoop throws many kinds of exceptions if it does not support the file
    * system or cannot open it.
    */
   private def storeOf(path: Path): FileSystem =
@@ -175,7 +175,7 @@ final class TargetLookup(session: shim.SparkSession) {
     }
   }
 
-  /** Whether Spark is configured to ignore damaged files. */
+  /** Whether Spark is configured to ignore corrupt files. */
   private def forgives = session.sessionState.conf.ignoreCorruptFiles
 
   private def hadoopConf = session.sessionState.newHadoopConf()

@@ -24,8 +24,8 @@ object ColumnHealth {
       val mins = ranges.map(_._1).sorted(order).toArray
       val maxs = ranges.map(_._2).sorted(order).toArray
       // Sweep over the sorted minima and maxima. Two ranges overlap even if one begins exactly
-      // where the other ends. When a range begins, it overlaps every range that is open at that
-      // point, so each overlapping pair is counted once, when the later of the two begins.
+      // where the other ends. A range overlaps every range that is open when it begins. Each
+      // overlapping pair is therefore counted once, when the later range begins.
       var pairs = 0L
       var depth = 0
       var maxDepth = 0

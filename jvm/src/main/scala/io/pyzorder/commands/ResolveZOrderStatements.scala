@@ -26,8 +26,8 @@ import io.pyzorder.parser.ZOrderStatement
 
 /**
  * Turns a parsed statement into its command once the analyzer has resolved the target. Unusable
- * targets and errors in an OPTIMIZE are reported here, before anything runs. The columns in a
- * CREATE SKIPPING INDEX, however, are checked only when the command runs. A statement on a Delta,
+ * targets and errors in an OPTIMIZE are reported here, before anything runs. However, the columns
+ * in a CREATE SKIPPING INDEX are not checked until the command runs. A statement on a Delta,
  * Iceberg or Hudi table is passed on to the next parser.
  */
 case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[LogicalPlan] {

@@ -74,7 +74,7 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
     resultRow(SummaryFiles.without(last.record.retire), last.record.add)
   }
 
-  /** Refuses to restore files in dropped partitions, because no query would read them. */
+  /** Throws if files would be restored to dropped partitions, because no query would read them. */
   private def checkPartitions(record: RetireRecord): Unit =
     if (table.partitionSchema.nonEmpty && table.catalogTable.exists(_.tracksPartitionsInCatalog)) {
       val known = PartitionLocationSwitch.partitionsOf(session, table.identifier.get).values
@@ -86,8 +86,8 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
     }
 
   /**
-   * The folder and its ancestors. A partition includes all folders below its location, so the
-   * folder belongs to a partition if any of these paths is the partition's location.
+   * The folder and its ancestors. A partition includes all folders below its location. The folder
+   * therefore belongs to a partition if any of these paths is the partition's location.
    */
   private def orAbove(folder: String): Iterator[String] =
     Iterator(folder) ++ folder.indices.reverseIterator.filter(folder(_) == '/').map(folder.take)

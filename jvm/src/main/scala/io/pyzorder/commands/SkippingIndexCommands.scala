@@ -46,9 +46,8 @@ case class CreateSkippingIndexCommand(
 
   /**
    * Creates the table's folder if it does not exist yet. An external table usually has no folder
-   * before its first INSERT. If the table has been dropped or renamed in the meantime, does
-   * nothing, because an existing folder would prevent a new table from being created at that
-   * location.
+   * before its first INSERT. Does nothing if the table has been dropped or renamed in the meantime,
+   * because an existing folder would prevent a new table from being created at that location.
    */
   private def makeFolder(session: shim.SparkSession): Unit =
     if (table.identifier.exists(session.sessionState.catalog.tableExists)) {

@@ -88,7 +88,7 @@ object TableFunctions {
     .attributes
 
   /**
-   * The stages of the Spark jobs that a statement with this tag (`SparkSession.addTag`) runs, in
+   * The stages of the Spark jobs run by the statement with this tag (`SparkSession.addTag`), in
    * order. Spark Connect clients cannot see Spark jobs, so they call this function to show
    * progress.
    */

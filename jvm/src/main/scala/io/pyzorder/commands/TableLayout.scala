@@ -26,8 +26,8 @@ final case class LaidOutFile(file: FileRef, entry: Option[FileEntry], indexed: B
 
 /**
  * The ranges that each data file of a table covers in the given columns. They are used only for
- * display. For files without index entries, statistics are collected as in CREATE SKIPPING INDEX,
- * but they are not stored.
+ * display. Statistics for files without index entries are collected in the same way as for CREATE
+ * SKIPPING INDEX, but are not stored.
  *
  * @param isIndexed whether the table has a usable index
  * @param files     the files of all partitions, sorted by path

@@ -22,8 +22,8 @@ import io.pyzorder.publish.relocate.PreviousLocations
  * writers. Returns the deleted files.
  *
  * @param retainHours how many hours to keep replaced files; None to use the retention setting
- * @param dryRun      if true, only returns the files that would be deleted, and does not take the
- *                    lock
+ * @param dryRun      if true, returns the files that would be deleted, without taking the lock or
+ *                    deleting them
  */
 case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun: Boolean)
     extends LeafRunnableCommand {

@@ -6,7 +6,8 @@ import org.apache.spark.SparkContext
 object JobDescription {
 
   /**
-   * Runs `body` with `what` as the description of its jobs, then restores the previous description.
+   * Uses `what` as the description of the jobs that `body` runs, then restores the previous
+   * description.
    */
   def during[T](context: SparkContext, what: String)(body: => T): T = {
     val before = context.getLocalProperty(Key)
@@ -16,7 +17,7 @@ object JobDescription {
   }
 
   /**
-   * Runs `body` with its jobs tagged as the step `what`, then restores the enclosing step, if any.
+   * Tags the jobs that `body` runs as the step `what`, then restores the enclosing step, if any.
    */
   def step[T](context: SparkContext, what: String)(body: => T): T = {
     val outer = context.getJobTags().filter(_.startsWith(StepTag))

@@ -122,8 +122,8 @@ private[pyzorder] final class TokenReader(tokens: IndexedSeq[Token], at: Int)
 }
 
 /**
- * The position of a token. The parser combinators report the failure that is furthest into the
- * text. They compare positions to find it.
+ * The position of a token. The parser combinators compare positions to find the failure that is
+ * furthest into the text, and report it.
  */
 private[pyzorder] final case class TokenPosition(start: Int) extends Position {
   override def line: Int = 1

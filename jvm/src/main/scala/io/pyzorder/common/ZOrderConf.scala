@@ -147,7 +147,7 @@ object ZOrderConf {
       "the index.",
     bytes)
 
-  /** As a fraction of a data file's size. */
+  /** The value is a fraction of a data file's size. */
   val sketchBudget: TableSetting[Double] = new TableSetting(
     "spark.sql.zorder.index.sketchBudget",
     "0.01",

@@ -53,7 +53,7 @@ object ZOrderErrors {
   def bucketedTable(table: String, columns: Seq[String]): ZOrderException =
     error("ZORDER_BUCKETED_TABLE", "table" -> table, "columns" -> listed(columns))
 
-  /** `options` are the names of the table's options that select files by name or time. */
+  /** `options` names those of the table's options that select files by name or time. */
   def filteredTable(table: String, options: Seq[String]): ZOrderException =
     error("ZORDER_FILTERED_TABLE", "table" -> table, "options" -> listed(options))
 
@@ -244,8 +244,8 @@ object ZOrderErrors {
     error("ZORDER_NOT_WRITABLE.TABLE", "target" -> root, "reason" -> reason)
 
   /**
-   * For a table without a folder. Either it was dropped in the meantime, or all of its partitions
-   * have their own locations.
+   * For a table without a folder. Either the table was dropped in the meantime, or all of its
+   * partitions have their own locations.
    */
   def noFolder(root: String): ZOrderException =
     error("ZORDER_CONFLICT.NO_FOLDER", "folder" -> root)

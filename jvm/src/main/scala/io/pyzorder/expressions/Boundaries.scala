@@ -36,7 +36,10 @@ final class Boundaries private (
    */
   def position(i: Int): Double = longs(i).toDouble
 
-  /** The number of range ids: one between adjacent boundaries, one at each end, one for null. */
+  /**
+   * The number of range ids: one for each gap between adjacent boundaries, one at each end, and one
+   * for null.
+   */
   def idCount: Int = size + 2
 
   /** The range id of a value: 0 for null, otherwise 1 + the number of boundaries <= `value`. */
@@ -79,7 +82,7 @@ final class Boundaries private (
    * The longs are divided into buckets that each span 2^shift numbers, starting from the smallest
    * long. Bucket b begins at index `starts(b)`. If the longs are distributed evenly, a search takes
    * one or two steps. Otherwise, it takes no longer than it would without buckets. There are at
-   * most two buckets per long and at most MaxBuckets in all, so the buckets stay in the processor's
+   * most two buckets per long and at most MaxBuckets in all, so the buckets fit in the processor's
    * cache.
    */
   private val shift: Int =
@@ -152,9 +155,7 @@ object Boundaries {
     override def compare(a: Array[Byte], b: Array[Byte]): Int = ByteArray.compareBinary(a, b)
   }
 
-  /**
-   * Makes a boundary of each distinct value in `values`, which may be in any order. Ignores nulls.
-   */
+  /** The distinct values in `values`, which may be in any order, as boundaries. Ignores nulls. */
   def fromValues(dataType: DataType, values: Iterator[Any]): Boundaries = {
     require(OrderedBytes.supports(dataType), s"values of type ${dataType.sql} have no order")
     val present = values.filter(_ != null)

@@ -27,8 +27,8 @@ final class CurveBox(low: Array[Long], high: Array[Long]) {
     else {
       val from = low.clone()
       val to = high.clone()
-      // The smallest z-value in the part of the box that exceeds `least` at a bit examined earlier;
-      // null if there is no such part.
+      // The smallest z-value in the part of the box that exceeds `least` at a bit examined earlier,
+      // or null if there is no such part.
       var above: Array[Long] = null
       var k = 0
       while (k < 64 * n) {
@@ -37,7 +37,7 @@ final class CurveBox(low: Array[Long], high: Array[Long]) {
         val isSet = (least(k >> 3) & (0x80 >> (k & 7))) != 0
         val fromSet = (from(column) & bit) != 0
         val toSet = (to(column) & bit) != 0
-        if (!isSet && fromSet) { above = from; k = 64 * n } // the whole remaining part lies above
+        if (!isSet && fromSet) { above = from; k = 64 * n } // all that remains is above `least`
         else if (isSet && !toSet) { return above != null && reaches(above, greatest) }
         else {
           if (toSet && !fromSet) {

@@ -17,9 +17,9 @@ object InterleaveBits {
   private val LongBits = 63
 
   /**
-   * `spreadTables(n)(b)` is the byte b with its bits spread n places apart. The lowest bit stays in
-   * place, and bits that do not fit into 64 bits are dropped. Sixteen tables would fill a level-1
-   * cache, but computing z-values of n columns uses only table n.
+   * `spreadTables(n)(b)` is the byte b with its bits spread n places apart. The lowest bit remains
+   * in place, and bits that do not fit into 64 bits are dropped. Sixteen tables would fill a
+   * level-1 cache, but the z-values of n columns are computed with table n alone.
    */
   private val spreadTables: Array[Array[Long]] = Array.tabulate(LongBits + 1, 256) { (n, byte) =>
     (0 until 8).foldLeft(0L) { (spread, bit) =>

@@ -25,8 +25,8 @@ object OrderedBytes {
   private val MantissaBits = 57
 
   /**
-   * For each precision, the smallest number of bytes that can represent a decimal's sign and all
-   * its digits.
+   * For each precision, the number of bytes needed to represent a decimal's sign and all its
+   * digits.
    */
   private val decimalWidths: Array[Int] = Array.tabulate(DecimalType.MAX_PRECISION + 1) { p =>
     BigInteger.TEN.pow(p).subtract(BigInteger.ONE).bitLength / 8 + 1
@@ -38,7 +38,7 @@ object OrderedBytes {
 
   /**
    * The 64 ordered bits of `value`, left-aligned, to be compared as an unsigned number. Only null
-   * has the bits 0: if the bits of a value would be 0, they become 1. A larger value never has
+   * maps to 0; a value whose bits would all be 0 maps to 1 instead. A larger value never has
    * smaller bits. Different strings, binaries and decimals of more than 18 digits may have the same
    * bits. The two smallest values of a 64-bit integer type also have the same bits.
    */
@@ -136,8 +136,8 @@ object OrderedBytes {
   /**
    * The 64 ordered bits of a decimal of more than 18 digits: one bit for the sign, seven for the
    * bit length of the magnitude, and the 56 bits that follow the magnitude's highest bit. If the
-   * value is negative, all bits are complemented. In this encoding, small values of a wide type
-   * keep all their digits.
+   * value is negative, all bits are complemented. This encoding preserves all digits of small
+   * values of a wide type.
    */
   def ofWideDecimal(value: Decimal, scale: Int): Long = {
     val unscaled = unscaledOf(value, scale)

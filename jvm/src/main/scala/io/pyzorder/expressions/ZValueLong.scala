@@ -11,10 +11,10 @@ import org.apache.spark.sql.types.{DataType, LongType}
  * the results are interleaved into one non-negative BIGINT. This is not a SQL function; OPTIMIZE
  * sorts by it in its own plans.
  *
- * @param ids    one INT per column (RangeIdOf), which must not be null. There must be 1 to 63
- *               columns
- * @param counts the number of range ids of each column (`Boundaries.idCount`). It is greater than
- *               every id
+ * @param ids    one expression of type INT per column (RangeIdOf), which must not return null.
+ *               There must be 1 to 63 columns
+ * @param counts the number of range ids of each column (`Boundaries.idCount`), which is greater
+ *               than every id
  */
 case class ZValueLong(ids: Seq[Expression], counts: Seq[Int]) extends Expression {
   require(ids.length == counts.length, s"got ${counts.length} counts for ${ids.length} columns")

@@ -6,10 +6,10 @@ import org.apache.spark.sql.types.DataType
 import io.pyzorder.skipping.files.{ExaminedPartition, PruningResult}
 
 /**
- * Lists the files that an aggregation must read, and computes the aggregates of the other files
+ * Lists the files that an aggregation must read, and computes the aggregates over the other files
  * from the index. A file is not read if the index has a valid entry for it, and the entry proves
- * either that none of the file's rows pass the filters, or that all of them pass. If all of them
- * pass, the entry must also give the exact value of every aggregate over the rows.
+ * either that none of the file's rows pass the filters, or that all of them do. In the latter case,
+ * the entry must also contain the exact value of every aggregate over the rows.
  */
 final class AnsweringFileIndex(scan: IndexedScan, aggregates: Seq[IndexedAggregate])
     extends PlanBoundFileIndex(scan) {
@@ -53,9 +53,10 @@ final class AnsweringFileIndex(scan: IndexedScan, aggregates: Seq[IndexedAggrega
 object AnsweringFileIndex {
 
   /**
-   * @param row      the aggregation buffers after aggregating all rows of the files that the index
-   *                 answers for
-   * @param answered the number of files that the index answers for
+   * @param row      the aggregation buffers after aggregating all rows of the files whose
+   *                 aggregates the index contains
+   * @param answered the number of files whose aggregates were taken from the index instead of
+   *                 reading the files
    * @param inexact  the aggregates that had to be computed from files even though all rows of the
    *                 files pass the filters, because the index does not have the exact values
    */

@@ -31,8 +31,8 @@ final class AnyRowsFileIndex(scan: IndexedScan, limit: Int) extends PlanBoundFil
   }
 
   /**
-   * The first files whose rows all pass, as many as are needed for `limit` rows. None if the files
-   * whose rows all pass have fewer than `limit` rows in total.
+   * Of the files whose rows all pass, the first ones that together have at least `limit` rows. None
+   * if all of these files together have fewer rows.
    */
   private def enough(files: Seq[ExaminedFile]): Option[Seq[FileStatus]] = {
     var rows = 0L

@@ -10,13 +10,13 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 
 /**
  * The operator between the partial and the final step of an aggregation without grouping. It passes
- * on the partial buffers of the files that are read, and adds one row of buffers for the files that
- * the index answers for.
+ * on the partial buffers of the files that are read, and adds one row of buffers for the files
+ * whose aggregates the index contains.
  *
- * The answer is not part of the plan itself. When the plan first executes, AnsweringFileIndex
+ * This row is not part of the plan itself. When the plan first executes, AnsweringFileIndex
  * computes the row and chooses the files to read in one step. It uses the state that the plan's
- * scans share (see PlanState), which consists of the index snapshots and a list of the files at the
- * same moment. Unless the files were listed recently enough, the index also checks in the store
+ * scans share (see PlanState), which consists of the index snapshots and a list of the files as of
+ * the same moment. Unless the files were listed recently enough, the index also checks in the store
  * that the indexed files have not changed since they were listed. As in plain Spark, a query
  * therefore counts the files that exist when it runs, even if it was planned earlier, and every
  * file is counted exactly once.
@@ -51,7 +51,7 @@ case class IndexAnswersExec(child: SparkPlan, @transient index: AnsweringFileInd
   private def read(answers: AnsweringFileIndex.Answers): Int = answers.files.count(_._2)
 
   /**
-   * The numbers of files, or an error message if the files cannot be listed. It does not throw,
+   * The numbers of files, or an error message if the files cannot be listed. Does not throw,
    * because a plan must always be printable.
    */
   private def summary: String =

@@ -23,14 +23,14 @@ sealed abstract class IndexedAggregate {
   def initial: Any
 
   /**
-   * The buffer's value after aggregating all rows of a file, or None if the index does not have the
-   * exact value.
+   * The buffer's value after aggregating all rows of a file, or None if the index does not contain
+   * the exact value.
    *
    * @param partition the values of the file's partition columns
    */
   def of(file: KnownFile, partition: InternalRow): Option[Any]
 
-  /** Merges two buffers. The result is the buffer's value after aggregating the rows of both. */
+  /** Merges two buffers into one that represents the rows of both. */
   def merge(a: Any, b: Any): Any
 }
 
@@ -90,10 +90,10 @@ object IndexedAggregate {
   }
 
   /**
-   * `min(c)` and `max(c)`. They are answered only if the bound is a value that this scan would read
-   * from the file. If the column is floating-point, two kinds of files are still read: those that
-   * may contain NaN, which is greater than any bound, and those whose bound is zero, because
-   * whether Spark returns -0.0 or 0.0 depends on the order of the rows. Columns of type CHAR and
+   * `min(c)` and `max(c)`. The index provides them only if the bound is a value that this scan
+   * reads from the file. If the column is floating-point, two kinds of files are still read: files
+   * that may contain NaN, which is greater than any bound; and files with a bound of zero, because
+   * the order of the rows determines whether Spark returns -0.0 or 0.0. Columns of type CHAR and
    * columns with a collation have no bounds.
    */
   final case class Extreme(column: FilterColumn, least: Boolean) extends Least(least) {

@@ -14,9 +14,8 @@ import io.pyzorder.skipping.files.ZOrderFileIndex
 import io.pyzorder.skipping.predicate.{FilterColumn, IndexFilter, PredicateRules}
 
 /**
- * A plan that consists of a scan of an indexed relation and of deterministic projections and
- * filters above the scan. From the files, the plan returns exactly the rows for which all filters
- * are TRUE.
+ * A plan that consists of a scan of an indexed relation, with deterministic projections and filters
+ * above it. The plan returns exactly those rows of the files for which all filters are TRUE.
  *
  * @param partitionFilters the filters that reference only partition columns. The listing applies
  *                         these filters
@@ -51,8 +50,8 @@ final case class IndexedScan(
 
   /**
    * Whether the values of a partition pass the filters on partition columns. The listing should
-   * return only partitions that pass. If it returns any other partition, the index must not answer
-   * for that partition, so the files of the partition are read.
+   * return only partitions that pass. If it returns a partition that does not pass, the index is
+   * not used for that partition, and its files are read.
    */
   def takes(partition: InternalRow): Boolean = boundPartitionFilters.forall { filter =>
     try filter.eval(partition) == true

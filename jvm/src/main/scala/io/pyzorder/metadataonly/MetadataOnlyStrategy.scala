@@ -16,8 +16,8 @@ import io.pyzorder.skipping.plan.SkippingStrategy
 /**
  * Plans COUNT, MIN and MAX without grouping over an indexed relation. A file is not read if the
  * index provides the file's contribution to the result. This is a planner strategy rather than an
- * optimizer rule, so it leaves the logical plan unchanged. Spark compares logical plans to merge,
- * cache and reuse them.
+ * optimizer rule, because it must not change the logical plan. Spark compares logical plans to
+ * merge, cache and reuse them.
  */
 final case class MetadataOnlyStrategy(session: shim.SparkSession) extends SparkStrategy {
 
@@ -47,8 +47,8 @@ final case class MetadataOnlyStrategy(session: shim.SparkSession) extends SparkS
     } yield plan
 
   /**
-   * Adds the answers above the partial aggregation. Returns None unless the plan has exactly one
-   * partial aggregation over `read`.
+   * Adds an IndexAnswersExec above the partial aggregation. Returns None unless the plan has
+   * exactly one partial aggregation over `read`.
    */
   private def withAnswers(
       whole: SparkPlan,

@@ -20,13 +20,14 @@ import io.pyzorder.skipping.predicate.PredicateRules
  */
 abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex {
 
-  /** The type of this index's decision, which says which of the listed files are opened. */
+  /** The type of this index's decision about which of the listed files to open. */
   protected type Decision <: PlanBoundFileIndex.Decision
 
   protected def decide(): Decision
 
   /**
-   * Two indexes of the same class are equal if this, the wrapped index and the filters are equal.
+   * Two indexes of the same class are equal if their identities, wrapped indexes and filters are
+   * equal.
    */
   protected def identity: Any
 
@@ -35,7 +36,7 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
 
   /**
    * The decision that the plan's execution uses. It is made on first use and then kept. The scan
-   * and the operator that answers from the index therefore agree on which files are read.
+   * and IndexAnswersExec therefore agree on which files are read.
    */
   private[pyzorder] final def take(): Decision = synchronized {
     taken.getOrElse {
@@ -57,7 +58,7 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
   }
 
   /**
-   * The listed files and what the index knows about them.
+   * The listed files, with their index entries.
    *
    * @param asked whether to check in the store that the indexed files are unchanged
    */
@@ -120,16 +121,22 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
 
 object PlanBoundFileIndex {
 
-  /** How long a preview is reused. EXPLAIN and the UI request it several times for one plan. */
+  /**
+   * How long a preview is reused, in nanoseconds. EXPLAIN and the UI request it several times for
+   * one plan.
+   */
   private val ShownNanos = 1000000000L
 
   /** @param partitions the files, each with a flag that is true if the file must be opened */
   abstract class Decision(partitions: IndexedSeq[(ExaminedPartition, IndexedSeq[Boolean])]) {
 
-    /** The number of files that are not opened because the index answers for all of their rows. */
+    /**
+     * The number of files that are not opened because the index contains the aggregates over all
+     * their rows.
+     */
     def answered: Int
 
-    /** The reasons why the index could not answer for some of the opened files. */
+    /** The reasons why the index does not provide the aggregates over some of the opened files. */
     def reasons: Seq[String]
 
     private[pyzorder] val files: Seq[(ExaminedFile, Boolean)] =
@@ -145,7 +152,10 @@ object PlanBoundFileIndex {
     }
   }
 
-  /** A decision that leaves out unneeded files. The index does not answer for any file. */
+  /**
+   * A decision that leaves out files that are not needed, without taking any aggregates from the
+   * index.
+   */
   final class Needed(partitions: IndexedSeq[(ExaminedPartition, IndexedSeq[Boolean])])
       extends Decision(partitions) {
     override def answered: Int = 0

@@ -12,12 +12,12 @@ import io.pyzorder.skipping.predicate.FilterColumn
  * filters are known to be at or before it. A file whose rows are all strictly beyond `last`
  * contributes none of the first `limit` rows. Further sort keys only order rows at the same
  * position, and files with rows at `last` itself are kept. Rows are counted only in files in which
- * all rows pass, and only if the index knows their number. A file with counted rows has a row at or
- * before `last`, so it is never left out itself. NaN is above every bound. In ascending order it
+ * all rows pass, and only if the index contains the number of rows. A file with counted rows has a
+ * row at or before `last`, so it is never left out. NaN is above every bound. In ascending order it
  * sorts last, so the values of a file that may contain NaN are not counted. In descending order it
  * sorts before all other values, so a file that may contain NaN is not beyond any value. Nulls are
- * before or after all values, as the query specifies. If the index does not know a file's null
- * count, any of the file's rows may be null.
+ * before or after all values, as the query specifies. If a file's null count is unknown, any of the
+ * file's rows may be null.
  */
 final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Boolean, limit: Int) {
 
@@ -61,9 +61,9 @@ final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Bool
   private def groupsOf(file: KnownFile): Seq[Group] = file.facts(column).toSeq.flatMap { facts =>
     val nulls = facts.nullCount(file.entry)
     val first = if (nullsFirst && nulls > 0) Seq(Group(None, nulls)) else Nil
-    // If the null count is unknown and nulls come first, all rows are at or before the bound that
-    // is last in the order, so all of them count. If nulls come last, it is unknown how many values
-    // there are.
+    // If the null count is unknown and nulls come first, all rows count, because all of them are at
+    // or before whichever bound comes last in the order. If nulls come last, the number of values
+    // is unknown.
     val values = if (nulls >= 0) file.numRecords - nulls else if (nullsFirst) file.numRecords else 0
     val bounded = facts.bounded(file.entry) && !(ascending && facts.nanSeen(file.entry))
     if (!bounded || values <= 0) first

@@ -30,7 +30,9 @@ final case class ParsedVacuum(target: ParsedTarget, retainHours: Option[Int], dr
     extends ParsedStatement
 final case class ParsedRestore(target: ParsedTarget) extends ParsedStatement
 
-/** The grammar of pyzorder's statements. No keyword is reserved, so any may be used as a name. */
+/**
+ * The grammar of pyzorder's statements. No keyword is reserved; any of them may be used as a name.
+ */
 object StatementGrammar extends NameGrammar {
 
   /** The syntax of each statement, keyed by its first word. DESC is listed under DESCRIBE. */
@@ -119,8 +121,8 @@ object StatementGrammar extends NameGrammar {
   // ---- parts of statements --------------------------------------------------------------------
 
   /**
-   * Parses `[TABLE] target rest`. If that fails with TABLE as the keyword, tries TABLE as the name,
-   * because a table may be called "table".
+   * Parses `[TABLE] target rest`. If this fails with TABLE as a keyword, tries TABLE as the
+   * target's name, because a table may be called "table".
    */
   private def onTable[T](rest: ParsedTarget => Parser[T]): Parser[T] =
     (words("TABLE") ~> target >> rest) | (target >> rest)

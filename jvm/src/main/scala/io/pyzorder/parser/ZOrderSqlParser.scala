@@ -80,7 +80,8 @@ final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next
       }
     } catch {
       case other: ParseException if other.getMessageParameters.containsKey("error") =>
-        // The error's position refers to the query built here, which the user never typed.
+        // The error's position refers to the query that was built here, not to the user's
+        // statement.
         noPredicate(other.getMessageParameters.get("error").stripPrefix("'").stripSuffix("'"))
     }
   }
@@ -118,7 +119,7 @@ object ZOrderSqlParser {
 
   private val pathFormats = Set("parquet", "orc") ++ TableFormats.foreignExtensions.keySet
 
-  /** Whether the statement's first words may be those of a pyzorder statement. */
+  /** Whether the statement's first words could begin a pyzorder statement. */
   private[parser] def mayBeOurs(sql: String): Boolean = {
     var at = Tokens.skipBlank(sql, 0)
     at < sql.length && {

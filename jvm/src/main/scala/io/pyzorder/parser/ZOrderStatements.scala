@@ -17,12 +17,12 @@ final class OriginalStatement(val text: String, val parse: () => LogicalPlan) {
 }
 
 /**
- * A target that is written as a path. It may still turn out to be the name of a table in a database
- * that is called `parquet`, for example.
+ * A target that is written as a path. It may still turn out to name a table, for example in a
+ * database called `parquet`.
  *
  * @param path     the path as written
  * @param provider the format written before the path, as in ``parquet.`path` ``; None if the path
- *                 is a string literal. The format is then inferred from the files
+ *                 is a string literal. In that case, the format is inferred from the files
  */
 case class PathTarget(path: String, provider: Option[String]) extends LeafNode {
   override def output: Seq[Attribute] = Nil

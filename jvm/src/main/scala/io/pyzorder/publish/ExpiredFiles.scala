@@ -7,9 +7,9 @@ import io.pyzorder.publish.journal.{Journal, Lease, Marker, Records}
 import io.pyzorder.storage.{CreateIfAbsent, FileSystems, Incarnation, RunNumber, TableFolder}
 
 /**
- * Finds and deletes pyzorder's expired files: replaced files whose retention has ended, and staged
- * files, partial records and markers of dead writers. It never looks at other files, so it cannot
- * delete them.
+ * Finds and deletes pyzorder's expired files: replaced files whose retention period has ended, and
+ * staged files, partial records and markers that dead writers left behind. It never looks at other
+ * files, so it cannot delete them.
  *
  * @param outside the partition folders that are outside the table's folder
  */
@@ -26,8 +26,8 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     halves(at, kept) ++ replacedOrStaged(kept, at, busy) ++ outside.flatMap(markers(_, busy))
 
   /**
-   * Markers in a partition's folder outside the table's folder. Recovery does not find them if the
-   * run has no RETIRE record.
+   * Markers in the folder of a partition outside the table's folder. If the run has no RETIRE
+   * record, recovery does not find these markers.
    */
   private def markers(folder: Path, busy: Option[Long]): Seq[FileStatus] =
     incarnation.toSeq.flatMap(current =>
@@ -45,7 +45,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
   /**
    * Finds the expired files that can be deleted without the lock. These are the files that finished
-   * runs replaced. Only RESTORE still reads these files, so none are returned while a RESTORE runs.
+   * runs replaced. Only RESTORE still reads them, so no files are returned while a RESTORE runs.
    */
   def replaced(kept: Long): Seq[FileStatus] = {
     val journal = Journal.read(hadoopConf, table)
@@ -63,9 +63,10 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
   /**
    * The time at which the retention period of a run's folder starts. An attacker who can forge DONE
-   * in the table's journal may have no permission to delete files outside the table's folder. A run
-   * folder there may also belong to another table. Outside the table's folder, the retention
-   * therefore starts no earlier than the folder's modification time.
+   * in the table's journal does not necessarily have permission to delete files outside the table's
+   * folder. Moreover, a run's folder outside the table's folder may belong to another table.
+   * Outside the table's folder, the retention therefore starts no earlier than the folder's
+   * modification time.
    */
   private def since(folder: FileStatus, ended: Option[Long]): Long = {
     val modified = folder.getModificationTime
@@ -108,7 +109,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     }
   }
 
-  /** Deletes only files. Folders stay, because an active run may need them. */
+  /** Deletes only files. Folders are kept, because an active run may need them. */
   def deleteFiles(files: Seq[FileStatus], deleted: Int => Unit): Unit =
     files.zipWithIndex.foreach { case (file, i) =>
       file.getPath.getFileSystem(hadoopConf).delete(file.getPath, false)
@@ -128,7 +129,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     } yield (run, isRetired, folder)
 
   /**
-   * The folders in `outside`, except two kinds. Folders that are themselves tables are left out,
+   * The folders in `outside`, with two exceptions. Folders that are themselves tables are left out,
    * because they number their runs separately. Folders that contain the marker of another table's
    * unfinished run are also left out.
    */
@@ -148,6 +149,6 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
 private object ExpiredFiles {
 
-  /** A temporary file that is at least this many milliseconds old certainly has no writer. */
+  /** A temporary file that is at least this many milliseconds old no longer has a writer. */
   private val SurelyDead = 3600L * 1000
 }

@@ -7,7 +7,7 @@ import io.pyzorder.publish.journal.{Journal, JournalState, Records, RetireRecord
 import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
- * The last OPTIMIZE that has not been undone and can still be undone.
+ * The last OPTIMIZE that has not been undone yet and can still be undone.
  *
  * @param record the files that it replaced and the files that it wrote
  */

@@ -10,16 +10,16 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
 
 /**
  * Removes the files that a run has left in a folder that no longer belongs to its table. On local
- * disks, a folder is deleted file by file. The deletion fails if someone adds a file in the
- * meantime. A writer that has not noticed the deletion yet may do so. The folder of a dropped table
- * then remains and blocks a new table of the same name.
+ * disks, a folder is deleted file by file, and the deletion fails if a file is added in the
+ * meantime. A writer that has not noticed the deletion yet may add one. The folder of a dropped
+ * table would then remain and block a new table of the same name.
  */
 private[publish] object LeftoverCleanup {
 
   /**
    * The times of the cleanups, in seconds after DONE. A process that deletes the folder may have
-   * listed its files before DONE was written, and may take a while to delete them. Until it has
-   * deleted some of them, the deletion cannot be detected.
+   * listed the folder's files before DONE was written, and may take a while to delete them. Until
+   * some of the files have been deleted, the deletion cannot be detected.
    */
   private val Moments = Seq(1L, 10L)
 

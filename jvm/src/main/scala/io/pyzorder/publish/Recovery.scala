@@ -66,7 +66,7 @@ private[publish] object Recovery {
 
   /**
    * The part of a record that belongs to the table. Whether a folder belongs to the table is
-   * decided by the catalog, or by the mark that the run put into each folder that it fills. For
+   * determined by the catalog, or by the mark that the run put into each folder that it fills. For
    * partitions outside the table's folder, the table's path alone does not show whether they belong
    * to the table.
    */
@@ -99,9 +99,9 @@ private[publish] object Recovery {
 
   /**
    * Whether a folder outside the table's folder contains the run's marker. If it does, the run has
-   * really moved files in this folder. If the run ended while these files are elsewhere, their rows
-   * would be lost. The folder may be a partition of another table in the same location, or of this
-   * table before the partition was dropped.
+   * really moved files in this folder. If the run were ended while these files are not in place,
+   * their rows would be lost. The folder may be a partition of another table in the same location,
+   * or of this table before the partition was dropped.
    */
   private def isMarked(
       conf: Configuration,
@@ -113,8 +113,8 @@ private[publish] object Recovery {
 
   /**
    * Completes a committed run: moves the new files in, retires the old files that are still in
-   * place, removes the entries of old files from the index, and finally switches the locations in
-   * the catalog if the run switches any.
+   * place, removes the entries of old files from the index and, if the run switches locations,
+   * finally switches them in the catalog.
    *
    * @param coverage computes the index's coverage after the run from the index's previous snapshot
    *                 and its new entries
@@ -176,11 +176,11 @@ private[publish] object Recovery {
     }
 
   /**
-   * Removes from the index the entries of files that are gone. If a move has given a file a new
-   * modification time, updates the time in the file's entry. A failure must not prevent the run
-   * from ending. Queries remain correct after a failure: an entry whose file is gone does not match
-   * any other file, and a file whose modification time differs from the one in its entry is never
-   * skipped.
+   * Removes from the index the entries of files that are gone. If a file received a new
+   * modification time when it was moved, updates the time in the file's entry. A failure must not
+   * prevent the run from ending. Queries remain correct after a failure: an entry whose file is
+   * gone does not match any other file, and a file whose modification time differs from the one in
+   * its entry is never skipped.
    */
   private def update(
       session: shim.SparkSession,

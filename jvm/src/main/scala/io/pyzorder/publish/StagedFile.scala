@@ -8,8 +8,8 @@ import io.pyzorder.storage.FileRef
  * A new data file that was written for a run and is not yet part of the table.
  *
  * @param stagedPath its current path, Writer.stagedPath(path)
- * @param path       its future name, in the form of FileRef.path; no other file may ever have had
- *                   this name
+ * @param path       its future name, in the form of FileRef.path, which no other file may ever have
+ *                   had
  * @param size       its size in bytes
  * @param numRecords the number of rows
  */

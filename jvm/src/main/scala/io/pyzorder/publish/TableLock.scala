@@ -14,16 +14,16 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, Incarnation, MetadataFi
 import io.pyzorder.storage.{RunNumber, TableFolder}
 
 /**
- * A table's exclusive lock, which is the PREPARE record of an unfinished run. It is kept alive by a
- * lease that is renewed until `lease.end()` is called.
+ * A table's exclusive lock, which is the PREPARE record of an unfinished run. A lease keeps the
+ * lock alive and is renewed until `lease.end()` is called.
  *
  * @param run         the run of the PREPARE record
- * @param incarnation the incarnation of the table that the writer saw
+ * @param incarnation the table's incarnation when the writer took the lock
  * @param owner       identifies the writer among all writers that have ever prepared a run with
  *                    this number
  * @param isFirst     whether this writer created the incarnation. The first writer of a table
- *                    creates one, and so does a writer that starts while the table's folder is
- *                    being deleted
+ *                    creates an incarnation, and so does a writer that starts while the table's
+ *                    folder is being deleted
  */
 private[publish] final case class TableLock(
     folder: TableFolder,

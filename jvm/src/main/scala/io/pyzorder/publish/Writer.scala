@@ -29,13 +29,13 @@ import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
  *    size and modification time.
  *  - RETIRE: the old files, whether still in place or already retired, in every folder that still
  *    has its marker.
- *  - COMMIT: the new files, whether still staged or already in place. By now all old files are
- *    retired, except the late ones (see RunFiles), which are hidden. The markers and the
+ *  - COMMIT: the new files, whether still staged or already in place. By now, all old files are
+ *    retired, except the late files (see RunFiles), which are hidden. The markers and the
  *    incarnation were checked after the moves, and the run can only be completed.
  *  - DONE: the files in a plain listing. The markers are deleted after DONE.
  *
- * The next writer undoes a run that was killed before COMMIT, and completes one that was killed
- * after it.
+ * The next writer undoes a run that was killed before COMMIT, and completes a run that was killed
+ * after COMMIT.
  */
 final class Writer private (session: shim.SparkSession, lock: TableLock) {
   import lock.{lease, owner}
@@ -100,16 +100,16 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   /**
    * Replaces files of the table with staged ones and ends this writer. Replaces all of the files,
    * or throws and replaces none. In two cases, it throws but may have replaced files. If another
-   * writer overwrites a folder in the meantime, that folder stays as that writer left it. If a
+   * writer overwrites a folder in the meantime, the folder is left as that writer wrote it. If a
    * failure occurs after COMMIT, the next writing command completes the run.
    *
-   * @param retire  the files that were read, with the properties they had then; SummaryFiles are
-   *                retired with them
+   * @param retire  the files that were read, with the properties that they had when they were read;
+   *                SummaryFiles are retired with them
    * @param staged  the files that replace them and contain the same rows
    * @param entries the index entries of the staged files; this method sets their modification times
    * @param columns maps the previously indexed columns to the columns to index from now on
-   * @param rowsOf  further files, which are not retired but whose rows the staged files also
-   *                contain
+   * @param rowsOf  further files that are not retired, although the staged files also contain their
+   *                rows
    */
   def publish(
       retire: Seq[FileRef],
@@ -136,11 +136,11 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Publishes by switching the table's location to a folder that `fill` writes, and ends this
-   * writer. Switches the location, or throws and changes nothing. If a failure occurs after COMMIT,
-   * however, the next writing command completes the switch.
+   * writer. Switches the location, or throws and changes nothing. However, if a failure occurs
+   * after COMMIT, the next writing command completes the switch.
    *
    * @param table the table in the session catalog, with its database
-   * @param read  every file of the table, with the properties it had when it was read
+   * @param read  every file of the table, with the properties that it had when it was read
    * @param fill  publishes the table's rows in the new, empty folder that it is given
    * @return the new folder
    */
@@ -155,13 +155,13 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   /**
    * Publishes by switching the partitions' locations to folders that `fill` fills, and ends this
    * writer. Switches all of the partitions, or throws and switches none. In two cases, it throws
-   * but may have switched partitions. If another writer overwrites a partition in the meantime,
-   * that partition stays as that writer left it. If a failure occurs after COMMIT, the next writing
+   * but may have switched partitions. If another writer overwrites a partition in the meantime, the
+   * partition is left as that writer wrote it. If a failure occurs after COMMIT, the next writing
    * command completes the run.
    *
    * @param table the table in the session catalog, with its database
    * @param moves the partitions
-   * @param read  every file of these partitions, with the properties it had when it was read
+   * @param read  every file of these partitions, with the properties that it had when it was read
    * @param fill  writes the rows to new files and describes these files. Its argument maps the old
    *              folders to the new folders, both in the form of FileRef.folder
    * @return the folder that contains the new folders
@@ -194,7 +194,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       switch.carry()
       switch.check()
       if (!lease.held) throw declaredDead
-      files.retire(() => alive, _ => ()) // only summaries; data files stay in their old folders
+      files.retire(() => alive, _ => ()) // only summary files; data files are left in place
       commit()
       committed = true
     } finally {
@@ -239,7 +239,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   private def declaredDead: Exception =
     ZOrderErrors.conflict("another writing command declared this one dead and undid it")
 
-  /** Aborts the run, leaving no visible trace. Does nothing once this writer has ended. */
+  /**
+   * Aborts the run without leaving a visible trace. Does nothing if this writer has already ended.
+   */
   def abort(): Unit = if (!ended) {
     val interrupted = Thread.interrupted()
     try {
@@ -247,7 +249,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
         // Only this writer can commit the run, and it has not done so. On a full disk, deleting the
         // staged files first frees space for the records.
         if (!committing) files.removeStaged()
-        // If the run cannot be aborted, a COMMIT with unknown outcome succeeded after all.
+        // If the run cannot be aborted, a COMMIT whose outcome was unknown has succeeded after all.
         if (records.abort(incarnation, owner)) {
           moving.foreach(_.undo())
           Recovery.undo(session, files, _ => (), (now, _) => covered(now))
@@ -269,8 +271,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   }
 
   /**
-   * Whether this writer has certainly not been declared dead: it holds its lease, and the run has
-   * no outcome.
+   * Whether it is certain that no other writer has declared this writer dead: it holds its lease,
+   * and the run has no outcome.
    */
   private def alive: Boolean = lease.held && !records.isDecided
 
@@ -286,14 +288,15 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       entries: Seq[FileEntry],
       columns: Seq[IndexedColumn] => Seq[IndexedColumn],
       rowsOf: Seq[Path]): Unit = {
-    files.checkFolders() // there are no folders yet, so this checks only the incarnation
+    files.checkFolders() // there are no folders yet, so this only checks the incarnation
     val added = staged.map { file =>
       require(file.stagedPath == stagedPath(file.path), s"${file.stagedPath} is not a staged path")
       val status = file.stagedPath.getFileSystem(hadoopConf).getFileStatus(file.stagedPath)
       require(status.getLen == file.size, s"${file.stagedPath} does not have ${file.size} bytes")
       FileRef(file.path, file.size, status.getModificationTime)
     }
-    // Summaries come first, because the last file stays until the end and must be a visible file.
+    // Summaries come first, because the last file remains in place until the end and must be a
+    // visible file.
     val replaced = SummaryFiles.in(hadoopConf, folder, summarized) ++ retire
     val folders = (replaced ++ added).map(_.folder).distinct
     files = new RunFiles(
@@ -305,7 +308,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     try checkRows(read, written)
     catch {
       case NonFatal(failure) =>
-        files.checkInputs() // a missing input is a better explanation
+        files.checkInputs() // if an input is missing, report that instead
         throw failure
     }
     reach("after-verify")
@@ -339,7 +342,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * The index's coverage once the new files have replaced the old ones. It is derived from `listed`
-   * or, failing that, is the coverage from before the run.
+   * if possible. Otherwise, it is the coverage from before the run.
    */
   private def coverage(now: Option[SnapshotRef], entries: Seq[FileEntry]): Option[Coverage] = {
     val names = entries.iterator.map(_.path).toSet
@@ -357,8 +360,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     before.flatMap(_.coverage).filter(_ => now.forall(ref => indexed.contains(ref.coverableSince)))
 
   /**
-   * The value of `listed` for the next run of the same command: the files that this run has not
-   * retired, if the index covers them.
+   * The value of `listed` for the next run of the same command. It contains the files that this run
+   * has not retired, if the index covers them.
    */
   def listedNext: Option[ListedTable] =
     for {
@@ -402,8 +405,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     }
 
   /**
-   * Throws unless, according to the footers, the new files have as many rows as the files that were
-   * read.
+   * Throws unless, according to the footers, the new files have as many rows in total as the files
+   * that were read.
    */
   private def checkRows(inputs: Seq[Path], staged: Seq[StagedFile]): Unit = {
     val read = RowCounts.sum(session, inputs)

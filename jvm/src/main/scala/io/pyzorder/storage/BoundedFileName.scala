@@ -3,10 +3,7 @@ package io.pyzorder.storage
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
 
-/**
- * Derives file names from the names of data files and folders. The derived names are short enough
- * for every store.
- */
+/** Derives names that are short enough for every store from the names of data files and folders. */
 private[pyzorder] object BoundedFileName {
 
   /**

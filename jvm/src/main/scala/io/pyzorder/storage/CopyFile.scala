@@ -12,15 +12,15 @@ import org.apache.hadoop.fs.{FileUtil, Path}
 private[pyzorder] object CopyFile {
 
   /**
-   * Copies a file to `to`. On a local disk, a file that already exists at `to` is replaced and
-   * never written to, because anyone with write access to the table's folder can predict the name
-   * and plant a symbolic or hard link there to another user's file. For the same reason, the
-   * checksum file of `to` is deleted.
+   * Copies a file to `to`. On a local disk, an existing file at `to` is replaced rather than
+   * written to, because anyone with write access to the table's folder can predict the name and
+   * create a symbolic or hard link to another user's file there. For the same reason, the checksum
+   * file of `to` is deleted.
    */
   def copy(hadoopConf: Configuration, from: Path, to: Path): Unit = {
     val (source, target) = (from.getFileSystem(hadoopConf), to.getFileSystem(hadoopConf))
-    // The source file system also opens the checksum file, which would block if that file were a
-    // pipe.
+    // The source file system also opens the checksum file. If that file were a pipe, this would
+    // block.
     val checksum = FileSystems.checksumFile(from)
     if (FileSystems.isSpecial(checksum)) throw new FileNotFoundException(s"$checksum is not a file")
     if (target.getUri.getScheme != "file") {

@@ -14,7 +14,7 @@ import org.apache.hadoop.fs.{FileContext, FileSystem, Options, Path}
 import io.pyzorder.common.{StoreFailures, ZOrderErrors}
 
 /**
- * The one primitive that the journal's protocol relies on: either a complete file appears under a
+ * The one primitive on which the journal's protocol relies: either a complete file appears under a
  * name, or the name is already taken.
  */
 trait CreateIfAbsent {
@@ -22,9 +22,9 @@ trait CreateIfAbsent {
   /**
    * Creates `path` with exactly `bytes`. Readers never see a partial file.
    *
-   * @return false if the name is taken. Nothing is written then. If several writers write the same
-   *         bytes, more than one of the calls may return true; if the winner matters, the bytes
-   *         must differ between writers
+   * @return false if the name is taken, in which case nothing is written. If several writers write
+   *         the same bytes, more than one of the calls may return true. If it matters which writer
+   *         was first, the bytes must differ between writers
    */
   def create(path: Path, bytes: Array[Byte]): Boolean
 }
@@ -36,10 +36,7 @@ object CreateIfAbsent {
 
   private def temporaryName: String = Temporary + UUID.randomUUID()
 
-  /**
-   * The implementation for the path's store. Throws if no implementation is known to work on that
-   * store.
-   */
+  /** The implementation for the path's store. Throws if the store is not supported. */
   def of(hadoopConf: Configuration, path: Path): CreateIfAbsent = {
     val fs = path.getFileSystem(hadoopConf)
     if (Links.inOwn(path)) throw ZOrderErrors.linked(path.toString)
@@ -115,8 +112,8 @@ object CreateIfAbsent {
 
   /**
    * Sends a PUT with If-None-Match. S3 refuses the PUT if the name is taken. If the response is
-   * lost, the client retries and then finds the name taken by its own first PUT. A writer whose PUT
-   * fails therefore reads the object back: the object contains the writer's bytes only if the
+   * lost, the client retries and finds the name taken by its own first PUT. If a PUT is refused,
+   * the writer therefore reads the object back. The object contains the writer's bytes only if the
    * writer was first.
    */
   private final class Conditional(fs: FileSystem) extends CreateIfAbsent {
@@ -132,8 +129,8 @@ object CreateIfAbsent {
               val there =
                 try Some(FileSystems.readFully(fs, path))
                 catch { case _: FileNotFoundException => None }
-              // If the PUT was refused but there is no object, the object has been deleted in the
-              // meantime, or another PUT is in progress.
+              // If the PUT was refused but there is no object, either the object has been deleted
+              // in the meantime, or another PUT is in progress.
               if (there.isEmpty && (!isRefusal(failure) || tries == MaxTries)) throw failure
               if (there.isEmpty) Thread.sleep(50L << tries)
               there.map(java.util.Arrays.equals(_, bytes))

@@ -9,8 +9,8 @@ import org.apache.spark.sql.execution.datasources.{
 import org.apache.spark.sql.types.StructType
 
 /**
- * A file index over a fixed list of files, which pyzorder's own scans use. It does not list any
- * folders. pyzorder's rules never wrap it, so neither the journal nor the index is applied to its
+ * A file index over a fixed list of files, for pyzorder's own scans. It does not list any folders.
+ * pyzorder's rules never wrap it, so neither the journal nor the skipping index is applied to its
  * files.
  *
  * @param rootPath        the path shown by EXPLAIN

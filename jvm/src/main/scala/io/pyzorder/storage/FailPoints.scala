@@ -25,8 +25,8 @@ object FailPoints {
     "index-collected")
 
   /**
-   * If the session's settings name this point, kills the process, or stops it until it receives
-   * SIGCONT.
+   * If the session's settings name this point, kills or pauses the process. A paused process
+   * continues when it receives SIGCONT.
    */
   def reach(conf: SQLConf, point: String): Unit = {
     require(all.contains(point), point)

@@ -18,8 +18,8 @@ object FileSystems {
 
   /**
    * Reads a pyzorder file. If the path leads to something that cannot be such a file, the file
-   * counts as missing. This applies to a link, a folder, a pipe (from which reading would block
-   * forever), and a file of more than `atMost` bytes.
+   * counts as missing. This applies to links, folders, pipes (from which a read would block
+   * forever), and files of more than `atMost` bytes.
    */
   def readFully(fs: FileSystem, path: Path, atMost: Int = MaxBytes): Array[Byte] = {
     if (Links.inOwn(path)) throw new FileNotFoundException(s"$path is a symbolic link")
@@ -34,7 +34,7 @@ object FileSystems {
 
   /**
    * Opens a pyzorder file. Hadoop's local file system would verify the file against a checksum file
-   * next to it. This method does not: pyzorder does not write checksum files, so any existing
+   * next to it. This method does not, because pyzorder does not write checksum files: any existing
    * checksum file was created by another program.
    */
   private[pyzorder] def open(fs: FileSystem, path: Path): FSDataInputStream = {
@@ -47,13 +47,16 @@ object FileSystems {
     case other => other
   }
 
-  /** Whether the path is on a local disk and leads to something other than a file or a folder. */
+  /**
+   * Whether the path is on a local disk and leads to neither a file nor a folder, but for example
+   * to a pipe.
+   */
   private[pyzorder] def isSpecial(path: Path): Boolean =
     Option(path.toUri.getScheme).forall(_.equalsIgnoreCase("file")) &&
       Try(Files.readAttributes(Paths.get(path.toUri.getPath), classOf[BasicFileAttributes]))
         .toOption.exists(_.isOther)
 
-  /** The checksum file that Hadoop's local file system would verify a file against. */
+  /** The checksum file against which Hadoop's local file system would verify a file. */
   private[pyzorder] def checksumFile(path: Path): Path =
     new Path(path.getParent, s".${path.getName}.crc")
 

@@ -22,8 +22,9 @@ object Incarnation {
   private val MaxTries = 10
 
   /**
-   * Whether a string can be an id. Ids become parts of file names, and anyone with write access to
-   * the table's folder can replace an id with a string such as `x/../../sales/part-0.parquet`.
+   * Whether a string can be an id. This must be checked because ids become parts of file names, and
+   * anyone with write access to the table's folder can replace an id with a string such as
+   * `x/../../sales/part-0.parquet`.
    */
   def isId(text: String): Boolean = text.matches(Id)
 

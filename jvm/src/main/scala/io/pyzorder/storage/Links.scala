@@ -8,8 +8,9 @@ import org.apache.hadoop.fs.Path
 
 /**
  * Checks for symbolic links, which exist only on local disks. Anyone with write access to a table's
- * folder can create a link to anywhere, and a command run with more privileges must not follow it.
- * pyzorder does not create symbolic links, so a link below `_zorder` is never its own.
+ * folder can create a link to any path, and a command that runs with more privileges must not
+ * follow it. pyzorder does not create symbolic links, so a link below `_zorder` was created by
+ * another program.
  */
 private[pyzorder] object Links {
 
@@ -21,7 +22,7 @@ private[pyzorder] object Links {
   }
 
   /**
-   * Like `inOwn`, but checks only the parent of `path`, because deleting or moving a link itself is
+   * Like `inOwn`, but starts at the parent of `path`, because deleting or moving a link itself is
    * harmless.
    */
   def above(path: Path): Boolean = path.getParent != null && inOwn(path.getParent)
@@ -35,10 +36,10 @@ private[pyzorder] object Links {
 
   /**
    * Whether `file`, or a folder on the way to it from `root`, is a link whose owner differs from
-   * the owner of its target. Anyone with write access to the table's folder can put a link there to
-   * a file that they may not read. A command run by someone who may read it must copy neither the
-   * file nor its minima and maxima into the table's folder. If `file` is not below `root`, only
-   * `file` itself is checked.
+   * the owner of its target. Anyone with write access to the table's folder can create a link to a
+   * file that they are not allowed to read. If the file is readable for the user who runs a
+   * command, the command must copy neither the file nor its minima and maxima into the table's
+   * folder. If `file` is not below `root`, only `file` itself is checked.
    */
   def strange(root: Path, file: Path): Boolean = isLocal(root) && {
     val (above, parts) = (partsOf(root), partsOf(file))

@@ -17,24 +17,23 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.common.ZOrderErrors
 
 /**
- * Creates `_zorder` and the folders below it, and gives these folders and their files the
- * permissions, group and owner of the enclosing folder. The outermost of these folders is the
- * table's folder. The index and the journal must be accessible to exactly the users who can access
- * the table, regardless of the writer's umask. Nothing needs to be set on stores without
- * permissions.
+ * Creates `_zorder` and the folders below it. Each folder and file gets the permissions, group and
+ * owner of its parent folder, and `_zorder` itself gets those of the table's folder. The index and
+ * the journal must be accessible to exactly the users who can access the table, regardless of the
+ * writer's umask. Nothing needs to be set on stores without permissions.
  */
 object MetadataFiles {
 
   private val log = LoggerFactory.getLogger(getClass)
 
-  /** How long, in milliseconds, a folder must stay unchanged to be considered unused. */
+  /** How long, in milliseconds, a folder must remain unchanged to be considered unused. */
   private val MomentMillis = 500L
   private val Moments = 4
 
   /**
    * Creates a folder at or below a `_zorder`, including its parents up to `_zorder`. The folder
-   * that contains `_zorder` is never created: after a table has been dropped or renamed, a new
-   * folder in its place would block the creation of another table there.
+   * that contains `_zorder` is never created, because after a table has been dropped or renamed, a
+   * new folder in its place would prevent another table from being created there.
    */
   def makeFolder(hadoopConf: Configuration, folder: Path): Unit = {
     val fs = folder.getFileSystem(hadoopConf)
@@ -58,7 +57,7 @@ object MetadataFiles {
   /**
    * Deletes an empty folder at or below a `_zorder`. Then deletes its parents, up to `_zorder`, as
    * long as they are empty. This cleans up after a table that no longer exists. The folder that
-   * contains `_zorder` is kept: another process may have just created it for a new table.
+   * contains `_zorder` is kept, because another process may have just created it for a new table.
    */
   def removeEmpty(hadoopConf: Configuration, folder: Path): Unit = if (!Links.above(folder)) {
     val fs = folder.getFileSystem(hadoopConf)
@@ -70,7 +69,7 @@ object MetadataFiles {
   }
 
   /**
-   * Deletes an empty folder once it has stayed unchanged for `MomentMillis` and is therefore
+   * Deletes an empty folder once it has remained unchanged for `MomentMillis` and is therefore
    * probably not in use. Gives up after `Moments` attempts.
    */
   def removeUnused(hadoopConf: Configuration, folder: Path): Unit = {
@@ -133,8 +132,8 @@ object MetadataFiles {
     val wanted =
       if (own.isDirectory) around.permissions.asScala.toSet
       else around.permissions.asScala.toSet.filterNot(_.name.endsWith("_EXECUTE"))
-    // Revoke permissions before changing the group and grant others afterwards. This way, neither
-    // group ever has more access than it should.
+    // Revoke permissions before changing the group, and grant permissions afterwards. Neither group
+    // then ever has more access than it should.
     if (wanted != own.permissions.asScala.toSet) {
       view(made).setPermissions(
         own.permissions.asScala.filter(wanted).asJava: java.util.Set[PosixFilePermission])

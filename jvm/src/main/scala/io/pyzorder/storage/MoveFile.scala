@@ -23,7 +23,8 @@ private[pyzorder] object MoveFile {
   case object Moved extends Result
 
   /**
-   * Only the new name exists: an earlier attempt moved the file, or it has always had this name.
+   * Only the new name exists: either an earlier attempt moved the file, or the file has always had
+   * this name.
    */
   case object AlreadyThere extends Result
 
@@ -37,8 +38,8 @@ private[pyzorder] object MoveFile {
   case object FolderGone extends Result
 
   /**
-   * Whether a move preserves the modification time. On S3 it does not, because a move there creates
-   * a copy.
+   * Whether a move preserves the modification time. A move on S3 does not, because it creates a
+   * copy.
    */
   def keepsTime(fs: FileSystem): Boolean = fs.getUri.getScheme != "s3a"
 
@@ -53,7 +54,7 @@ private[pyzorder] object MoveFile {
   /**
    * Creates a hard link with the new name, then deletes the old name. Unlike rename(2), link(2)
    * never replaces a file. Hadoop's checksum file for the old name is deleted first, because it
-   * would not match any later file with that name.
+   * would not match a later file with that name.
    */
   private def moveLocal(from: Path, to: Path): Result = {
     val source = Paths.get(from.toUri.getPath)
@@ -84,7 +85,7 @@ private[pyzorder] object MoveFile {
   }
 
   /**
-   * Renames a file where hard links are not allowed: they may be forbidden for files that belong to
+   * Renames a file if hard links are not possible. They may be forbidden for files that belong to
    * another user, and some mounted stores do not support them. The rename is not atomic: if another
    * process creates a file at `target` after the check, that file is replaced.
    */

@@ -2,9 +2,9 @@ package io.pyzorder.storage
 
 /**
  * Numbers of runs and of index versions, as used in names below `_zorder`: 1, 2, … without leading
- * zeros, with at most 18 digits. Names that do not match are ignored: anyone with write access can
- * create files with arbitrary names, and such files must not break a query or the numbering of
- * runs.
+ * zeros, with at most 18 digits. Names that do not match are ignored, because anyone with write
+ * access can create files with arbitrary names, and such files must not break a query or the
+ * numbering of runs.
  */
 private[pyzorder] object RunNumber {
 
@@ -17,7 +17,9 @@ private[pyzorder] object RunNumber {
   def of(digits: String): Option[Long] =
     if (digits.matches(Digits)) Some(digits.toLong) else None
 
-  /** The run number of a folder such as `_7`; None if the name is not that of a run's folder. */
+  /**
+   * The run number of a folder such as `_7`; None if the name is not the name of a run's folder.
+   */
   def ofFolder(name: String): Option[Long] =
     if (name.startsWith("_")) of(name.drop(1)) else None
 }

@@ -9,11 +9,11 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 
 /**
- * Lists the files of a folder on S3 whose names are in a given range. S3 returns at most 1,000
+ * Lists those files in an S3 folder that have names in a given range. S3 returns at most 1,000
  * files per page, and only a page's response contains the token for the next page. A folder can
- * therefore be listed in parallel only by a caller that already knows some of the names in it. S3A
- * does not offer a listing by range, so this class calls S3A's own client. The calls are within one
- * of S3A's audit spans and have the headers that S3A sets.
+ * therefore be listed in parallel only if some of the names in it are already known. S3A does not
+ * offer a listing by range, so this class calls S3A's own client. The calls are within one of S3A's
+ * audit spans and have the headers that S3A sets.
  *
  * The classes of S3A and of its client are found through reflection, because neither Spark nor
  * pyzorder contains them.
@@ -40,10 +40,10 @@ final class S3Listing private (fs: FileSystem) {
     classOf[String] -> "pyzorder lists a range of names")
 
   /**
-   * The files in a folder whose names sort after `after`, up to and including `last`. If `after` is
-   * empty, the range starts with the folder's first name. The result may also contain some files
-   * beyond `last`, because the last page is returned as a whole. Throws if the version of S3A or of
-   * its client is not supported, or if a request fails.
+   * The files in a folder with names that sort after `after`, up to and including `last`. If
+   * `after` is empty, the range starts with the folder's first name. The result may also contain
+   * some files beyond `last`, because the last page is returned as a whole. Throws if the version
+   * of S3A or of its client is not supported, or if a request fails.
    */
   def range(folder: Path, after: String, last: String): Seq[FileStatus] = {
     val span = ofS3A(

@@ -8,8 +8,8 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 
 /**
- * The folders to which a table's location is switched in turn. For example, `sales-zorder-3f2a9c1d`
- * is beside the original folder `sales`. New names end in random digits and are never reused, so a
+ * The folders to which a table's location is switched. For example, `sales-zorder-3f2a9c1d` is
+ * beside the original folder `sales`. New names end in random digits and are never reused, so a
  * record about one folder never applies to another.
  */
 private[pyzorder] object SiblingFolder {
@@ -41,14 +41,14 @@ private[pyzorder] object SiblingFolder {
     FileSystems.list(folder.getFileSystem(hadoopConf), folder).filter(status =>
       status.isFile && !TableFolder.isHiddenName(status.getPath.getName))
 
-  /** The file that records which folder `folder` was filled from. */
+  /** The file that records from which folder `folder` was filled. */
   def originFile(folder: TableFolder): Path = new Path(folder.zorder, "_from")
 
   /**
-   * The folder that `folder` was filled from, according to the origin file in `folder`; None if
-   * there is no valid origin file. The caller must confirm this with the journal of the returned
-   * folder. Someone with write access to only one of the two folders can forge the origin file or
-   * the journal, but not both.
+   * The folder from which `folder` was filled, according to the origin file in `folder`; None if
+   * there is no valid origin file. The caller must confirm the result with the journal of the
+   * returned folder. Someone with write access to only one of the two folders can forge the origin
+   * file or the journal, but not both.
    */
   def origin(hadoopConf: Configuration, folder: TableFolder): Option[TableFolder] = {
     val file = originFile(folder)

@@ -10,13 +10,13 @@ import io.pyzorder.common.ZOrderErrors
 
 /**
  * Defines every name that pyzorder uses inside a table's folder. Each folder and file name below
- * `_zorder` begins with "_" and none ends in .parquet or .orc, so no engine and no glob mistakes
- * them for data.
+ * `_zorder` begins with "_", and none ends in .parquet or .orc, so no engine mistakes these files
+ * for data and no glob matches them.
  *
  * A data file is named by its path relative to the table's folder, with "/" as the separator. A
  * file of a partition outside the table's folder is named by its fully qualified path, including
  * the scheme. pyzorder's own files for such a partition are in a `_zorder` in the partition's
- * folder, so every rename stays within one folder tree.
+ * folder, so no rename leaves that folder.
  *
  * Names are read from the table's own records, which anyone with write access to the table's folder
  * can forge. `holds` decides which names are trusted: a fully qualified path is trusted only if the
@@ -24,8 +24,8 @@ import io.pyzorder.common.ZOrderErrors
  *
  * @param location the table's folder, qualified with scheme and authority
  * @param catalog  the locations of the table's partitions in the catalog, looked up when the first
- *                 fully qualified path is checked; None if the table was named by its path. No
- *                 partition outside its folder is then known
+ *                 fully qualified path is checked; None if the table was named by its path, in
+ *                 which case no partitions outside its folder are known
  */
 final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
 
@@ -42,16 +42,18 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
    */
   private lazy val placeNames: Set[String] = places.map(TableFolder.canonical(_).toString)
 
-  /** Whether the table comes from a catalog, which then knows the locations of its partitions. */
+  /**
+   * Whether the table comes from a catalog, which then determines the locations of its partitions.
+   */
   def isInCatalog: Boolean = catalog.isDefined
 
   /** The same folder, which also trusts these partition locations. */
   def trusting(more: Set[Path]): TableFolder = new TableFolder(root, Some(() => places ++ more))
 
   /**
-   * Whether a folder belongs to the table. Its name has the form of FileRef.folder. It belongs to
-   * the table if it is inside the table's folder, or at or below a partition location from the
-   * catalog, and no folder on the way is a link.
+   * Whether a folder belongs to the table. `folder` has the form of FileRef.folder. A folder
+   * belongs to the table if it is inside the table's folder, or at or below a partition location
+   * from the catalog, and if no folder on the path to it is a link.
    */
   def holds(folder: String): Boolean =
     if (folder.isEmpty) true
@@ -63,22 +65,25 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
       isNamed && !isLinked(folder)
     }
 
-  /** Whether there is a link between the table's folder or a partition location and `folder`. */
+  /**
+   * Whether `folder`, or a folder between it and the table's folder or a partition location, is a
+   * link.
+   */
   def isLinked(folder: String): Boolean = {
     val path = resolve(folder)
     homes(path).exists(Links.between(_, path))
   }
 
   /**
-   * Whether a file, or a folder of the table on the way to it, is a link that Links.strange
+   * Whether a file, or a folder of the table on the path to it, is a link that Links.strange
    * rejects.
    */
   def isStrange(file: Path): Boolean = (homes(file) :+ file).exists(Links.strange(_, file))
 
   /**
-   * The ancestors of `path` that someone with write access to the table cannot replace with a link:
-   * the table's folder, the locations of its partitions, and a sibling folder that contains
-   * partitions whose locations OPTIMIZE has switched.
+   * The ancestors of `path` that someone with write access to the table cannot replace with a link.
+   * These are the table's folder, the locations of its partitions, and a sibling folder to which
+   * OPTIMIZE has switched partitions.
    */
   private def homes(path: Path): Seq[Path] =
     if (TableFolder.isAtOrBelow(path, root)) Seq(root)
@@ -166,7 +171,7 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
 
   override def hashCode: Int = root.hashCode
 
-  /** The folder as shown in messages. */
+  /** The folder in the form in which messages show it. */
   override def toString: String = ZOrderErrors.withoutPassword(root.toString)
 }
 
@@ -191,10 +196,10 @@ object TableFolder {
   def isWhole(relative: String): Boolean = Whole.findFirstIn(relative).isDefined
 
   /**
-   * Whether a name is one that `relativize` never returns for a data file and that might lead
-   * outside the table's folder. A name without a scheme is such a name if it is empty, begins with
-   * a slash, or has an empty, `.` or `..` part. A fully qualified path is such a name if it is not
-   * in Hadoop's canonical form. Every name with a NUL character is such a name.
+   * Whether a name might lead outside the table's folder. `relativize` never returns such a name
+   * for a data file. Such a name either has no scheme and is empty, begins with a slash, or has an
+   * empty, `.` or `..` part; or it is a fully qualified path that is not in Hadoop's canonical
+   * form; or it contains a NUL character.
    */
   def leaves(relative: String): Boolean =
     !isOrdinary(relative) && (relative.indexOf(0) >= 0 || (
@@ -205,8 +210,8 @@ object TableFolder {
       }))
 
   /**
-   * A quick test that suffices for almost all names: the name has no NUL and no colon, and none of
-   * its parts is empty or begins with a dot.
+   * A quick test, which is sufficient for almost all names. Returns true if the name has no NUL and
+   * no colon, and none of its parts is empty or begins with a dot.
    */
   private def isOrdinary(relative: String): Boolean = {
     var i = 0

@@ -33,7 +33,7 @@ final case class WriteLayout(
     root: Option[Path])
 
 /**
- * The rows of a query that is written to a table, arranged so that each task has the rows of one
+ * The rows of a query that are written to a table, arranged so that each task has the rows of one
  * file.
  *
  * @param columns    the clustering columns
@@ -126,8 +126,8 @@ case class ClusteredRowsExec(
 object ClusteredRowsExec {
 
   /**
-   * Number of tasks for the rows of partitions without drawn rows. There are probably few such
-   * rows.
+   * The number of tasks for the rows of partitions from which no rows were drawn. There are
+   * probably few such rows.
    */
   private val UnseenPartitions = 16
 

@@ -34,9 +34,9 @@ import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
  * Runs Spark's insert, and afterwards adds entries for the new files to the table's index. If there
- * is no index, a clustered write creates one. A write that does not add entries records that the
- * index, if one exists by then, no longer covers the table. The parameters are exactly those of
- * Spark's insert command, because Spark copies a command by passing its parameters to a
+ * is no index, a clustered write creates one. If a write does not add entries and the table has an
+ * index by then, it records that the index no longer covers the table. The parameters are exactly
+ * those of Spark's insert command, because Spark copies a command by passing its parameters to a
  * constructor.
  *
  * The entries are published like any snapshot, without the table's lock. If publishing fails, the
@@ -61,8 +61,8 @@ final class IndexedInsertCommand(
   import IndexedInsertCommand._
 
   /**
-   * Makes this command unequal to the Spark command that it replaces. Both have the same
-   * parameters, and Spark's plan transformations would otherwise keep the original.
+   * Makes this command unequal to the Spark command that it replaces. The two commands have the
+   * same parameters, so Spark's plan transformations would otherwise keep the original command.
    */
   override def canEqual(other: Any): Boolean = other.isInstanceOf[IndexedInsertCommand]
 
@@ -81,7 +81,7 @@ final class IndexedInsertCommand(
     val conf = session.sessionState.newHadoopConfWithOptions(options)
     val folder = new TableFolder(outputPath.getFileSystem(conf).makeQualified(outputPath))
     val before = IndexStore.latest(conf, folder)
-    // The folders of tables that may have this folder as a partition.
+    // The folders of tables of which this folder may be a partition.
     val around = TableFolder.upwards(folder.root).tail.map(new TableFolder(_))
     val columns = indexed(session, before)
     val settings = session.sessionState.conf
@@ -131,8 +131,8 @@ final class IndexedInsertCommand(
     }
 
   /**
-   * The columns to index: those of the existing index, or the default columns if there is no index.
-   * Nil if the new files are not to be indexed.
+   * The columns to index. These are the columns of the existing index or, if there is no index, the
+   * default columns. Nil if the new files are not to be indexed.
    */
   private def indexed(
       session: shim.SparkSession,
@@ -153,7 +153,7 @@ final class IndexedInsertCommand(
     }
   }
 
-  /** The columns that get sketches: those of the existing index. */
+  /** The columns for which sketches are collected, as recorded in the existing index. */
   private def sketched(
       session: shim.SparkSession,
       before: Option[SnapshotRef]): SketchedColumns =
@@ -250,8 +250,9 @@ final class IndexedInsertCommand(
     FileRef(folder.relativize(file.getPath), file.getLen, file.getModificationTime)
 
   /**
-   * The locations of the table's partitions. None if the table is not in the catalog, or if a task
-   * may write several files at once, because the partition of a new file is then not known.
+   * The locations of the table's partitions. None if the table is not in the catalog. Also None if
+   * a task may write several files at once, because the partition of a new file is unknown in that
+   * case.
    */
   private def partitionsElsewhere(session: shim.SparkSession): Option[PartitionFolders] =
     catalogTable.filter(_ => session.sessionState.conf.maxConcurrentOutputFileWriters == 0)
@@ -269,7 +270,7 @@ final class IndexedInsertCommand(
         entry.size == file.getLen && entry.modificationTime == file.getModificationTime)
   }
 
-  /** The data files of a folder by name. Their paths have a scheme and an authority. */
+  /** The data files of a folder, keyed by name. Their paths have a scheme and an authority. */
   private def visible(folder: Path, conf: Configuration): Map[String, FileStatus] =
     try {
       folder.getFileSystem(conf).listStatus(folder)
@@ -318,7 +319,7 @@ object IndexedInsertCommand {
   private val Pauses: Seq[Long] = Seq(50, 100, 200, 400, 800, 1600)
 
   /**
-   * Whether files in this format are indexed. The format's class must be exactly Spark's class, not
+   * Whether files in this format are indexed. The format's class must be Spark's class itself, not
    * a subclass.
    */
   private[write] def isPlain(format: FileFormat): Boolean =

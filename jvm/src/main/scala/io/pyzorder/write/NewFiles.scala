@@ -17,8 +17,9 @@ import io.pyzorder.index.sketch.CodedHashes
 /**
  * A file that one task of a write job has written.
  *
- * @param folder     the path of its folder relative to the table's folder, whose parts are joined
- *                   by "/". If its partition is outside the table's folder, the partition's values
+ * @param folder     the path of the file's folder relative to the table's folder, with parts joined
+ *                   by "/". For a partition outside the table's folder, the values of the partition
+ *                   columns instead
  * @param statistics the columns' statistics, keyed by IndexedColumn.name
  * @param sketches   the hashes of the columns' values, keyed by IndexedColumn.name
  */
@@ -34,8 +35,8 @@ final case class NewFile(
  *
  * @param depth   number of partition columns, which is the number of folders between the table's
  *                folder and a file
- * @param columns the columns to collect statistics of
- * @param sketched the columns that get sketches
+ * @param columns the columns to collect statistics for
+ * @param sketched the columns for which sketches are collected
  * @param schema  the schema of the files
  * @param format  "parquet" or "orc"
  * @param millis  whether Parquet timestamps are stored in milliseconds
@@ -101,7 +102,7 @@ private final class TaskFiles(
     trackers(filePath).update(row)
   }
 
-  /** A task may write many files, so the memory for a file's sketches is freed with the file. */
+  /** Frees the memory for the file's sketches, because a task may write many files. */
   override def closeFile(filePath: String): Unit = {
     basic.closeFile(filePath)
     sketches(filePath) = hashes(trackers(filePath))
@@ -128,8 +129,8 @@ object NewFiles {
 
   /**
    * The final name of a file whose partition is outside the table's folder. The committer moves the
-   * file from `.spark-staging-…/<uuid>-<name>` to the partition's folder. None if the file stays
-   * below the table's folder.
+   * file from `.spark-staging-…/<uuid>-<name>` to the partition's folder. None if the file's
+   * partition is below the table's folder.
    */
   private[write] def nameElsewhere(file: Path): Option[String] = file.getName match {
     case Elsewhere(name) if file.getParent.getName.startsWith(".spark-staging-") => Some(name)

@@ -18,7 +18,7 @@ import io.pyzorder.layout.select.LayoutSettings
 /**
  * Clusters the rows of a write if the table declares clustering columns and the settings allow it.
  * Also makes every write to a folder of files either add entries for the new files to the folder's
- * index, or record that the index lacks these entries. Other commands that change files (TRUNCATE
+ * index or record that the index lacks these entries. Other commands that change files (TRUNCATE
  * TABLE, LOAD DATA, ALTER TABLE of a partition, and an INSERT through a Hive SerDe) only record
  * that the index no longer covers the table.
  *
@@ -27,7 +27,7 @@ import io.pyzorder.layout.select.LayoutSettings
  *
  * Every INSERT into one of Spark's own file formats, whether from SQL or from a DataFrame, runs as
  * one of the commands matched here. CREATE TABLE AS SELECT is also matched, because the insert that
- * it runs does not know the table's properties.
+ * it runs does not contain the table's properties.
  */
 case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
@@ -57,8 +57,8 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
   }
 
   /**
-   * Spark's command for an INSERT through a Hive SerDe. The class is missing without Spark's Hive
-   * module.
+   * Spark's command for an INSERT through a Hive SerDe. The class does not exist without Spark's
+   * Hive module.
    */
   private val HiveInsert = "org.apache.spark.sql.hive.execution.InsertIntoHiveTable"
 

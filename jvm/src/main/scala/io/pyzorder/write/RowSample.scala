@@ -13,10 +13,10 @@ import io.pyzorder.common.TaskFunction
 import io.pyzorder.layout.cells.Sample
 
 /**
- * Rows drawn at random from a query whose number of rows is not known.
+ * Rows drawn at random from the result of a query. The size of the result is not known in advance.
  *
  * @param sample     the clustering keys of the drawn rows
- * @param partitions the partition values of the table partitions that rows were drawn from
+ * @param partitions the partition values of the table partitions from which rows were drawn
  * @param numRows    estimated number of rows in each of these partitions
  * @param rowSize    average size of a row in Spark's memory, in bytes
  */
@@ -31,7 +31,9 @@ object RowSample {
   /** Minimum number of rows that each task draws, if it has that many. */
   private val LeastPerTask = 50
 
-  /** Rows drawn from a task's `total` rows. Each row had the same probability of being drawn. */
+  /**
+   * The rows drawn from a task's `total` rows. Each row had the same probability of being drawn.
+   */
   private final case class Drawn(
       total: Long,
       partitions: Array[UnsafeRow],

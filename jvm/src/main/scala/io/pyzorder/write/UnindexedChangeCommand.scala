@@ -24,9 +24,9 @@ import io.pyzorder.storage.TableFolder
  * Runs a Spark command that changes files of a table without adding entries to its index.
  *
  * @param movesPartition whether the command gives a partition another folder, or separates the
- *                       partitions from the journal in the table's folder. It is refused while the
- *                       files of an unfinished run may be elsewhere, because the run's record names
- *                       the partition's files by their present folder
+ *                       partitions from the journal in the table's folder. Such a command is
+ *                       refused while files of an unfinished run may be staged or retired, because
+ *                       the run's record names the partition's files by their current folder
  */
 final case class UnindexedChangeCommand(
     change: LeafRunnableCommand,
@@ -92,8 +92,8 @@ object UnindexedChangeCommand {
 
   /**
    * Runs a command that changes a table's files, then records that the index no longer covers the
-   * table. Queries therefore list the files again even if index.maxStaleness would let them use an
-   * earlier listing.
+   * table. Queries therefore list the files again, even if index.maxStaleness would allow them to
+   * use an earlier listing.
    */
   private[write] def uncovering(
       session: shim.SparkSession,

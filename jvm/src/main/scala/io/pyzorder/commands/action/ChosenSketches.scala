@@ -13,9 +13,9 @@ import io.pyzorder.index.store.IndexStore
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * Chooses the columns that get sketches if no statement has named them. A few files are read to
- * find columns whose values are in few files that bounds cannot tell apart. Then these columns are
- * read from all files. From then on, writers collect their sketches.
+ * Chooses the columns that get sketches if no statement has named any. First, a few files are read
+ * to find the columns for which sketches would skip many files that bounds cannot skip. Then these
+ * columns are read from all files. From then on, writers collect sketches of these columns.
  */
 private[commands] object ChosenSketches {
 
@@ -24,15 +24,18 @@ private[commands] object ChosenSketches {
   /** The number of files to read. */
   private val SampledFiles = 8
 
-  /** With fewer files, reading the sample takes too long, and sketches skip little. */
+  /**
+   * The minimum number of files. With fewer files, reading the sample costs too much, and sketches
+   * skip too few files.
+   */
   private val FewFiles = 4 * SampledFiles
 
   /** The maximum number of columns to choose. The first columns of a table are often its keys. */
   private val MostColumns = 8
 
   /**
-   * Adds sketches to the table's index, if columns are to be chosen and if that costs little. A
-   * failure has no effect, because an index needs no sketches.
+   * Chooses columns and adds their sketches to the table's index, unless this was done before or
+   * would take too long. A failure is only logged, because an index does not need sketches.
    */
   def add(session: shim.SparkSession, table: ResolvedTable): Unit =
     try {

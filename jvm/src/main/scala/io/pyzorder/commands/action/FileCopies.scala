@@ -35,7 +35,7 @@ private[commands] object FileCopies {
         val (path, from, to) = (move._1, new Path(move._2), new Path(move._3))
         val hadoopConf = conf.value.value
         val fs = to.getFileSystem(hadoopConf)
-        // Copying a folder would follow the links in it; copying a pipe would block forever.
+        // Copying a folder would follow the links in it, and copying a pipe would block forever.
         val source = from.getFileSystem(hadoopConf)
         if (!source.getFileStatus(from).isFile || FileSystems.isSpecial(from) ||
           Links.inOwn(from) || Links.strange(from, from))

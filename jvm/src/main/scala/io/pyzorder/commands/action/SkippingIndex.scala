@@ -55,8 +55,9 @@ private[commands] object SkippingIndex {
   /**
    * Collects entries for the files without a valid entry, and publishes the entries of all files.
    *
-   * @param named the names of the columns of which new files get sketches; None for those of the
-   *              existing index, or for columns to be chosen if it has none
+   * @param named the names of the columns for which sketches of new files are collected. If None,
+   *              these are the columns that have sketches in the existing index or, if there are
+   *              none, columns that are chosen automatically
    */
   def update(
       session: shim.SparkSession,

@@ -71,8 +71,8 @@ private[commands] object SwitchingTables {
       throw ZOrderErrors.switchNoPartition(table.name, file.path))
 
   /**
-   * The moves to make for the partitions that are located in these folders. A folder is named as in
-   * FileRef.folder.
+   * The moves to make for the partitions that are located in these folders. Folders have the form
+   * of FileRef.folder.
    */
   def moves(
       session: shim.SparkSession,
@@ -96,8 +96,8 @@ private[commands] object SwitchingTables {
   }
 
   /**
-   * Carries over files that were written to the table's previous locations. The caller must hold
-   * the lock.
+   * Copies files that were written to the table's previous locations into the table. The caller
+   * must hold the lock.
    */
   def carry(session: shim.SparkSession, table: ResolvedTable): Unit = {
     new PreviousLocations(session, table.folder(session), table.identifier).carry()

@@ -21,7 +21,7 @@ private[commands] abstract class TableAction[T](
 
   /**
    * Throws if the statement cannot be executed. Returns the statement's result if there is nothing
-   * to write. Runs before the lock is taken.
+   * to write, otherwise None. Runs before the lock is taken.
    */
   def validate(): Option[T]
 

@@ -17,7 +17,7 @@ import io.pyzorder.publish.journal.Journal
 import io.pyzorder.publish.relocate.PreviousLocations
 import io.pyzorder.storage.{FailPoints, TableFolder}
 
-/** Deletes expired files. VACUUM does this, and so does OPTIMIZE when it begins. */
+/** Deletes expired files, both in VACUUM and at the beginning of an OPTIMIZE. */
 private[commands] object Vacuum {
 
   private val log = LoggerFactory.getLogger(getClass)

@@ -30,7 +30,7 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
 
   /**
    * Throws ZORDER_CONFLICT, ZORDER_UNDECLARED_COLUMNS, ZORDER_CANNOT_SWITCH_LOCATION or
-   * ZORDER_SLOWER_LOOKUPS. Batches that were published before a failure stay published.
+   * ZORDER_SLOWER_LOOKUPS. Batches that were published before a failure remain published.
    */
   override def run(writer: Writer): OptimizeMetrics =
     try {
@@ -53,8 +53,8 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
     } catch { case NonFatal(failure) => throw explained(failure) }
 
   /**
-   * Estimates what `run` would do. If it would cluster rows, the estimate is based on a sample of
-   * the rows. Throws ZORDER_CONFLICT if another process deletes files in the meantime.
+   * Estimates what `run` would do. If `run` would cluster rows, the estimate is based on a sample
+   * of them. Throws ZORDER_CONFLICT if another process deletes files in the meantime.
    */
   private def estimate(): OptimizeMetrics =
     try estimated()

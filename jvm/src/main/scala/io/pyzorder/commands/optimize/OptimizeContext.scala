@@ -73,7 +73,7 @@ private[optimize] final class OptimizeContext(
 
   lazy val index: Option[IndexSnapshot] = latest.flatMap(IndexStore.load(session, _))
 
-  /** The columns of which new files get sketches: those of the index. */
+  /** The columns for which sketches of new files are collected, as recorded in the index. */
   lazy val sketched: SketchedColumns =
     SketchedColumns.of(latest.flatMap(_.sketched).getOrElse(Nil), conf, table.properties)
 
@@ -101,8 +101,8 @@ private[optimize] final class OptimizeContext(
   /**
    * The index column for the z-values of the direct method. None if the method is not `direct`, if
    * a clustering column has no statistics, or if the table has a column with the same name. Also
-   * None if some read settings would make Spark read values of a clustering column that differ from
-   * the written values.
+   * None if, under some read settings, Spark would read other values from a clustering column than
+   * were written.
    *
    * @param timestamps the stored type of timestamps in the new files (see InputFooters)
    */

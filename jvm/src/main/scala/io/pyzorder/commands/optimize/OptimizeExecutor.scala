@@ -15,8 +15,8 @@ import io.pyzorder.publish.{Filled, StagedFile, Writer}
 /**
  * The files to rewrite, and their footers.
  *
- * @param groups  the groups to rewrite. Each has at least one row, and no fewer rows than files to
- *                write
+ * @param groups  the groups to rewrite. Each group has at least one row and at least as many rows
+ *                as files to write
  * @param footers the footers, keyed by file path
  */
 private[optimize] final case class RewriteInput(

@@ -12,16 +12,17 @@ import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
  * metrics.
  *
  * @param path         the table's folder
- * @param added        bytes of each new file
- * @param removed      bytes of each replaced file
- * @param clustered    bytes of each considered file that was already clustered as requested
- * @param fresh        bytes of each replaced file that was not clustered as requested
+ * @param added        the size in bytes of each new file
+ * @param removed      the size in bytes of each replaced file
+ * @param clustered    the size in bytes of each considered file that was already clustered as
+ *                     requested
+ * @param fresh        the size in bytes of each replaced file that was not clustered as requested
  * @param partitions   number of table partitions with new files
  * @param batches      number of batches, which are published one after the other
  * @param considered   number of files that were considered
  * @param strategy     `zorder`, `hilbert`, `linear` or `compaction`
  * @param clusteredBy  names of the clustering columns
- * @param tableColumns number of the table's columns
+ * @param tableColumns number of columns in the table
  * @param withStatistics number of columns that have statistics in the new files
  * @param tasks        number of new files that rows were assigned to
  * @param started      milliseconds since the epoch
@@ -80,7 +81,7 @@ object OptimizeMetrics {
   /**
    * @param files all considered files
    * @param plan  the rewrite that was done or, in a DRY RUN, would be done
-   * @param added bytes of each new file
+   * @param added the size in bytes of each new file
    */
   private[optimize] def of(
       context: OptimizeContext,
@@ -165,7 +166,7 @@ object OptimizeMetrics {
       "For a DRY RUN with columns, the shares of files (0 to 1) that queries open")
     .add("remark", StringType,
       "For a DRY RUN, says whether the OPTIMIZE would pay off. Also warns if, in clustered files " +
-        "that are not rewritten, lookups open more than 1.5 times as many bytes as they would " +
+        "that are not rewritten, lookups open more than 1.5 times as much data as they would " +
         "after OPTIMIZE … FULL")
     .schema
 

@@ -43,8 +43,8 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   }
 
   /**
-   * Whether the plan pays off, given the new files that a sample predicts. Only `verdict` decides
-   * whether the plan does harm, as in `checkHarm`.
+   * Whether the plan pays off, given the new files that a sample predicts. Whether the plan does
+   * harm is decided by `verdict` alone, so that a DRY RUN and `checkHarm` agree.
    *
    * @param planned the sample's prediction of the files that the plan would write
    */
@@ -107,7 +107,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
 
   private lazy val indexed: KnownFiles = knowing(_ => Map.empty)
 
-  /** A KnownFiles that gets the statistics of unindexed files from `collect`. */
+  /** A KnownFiles that calls `collect` for the statistics of unindexed files. */
   private def knowing(
       collect: Seq[FileRef] => Map[String, Seq[ColumnStatistics]]): KnownFiles =
     new KnownFiles(folder, clusteringColumns, index, collect)

@@ -20,7 +20,8 @@ private[optimize] trait PublishStrategy {
   def check(files: Seq[PartitionFiles]): Unit
 
   /**
-   * Writes and publishes the new files. Files that were published before a failure stay published.
+   * Writes and publishes the new files. Files that were published before a failure remain
+   * published.
    *
    * @param writer the writer that holds the table's lock
    * @param files  all considered files

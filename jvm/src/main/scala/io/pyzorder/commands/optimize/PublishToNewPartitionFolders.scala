@@ -7,8 +7,8 @@ import io.pyzorder.publish.Writer
 import io.pyzorder.storage.FileRef
 
 /**
- * Publishes each partition with rewritten files to a new folder. That folder contains the
- * partition's new files and copies of the files that are not rewritten.
+ * Publishes each partition with rewritten files to a new folder, which contains the partition's new
+ * files and copies of the files that are not rewritten.
  */
 private[optimize] final class PublishToNewPartitionFolders(
     context: OptimizeContext,

@@ -26,16 +26,16 @@ object Collector {
 
   /**
    * The entries of `data.files`. A file without a readable footer, such as a file that no longer
-   * exists, does not get an entry, so it stays unindexed and is always read. The same applies to a
-   * file whose number of rows changes before it is scanned. If a file disappears before it is
+   * exists, does not get an entry, so it remains unindexed and is always read. The same applies to
+   * a file whose number of rows changes before it is scanned. If a file disappears before it is
    * scanned, the call fails.
    *
    * The entries are valid for the sizes and modification times in `data.files`. The files must
-   * therefore be listed before this call. If a file is modified after that, its entry no longer
-   * matches it.
+   * therefore be listed before this call. If a file is modified after it was listed, its entry no
+   * longer matches it.
    *
    * @param columns columns of `data.dataSchema`, spelled as in that schema
-   * @param wanted  the columns that get sketches
+   * @param wanted  the columns for which sketches are collected
    */
   def collect(
       session: shim.SparkSession,
@@ -108,7 +108,7 @@ object Collector {
 
   /**
    * The part of a scan's statistics that is valid for all scans. Under the rebase mode EXCEPTION,
-   * the scan for statistics has read dates and timestamps as stored. A query, however, would fail
+   * the scan for statistics has read dates and timestamps as stored. However, a query would fail
    * or, if the file records its calendar, read different values. Only modern values are the same
    * for all scans.
    */

@@ -9,7 +9,7 @@ sealed trait FooterAnswer extends Serializable
 
 object FooterAnswer {
 
-  /** The statistics are correct. The rule that produced them documents why. */
+  /** The statistics are correct, for the reason documented at the rule that produced them. */
   final case class Known(statistics: ColumnStatistics) extends FooterAnswer
 
   /**
@@ -39,7 +39,7 @@ object FooterAnswer {
   def nullsOnly(nullCount: Long): FooterAnswer =
     Known(ColumnStatistics.unknown.copy(nullCount = Some(nullCount)))
 
-  /** The bounds of the non-null values. The type must not have NaN. */
+  /** The bounds of the non-null values. The type must not include NaN. */
   def bounded(
       least: Any,
       greatest: Any,
@@ -75,7 +75,7 @@ final case class FooterQuestion(columns: Array[FooterColumn], caseSensitive: Boo
 }
 
 /**
- * @param isChar     whether predicates apply to padded values
+ * @param isChar     whether the column is declared CHAR, so that predicates apply to padded values
  * @param hasDefault whether different readers may read different values from files without the
  *                   column
  */

@@ -17,8 +17,8 @@ import org.apache.parquet.schema.{GroupType, PrimitiveType, Type}
  * parquet-mr already withholds unreliable statistics. It exposes the old `min` and `max` fields,
  * which writers compared as signed values, only if the column has a signed order. It does not
  * expose statistics from writers that are known to have written wrong statistics (PARQUET-251), or
- * statistics of columns whose order it does not know. ParquetRules defines which values of the
- * Spark type a pair of exposed bounds represents.
+ * statistics of columns for which the footer specifies an unsupported order. ParquetRules defines
+ * which values of the Spark type a pair of exposed bounds represents.
  */
 private[index] object FooterStatistics {
 
@@ -42,8 +42,8 @@ private[index] object FooterStatistics {
       column: FooterColumn): FooterAnswer =
     find(footer.getFileMetaData.getSchema, column.path.toList, question) match {
       // A column that is missing from the file reads as null. If the column has a default, readers
-      // that know the default see it, while others see null in the same file. Unknown statistics
-      // are correct for both kinds of readers.
+      // whose schema includes the default see it, while others see null in the same file. Unknown
+      // statistics are correct for both kinds of readers.
       case Absent =>
         if (column.hasDefault) FooterAnswer.Unknown else FooterAnswer.allNull(numRecords)
       case Unclear => FooterAnswer.Unknown
@@ -114,8 +114,8 @@ private[index] object FooterStatistics {
 
   /**
    * Finds the leaf that Spark reads a column from. At each step, at most one field may have the
-   * given name. If there were several, a read would fail or pick one of them. Lists, maps and
-   * repeated fields do not have one value per row.
+   * given name; with several, a read would fail or pick one of them. Lists, maps and repeated
+   * fields do not have one value per row.
    */
   private def find(group: GroupType, path: List[String], question: FooterQuestion): Found = {
     val fields = group.getFields.asScala.filter(f => question.sameName(f.getName, path.head))

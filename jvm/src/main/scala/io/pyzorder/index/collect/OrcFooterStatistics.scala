@@ -51,7 +51,8 @@ private[index] object OrcFooterStatistics {
       question: FooterQuestion,
       column: FooterColumn): FooterAnswer =
     find(reader.getSchema, column.path.toList, question) match {
-      // As in FooterStatistics, readers that do not know the column's default see null.
+      // As in FooterStatistics, readers whose schema does not include the column's default see
+      // null.
       case Absent =>
         if (column.hasDefault) FooterAnswer.Unknown else FooterAnswer.allNull(numRecords)
       case Unclear => FooterAnswer.Unknown
@@ -68,7 +69,7 @@ private[index] object OrcFooterStatistics {
     val all = reader.getStatistics
     val statistics = if (leaf.getId < all.length) all(leaf.getId) else null
     // A writer that does not record statistics leaves all counts at 0. The root's count reveals
-    // this, because it otherwise equals the number of rows.
+    // this, because it normally equals the number of rows.
     val counted = statistics != null && all(0).getNumberOfValues == numRecords &&
       statistics.getNumberOfValues <= numRecords
     if (!counted) {
@@ -82,10 +83,10 @@ private[index] object OrcFooterStatistics {
   }
 
   /**
-   * The bounds of a column that has values, or None if Spark must scan it. Floats are always
-   * scanned, because writers differ in their treatment of NaN and the sign of zero. Timestamps are
-   * scanned because their bounds may have a different time zone and precision than the values.
-   * Binaries are scanned because ORC does not keep bounds for them.
+   * The bounds of a column that has values, or None if Spark must scan it. Columns of floats are
+   * always scanned, because writers differ in their treatment of NaN and the sign of zero.
+   * Timestamps are scanned because their bounds may have a different time zone and precision than
+   * the values. Binaries are scanned because ORC does not keep bounds for them.
    */
   private def bounds(
       reader: Reader,
@@ -137,8 +138,8 @@ private[index] object OrcFooterStatistics {
 
   /**
    * The bytes of a bound, or None if the footer does not contain the bound unchanged. If the writer
-   * truncated a bound, the reader does not return it. Bytes that are not valid UTF-8 have become
-   * U+FFFD, which sorts differently.
+   * truncated a bound, the reader does not return it. Bytes that are not valid UTF-8 have been
+   * replaced by U+FFFD, which sorts differently.
    */
   private def text(bound: String): Option[Array[Byte]] =
     Option(bound).filter(_.indexOf('\ufffd') < 0).map(UTF8String.fromString(_).getBytes)
@@ -192,7 +193,7 @@ private[index] object OrcFooterStatistics {
 
   /**
    * Finds the leaf that Spark reads a column from. At each step, at most one field may have the
-   * given name. If there were several, a read would fail or pick one of them.
+   * given name; with several, a read would fail or pick one of them.
    */
   private def find(
       struct: TypeDescription,

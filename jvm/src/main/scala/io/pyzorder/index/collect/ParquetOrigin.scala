@@ -6,8 +6,8 @@ import org.apache.parquet.hadoop.metadata.FileMetaData
  * The properties of a Parquet file's writer that affect how Spark reads the values.
  *
  * @param byParquetMr    whether the writer is parquet-mr. If so, INT96 values are not converted
- *                       between time zones, and the bounds in the footer occur in the file, except
- *                       for types whose bounds may be truncated
+ *                       between time zones, and the bounds in the footer are actual values from the
+ *                       file, except for types whose bounds may be truncated
  * @param datetimeByFile whether the file itself records that its dates and INT64 timestamps are not
  *                       rebased. If so, settings do not matter
  * @param int96ByFile    whether the file itself records that its INT96 timestamps are not rebased

@@ -39,7 +39,7 @@ object RowCounts {
     else orc(hadoopConf, path)
   }
 
-  /** Whether a non-empty file is Parquet, according to its last bytes. */
+  /** Whether a non-empty file is a Parquet file, judging by its last bytes. */
   private[pyzorder] def isParquet(hadoopConf: Configuration, path: Path, length: Long): Boolean =
     tail(hadoopConf, path, length).startsWith("PAR")
 

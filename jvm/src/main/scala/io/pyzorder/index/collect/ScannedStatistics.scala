@@ -29,8 +29,9 @@ private[index] object ScannedStatistics {
   /**
    * What a scan has found in a file.
    *
-   * @param statistics the columns' statistics by IndexedColumn.name
-   * @param sketches   the hashes of the columns' values, without columns that have too many
+   * @param statistics the columns' statistics, keyed by IndexedColumn.name
+   * @param sketches   the hashes of the values of each column, except for columns with too many
+   *                   distinct values
    */
   final case class Scanned(
       numRecords: Long,
@@ -42,7 +43,7 @@ private[index] object ScannedStatistics {
    *
    * @param wanted the columns to scan in each file, keyed by the file's position in `data.files`;
    *               files without columns to scan are not read
-   * @param sketched the columns that get sketches
+   * @param sketched the columns for which sketches are collected
    * @return the statistics, keyed by the file's position; files without rows are left out
    */
   def of(
@@ -133,9 +134,9 @@ private[index] object ScannedStatistics {
     if (format == "orc") new OrcFileFormat else new ParquetFileFormat
 
   /**
-   * The options of the scan. A missing or corrupt file must cause an error, because the statistics
-   * would otherwise lack its rows. Under the rebase mode EXCEPTION, old dates are read as stored,
-   * and Collector then uses only the modern ones.
+   * The options of the scan. A missing or corrupt file must cause an error; otherwise, its rows
+   * would be missing from the statistics. Under the rebase mode EXCEPTION, old dates are read as
+   * stored, and Collector then uses only the modern ones.
    */
   private def scanOptions(
       session: shim.SparkSession,

@@ -6,9 +6,9 @@ import io.pyzorder.common.ZOrderConf
 import io.pyzorder.index.model.IndexedColumn
 
 /**
- * The columns of which new files get sketches.
+ * The columns for which sketches of new files are collected.
  *
- * @param names  the columns' names, as in IndexedColumn.name
+ * @param names  the columns' names (IndexedColumn.name)
  * @param budget the maximum size of one column's sketch, as a fraction of the file's size
  * @param bytes  the maximum size of a file's sketches when they are sent to the driver
  */
@@ -17,10 +17,13 @@ final case class SketchedColumns(
     budget: Double,
     bytes: Long = SketchedColumns.BytesPerFile) {
 
-  /** Whether the sketches of one column fit into memory for a table of this size. */
+  /**
+   * Whether one column's sketches are small enough to be sent to the driver, for a table of this
+   * size.
+   */
   def allows(size: Long): Boolean = size * budget <= SketchedColumns.MostBytes
 
-  /** The same columns, if the number of files is known. */
+  /** The same columns, with the memory on the driver divided among this number of files. */
   def inFiles(count: Int): SketchedColumns =
     copy(bytes = SketchedColumns.MostBytes / math.max(1, count))
 
@@ -40,7 +43,10 @@ object SketchedColumns {
   /** No column gets sketches. */
   val None: SketchedColumns = SketchedColumns(Set.empty, 0.0)
 
-  /** A file whose budget is smaller has too few distinct values to be worth a sketch. */
+  /**
+   * The smallest useful budget of a sketch. Smaller files have too few distinct values to be worth
+   * one.
+   */
   private val LeastBytes = 16
 
   /** The maximum number of hashes that are collected at a time for one file. */
@@ -49,7 +55,7 @@ object SketchedColumns {
   /** The maximum size of all sketches that one command sends to the driver. */
   private val MostBytes = 32L << 20
 
-  /** The size for one file if the number of files is not known. */
+  /** The maximum size of one file's sketches if the number of files is not known. */
   private val BytesPerFile = 128L << 10
 
   /** The columns with these names, if the settings allow sketches. */

@@ -94,8 +94,8 @@ final class StatisticsTracker(
   }
 
   /**
-   * Adds all values of the columns that `isFromWriter` selects. `bytes` is called with each
-   * column's position in the schema.
+   * Adds all values of the columns that `isFromWriter` selects. Calls `bytes` with each column's
+   * position in the schema.
    */
   def addFromWriter(bytes: Int => BytesStatistics): Unit =
     cells.indices.filter(i => fromWriter(i)).foreach { i =>
@@ -112,8 +112,9 @@ final class StatisticsTracker(
     columns.zip(cells).map { case (column, cell) => column.name -> cell.result }.toMap
 
   /**
-   * The hashes of the columns' values, by IndexedColumn.name, without columns that have too many.
-   * The memory for collecting them is freed, so no row can be added afterwards.
+   * The hashes of the values of each column, keyed by IndexedColumn.name, except for columns with
+   * too many distinct values. Frees the memory in which the hashes were collected, so no row can be
+   * added afterwards.
    */
   def sketches(): Map[String, CodedHashes] = {
     val found = for {
@@ -125,8 +126,8 @@ final class StatisticsTracker(
   }
 
   /**
-   * The sketches of a file to which Spark wrote these rows, as in `sketches`. A timestamp that is
-   * stored in milliseconds is read as another value, so it has no sketch.
+   * Like `sketches`, but for a file that Spark itself wrote from these rows. A timestamp that is
+   * stored in milliseconds may read back as a different value, so such columns have no sketch.
    */
   def writtenSketches(timestampMillis: Boolean): Map[String, CodedHashes] =
     sketches().filterNot { case (name, _) =>

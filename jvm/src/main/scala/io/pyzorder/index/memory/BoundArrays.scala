@@ -3,7 +3,7 @@ package io.pyzorder.index.memory
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-/** The minimum and maximum of one column in each file, in arrays with a compact representation. */
+/** The minimum and maximum of one column in each file, stored in compact arrays. */
 sealed abstract class BoundArrays {
 
   /** The minimum or maximum of file i, in Catalyst's form. */
@@ -108,7 +108,7 @@ object DoubleBounds {
   }
 }
 
-/** Bounds as UTF8String, Array[Byte] or Decimal. Both are null if a file has no bounds. */
+/** Bounds as UTF8String, Array[Byte] or Decimal. Both bounds of a file are null if it has none. */
 final class ObjectBounds(val mins: Array[AnyRef], val maxs: Array[AnyRef]) extends BoundArrays {
 
   override def value(i: Int, least: Boolean, dataType: DataType): Any =

@@ -50,8 +50,8 @@ final class ColumnArrays(
     settingsDependent = settingsDependent(i))
 
   /**
-   * A copy without bounds but with null counts. It allows a predicate on values to skip only files
-   * in which every value is null.
+   * A copy without bounds but with null counts. With this copy, a predicate on values can skip only
+   * files in which every value is null.
    */
   def withoutBounds: ColumnArrays = {
     val kept = ColumnArrays.Empty | ColumnArrays.SettingsDependent
@@ -88,7 +88,7 @@ object ColumnArrays {
   /** The minimum and maximum, or bounds that enclose them, are known. */
   val Bounded: Byte = 1
 
-  /** Both bounds occur in the file. */
+  /** Both bounds are values in the file. */
   val Exact: Byte = 2
 
   /** Some value is or may be NaN. */

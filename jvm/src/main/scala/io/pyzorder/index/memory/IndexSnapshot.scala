@@ -75,10 +75,10 @@ final class IndexSnapshot(
    * The part of a column's arrays that a scan with `schema` may use; None if it may not use any of
    * them. A ZValueColumn's arrays are returned unless the schema has a column with the same name.
    *
-   * The column must have the same type in the scan as in the index, because the order or the values
-   * may otherwise differ. In two cases, the same type is not enough:
-   * - The field has a default for files without the field. An entry that was collected without
-   *   knowing the default does not distinguish such a file from a file that stores nulls. The
+   * The column must have the same type in the scan as in the index; otherwise, the order or the
+   * values may differ. In two cases, the same type is not enough:
+   * - The field has a default for files without the field. If an entry was collected before the
+   *   default was added, it does not distinguish such a file from a file that stores nulls. The
    *   column's statistics are therefore treated as unknown for files with only nulls.
    * - The field is CHAR. Predicates apply to padded values, but the bounds may come from unpadded
    *   values, and padding does not preserve order. Only null counts are therefore used.
@@ -103,10 +103,11 @@ final class IndexSnapshot(
     resolve(schema, path, caseSensitive).map(_._1)
 
   /**
-   * Whether entry i has no sketch that proves that the column contains none of the values with
-   * these hashes. The proof is valid where the entry's bounds are valid.
+   * Whether the file of entry i may contain a value with one of these hashes in the column. False
+   * only if a sketch proves that it does not. The result is valid for the same scans as the entry's
+   * bounds.
    *
-   * @param hashes in unsigned order
+   * @param hashes the hashes, in unsigned order
    */
   def mayHold(i: Int, column: IndexedColumn, hashes: Array[Long]): Boolean =
     files.sketches(i) match {

@@ -4,7 +4,9 @@ import java.util.{HashMap => JHashMap}
 
 import scala.collection.mutable.ArrayBuffer
 
-/** One value for each file. There are few distinct values, and equal values share one object. */
+/**
+ * One value for each file, for properties with few distinct values. Equal values share one object.
+ */
 final class InternedValues[T](numbers: PackedLongs, values: IndexedSeq[T]) {
 
   def apply(i: Int): T = values(numbers(i).toInt)

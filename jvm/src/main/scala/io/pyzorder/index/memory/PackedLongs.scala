@@ -1,9 +1,9 @@
 package io.pyzorder.index.memory
 
 /**
- * An array of longs. Each one is stored as its distance from the smallest, in as few bytes as the
- * range requires. This saves memory because the files of a table usually have similar sizes, times
- * and row counts.
+ * An array of longs. Each long is stored as its distance from the smallest one, in as few bytes as
+ * the range requires. This saves memory because the files of a table usually have similar sizes,
+ * times and row counts.
  */
 sealed abstract class PackedLongs {
 

@@ -2,7 +2,7 @@ package io.pyzorder.index.memory
 
 import io.pyzorder.index.model.FileSketches
 
-/** Where the sketches of each file are. */
+/** The location of each file's sketches. */
 final class SketchArrays private (segments: InternedValues[String], numbers: PackedLongs) {
 
   def apply(i: Int): FileSketches =

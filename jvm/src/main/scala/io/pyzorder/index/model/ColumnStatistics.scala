@@ -7,10 +7,11 @@ import org.apache.spark.sql.types.DataType
  * The statistics of one column in one file. Values are in Catalyst's internal form (Int days, Long
  * microseconds, UTF8String, Decimal, ...) and are compared as Spark compares them.
  *
- * @param bounds            the minimum and maximum of the values other than NaN and null, or bounds
- *                          that enclose them; None if they are unknown or there is no such value
- * @param exact             whether both bounds occur in the file; if false, they may only enclose
- *                          its values
+ * @param bounds            the minimum and maximum of all values except NaN and null, or bounds
+ *                          that enclose them; None if they are unknown or if there are only NaN and
+ *                          null
+ * @param exact             whether both bounds are values in the file; if false, the file's values
+ *                          are only known to lie between them
  * @param nullCount         the number of nulls, or None if unknown
  * @param nanSeen           whether some value is or may be NaN; meaningless for types without NaN
  * @param empty             whether the column provably contains only nulls and NaN

@@ -6,7 +6,7 @@ import org.apache.spark.sql.types.StructType
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * A table's data files, and everything that is needed to read them.
+ * A table's data files and everything needed to read them.
  *
  * @param root            the table's folder
  * @param format          "parquet" or "orc"

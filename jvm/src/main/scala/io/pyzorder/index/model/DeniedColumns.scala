@@ -5,8 +5,8 @@ import org.apache.spark.sql.internal.SQLConf
 import io.pyzorder.common.{ZOrderConf, ZOrderErrors}
 
 /**
- * The columns whose values must not appear in an index, whether in bounds or in z-values. Denying a
- * struct denies its fields. Names are compared without regard to case, even if the session is
+ * The columns whose values must not appear in an index, neither in bounds nor in z-values. Denying
+ * a struct denies its fields. Names are compared without regard to case, even if the session is
  * case-sensitive. Denying a column by mistake only causes extra file reads, whereas failing to deny
  * a column leaks its values.
  */

@@ -3,16 +3,16 @@ package io.pyzorder.index.model
 import io.pyzorder.storage.FileRef
 
 /**
- * One data file's row in the index table.
+ * The row for one data file in the index table.
  *
- * @param path             the path relative to the table's folder, whose parts are joined by "/"
- *                         and not URL-encoded
+ * @param path             the path relative to the table's folder; its parts are joined by "/" and
+ *                         not URL-encoded
  * @param size             the size in bytes; together with `modificationTime`, it determines
  *                         whether the entry is valid
  * @param modificationTime the time in milliseconds since the epoch, as reported by the file system
  * @param numRecords       the number of rows in the file
- * @param clusteredBy      the names, in order, of the columns that the file was clustered by,
- *                         either in the OPTIMIZE that wrote it or in the write that filled its
+ * @param clusteredBy      the names, in order, of the columns by which the file was clustered,
+ *                         either by the OPTIMIZE that wrote it or by the write that filled its
  *                         folder; empty if it was not clustered
  * @param readSettings     the settings under which the statistics were read
  *                         (ReadSettings.fingerprint)

@@ -9,7 +9,7 @@ object FileSketches {
   case object Missing extends FileSketches
 
   /**
-   * The file is number `number` in a segment of sketches.
+   * The file's sketches are in a segment, in which the file has the number `number`.
    *
    * @param segment the name of the segment's file
    */

@@ -33,12 +33,14 @@ object IndexSchema {
   def empty(column: IndexedColumn): String = column.name + "_empty"
   def settingsDependent(column: IndexedColumn): String = column.name + "_settings_dependent"
 
-  /** Whether the type has NaN. Only indexed columns of types with NaN have a `nan_seen` column. */
+  /**
+   * Whether the type includes NaN. Only indexed columns of such a type have a `nan_seen` column.
+   */
   def hasNan(dataType: DataType): Boolean = dataType == FloatType || dataType == DoubleType
 
   /**
    * The columns of the index table that contain the statistics of one indexed column. Their names
-   * never collide with the names for another indexed column.
+   * never collide with those for another indexed column.
    */
   def columnFields(column: IndexedColumn): Seq[StructField] = {
     val nan =

@@ -13,7 +13,7 @@ private[index] trait LongValue {
 
 private[index] object LongValue {
 
-  /** Reads the values of a type that has at most 64 bits, other than FLOAT and DOUBLE. */
+  /** Reads the values of a type that has at most 64 bits, except FLOAT and DOUBLE. */
   def of(dataType: DataType): LongValue = dataType match {
     case BooleanType => (row, i) => if (row.getBoolean(i)) 1L else 0L
     case ByteType => (row, i) => row.getByte(i).toLong

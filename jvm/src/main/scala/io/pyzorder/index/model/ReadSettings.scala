@@ -10,16 +10,16 @@ import org.apache.spark.sql.types.StructType
 /**
  * The settings that determine which values a scan reads from the bytes of a file.
  *
- * @param structural the settings that determine which column of a file a name refers to, and with
- *                   which type the column is read. A file's statistics are valid only for scans
- *                   with the same structural settings
+ * @param structural the settings that determine which column of a file a name refers to, and the
+ *                   type with which this column is read. A file's statistics are valid only for
+ *                   scans with the same structural settings
  * @param temporal   the settings that determine how Spark converts stored dates and timestamps when
  *                   it reads them. Statistics that are `settingsDependent` are valid only for scans
  *                   with the same temporal settings
  */
 final case class ReadSettings(structural: String, temporal: String) {
 
-  /** Both strings joined into one, which the index table stores. */
+  /** Both strings joined into one, as stored in the index table. */
   def fingerprint: String = structural + ReadSettings.Separator + temporal
 }
 
@@ -47,16 +47,17 @@ object ReadSettings {
   }
 
   /**
-   * Whether columns are found by field id rather than by name. Such tables have no statistics. The
-   * setting alone does not determine this, because Spark uses ids only if the schema has them, and
-   * Delta's extension enables the setting in every session.
+   * Whether columns are found by field id rather than by name. If so, the table has no statistics.
+   * The setting alone does not determine this: Delta's extension enables it in every session, but
+   * Spark uses ids only if the schema contains them.
    */
   def matchesFieldIds(session: shim.SparkSession, schema: StructType): Boolean =
     session.sessionState.conf.getConf(SQLConf.PARQUET_FIELD_ID_READ_ENABLED) &&
       ParquetUtils.hasFieldIds(schema)
 
   /**
-   * Whether ORC columns are found by position rather than by name. Such tables have no statistics.
+   * Whether ORC columns are found by position rather than by name. If so, the table has no
+   * statistics.
    */
   def matchesPositions(session: shim.SparkSession, options: Map[String, String]): Boolean =
     new Lookup(session, options).other("orc.force.positional.evolution").toLowerCase(Locale.ROOT) ==

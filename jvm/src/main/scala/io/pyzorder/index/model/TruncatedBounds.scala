@@ -11,10 +11,10 @@ import java.util.Arrays
  * Proof. A prefix of a value is not greater than the value, so the lower bound may be truncated
  * anywhere. For the upper bound, let p be a prefix of the greatest value m. Let q be p up to and
  * including some byte below 0xFF, with that byte incremented. Since m begins with p, m is less than
- * q at that byte, and every other value is at most m. For text, the same holds with characters in
- * place of bytes, because UTF-8 preserves the order of code points and no character's encoding is a
- * prefix of another's. The bounds of text therefore remain text. If p contains nothing that can be
- * incremented, the column has no bounds.
+ * q at that byte, and every other value is at most m. For text, the same argument applies to
+ * characters instead of bytes, because UTF-8 preserves the order of code points and no character's
+ * encoding is a prefix of another's. The bounds of text therefore remain text. If p contains
+ * nothing that can be incremented, the column has no bounds.
  */
 private[index] object TruncatedBounds {
 

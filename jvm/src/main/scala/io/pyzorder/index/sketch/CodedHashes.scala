@@ -3,13 +3,13 @@ package io.pyzorder.index.sketch
 import java.util.Arrays
 
 /**
- * The distinct hashes of one column in one file, cut to their highest bits and coded with RiceCode.
- * A value of the file is always found. A value that is not in the file is found with a probability
- * of `count / 2^bits`.
+ * The distinct hashes of one column's values in one file, truncated to their highest bits and
+ * encoded with RiceCode. Looking up a value that is in the file always succeeds. Looking up any
+ * other value succeeds with a probability of `count / 2^bits`; this is a false positive.
  *
  * @param bits  the number of bits that are kept of each hash
- * @param rice  the parameter of the code
- * @param count the number of distinct hashes, after they were cut
+ * @param rice  the parameter of the Rice code
+ * @param count the number of distinct hashes after truncation
  */
 final case class CodedHashes(bits: Int, rice: Int, count: Int, code: Array[Byte]) {
 
@@ -19,11 +19,13 @@ final case class CodedHashes(bits: Int, rice: Int, count: Int, code: Array[Byte]
     Array.fill(count)(reader.next())
   }
 
-  /** The hashes with fewer bits, so they take at most `most` bytes; None if too few bits remain. */
+  /**
+   * These hashes, truncated further to fit into `most` bytes; None if too few bits would remain.
+   */
   def limitedTo(most: Long): Option[CodedHashes] =
     if (code.length <= most) Some(this) else CodedHashes.fitting(prefixes, bits, most)
 
-  /** The hashes of both parts of a file; None if too few bits remain. */
+  /** Merges the hashes of two parts of a file; None if too few bits would remain. */
   def union(other: CodedHashes): Option[CodedHashes] =
     if (count == 0) Some(other)
     else if (other.count == 0) Some(this)
@@ -38,15 +40,15 @@ final case class CodedHashes(bits: Int, rice: Int, count: Int, code: Array[Byte]
 
 object CodedHashes {
 
-  /** The smallest useful ratio of 2^bits and the number of hashes: 10 % false positives. */
+  /** The smallest useful ratio of 2^bits to the number of hashes. It means 10% false positives. */
   private val WorstRatio = 10L
 
-  /** The largest one, as a number of bits: 0.006 % false positives. */
+  /** The binary logarithm of the largest useful ratio. It means 0.006% false positives. */
   private val MostPrecision = 14
 
   /**
-   * The hashes with as many bits as fit into `most` bytes, up to a useful number; None if too few
-   * fit.
+   * Truncates and encodes the hashes with as many bits as are useful and fit into `most` bytes;
+   * None if too few fit.
    */
   def of(hashes: Array[Long], most: Long): Option[CodedHashes] = {
     val bits = math.min(widthOf(hashes.length) + MostPrecision, 62)
@@ -56,8 +58,8 @@ object CodedHashes {
   }
 
   /**
-   * Codes sorted distinct numbers of `bits` bits, of which as many of the highest bits are kept as
-   * fit into `most` bytes.
+   * Encodes sorted distinct numbers of `bits` bits. Of the highest bits, it keeps as many as fit
+   * into `most` bytes; None if these are too few.
    */
   private def fitting(sorted: Array[Long], bits: Int, most: Long): Option[CodedHashes] = {
     Iterator.range(bits, 0, -1)
@@ -69,14 +71,14 @@ object CodedHashes {
       .map { case (kept, values) => coded(values, kept, riceOf(values.length, kept)) }
   }
 
-  /** Codes sorted distinct numbers of `bits` bits. */
+  /** Encodes sorted distinct numbers of `bits` bits. */
   def coded(sorted: Array[Long], bits: Int, rice: Int): CodedHashes = {
     val sink = new BitSink
     RiceCode.encode(sorted, 0, sorted.length, 0L, rice, sink)
     CodedHashes(bits, rice, sorted.length, sink.result)
   }
 
-  /** Sorted numbers without their lowest bits and without duplicates. */
+  /** Removes the `lowest` lowest bits from sorted numbers, and then duplicates. */
   private def cut(sorted: Array[Long], lowest: Int): Array[Long] = {
     val values = new Array[Long](sorted.length)
     var count = 0
@@ -92,10 +94,13 @@ object CodedHashes {
     if (count == values.length) values else Arrays.copyOf(values, count)
   }
 
-  /** The number of bits of a count. */
+  /** The number of bits that a count occupies. */
   private def widthOf(count: Int): Int = 32 - Integer.numberOfLeadingZeros(count)
 
-  /** The shortest code has 2^rice next to 0.7 times the average gap. */
+  /**
+   * The parameter of the shortest code: 2^rice is as close as possible to 0.69 times the average
+   * gap.
+   */
   private def riceOf(count: Int, bits: Int): Int = {
     val gap = 0.69 * (1L << bits).toDouble / math.max(1, count)
     math.max(0, math.round(math.log(gap) / math.log(2)).toInt)

@@ -3,22 +3,22 @@ package io.pyzorder.index.sketch
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
 
 /**
- * Collects the distinct hashes of a column's values. Beyond `limit` distinct hashes, it gives up
+ * Collects the distinct hashes of a column's values. When their number reaches `limit`, gives up
  * and frees its memory.
  */
 final class DistinctHashes(hash: ValueHash, limit: Int) {
 
-  /** A hash table without the hash 0. At most half of the slots are used. */
+  /** A hash table, which does not contain the hash 0. At most half of the slots are used. */
   private var slots = new Array[Long](1 << 10)
   private var used = 0
   private var hasZero = false
   private var last = 0L
 
-  /** Adds a value that is not null. */
+  /** Adds a non-null value. */
   def add(row: SpecializedGetters, ordinal: Int): Unit = if (slots != null) {
     val value = hash(row, ordinal)
     if (value == 0) hasZero = true
-    else if (value != last) { // rows that are sorted by the column repeat their values
+    else if (value != last) { // if rows are sorted by the column, values repeat
       last = value
       insert(value)
     }

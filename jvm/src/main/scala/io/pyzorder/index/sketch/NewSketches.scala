@@ -5,7 +5,7 @@ import io.pyzorder.index.model.FileSketches
 /**
  * The sketches of a new file, which are not stored yet.
  *
- * @param byColumn the hashes of each column's values, by IndexedColumn.name
+ * @param byColumn the hashes of each column's values, keyed by IndexedColumn.name
  * @param budget   the maximum size of one column's sketch, as a fraction of the file's size
  */
 final case class NewSketches(byColumn: Map[String, CodedHashes], budget: Double)

@@ -3,14 +3,17 @@ package io.pyzorder.index.sketch
 import java.util.Arrays
 
 /**
- * Codes ascending distinct numbers as the gaps between them. A gap is written as its quotient by
- * 2^rice in unary (that many 1 bits and a 0 bit), followed by the remainder in `rice` bits. The
- * first bit is the highest bit of the first byte. The last byte is padded with 1 bits, which never
- * complete a gap, so the end of the bytes ends the numbers.
+ * Encodes distinct numbers in ascending order as the gaps between them. A gap is divided by 2^rice.
+ * The quotient is written in unary (that many 1 bits and a 0 bit), followed by the remainder in
+ * `rice` bits. The first bit is the highest bit of the first byte. The last byte is padded with 1
+ * bits. Because these never form a complete gap, a reader needs no count of the numbers.
  */
 private[sketch] object RiceCode {
 
-  /** Appends the codes of `values(from until until)`, all of which are at least `base`. */
+  /**
+   * Appends the encoding of `values(from until until)`. The first gap is counted from `base`, which
+   * must not exceed any of the values.
+   */
   def encode(
       values: Array[Long],
       from: Int,
@@ -30,7 +33,7 @@ private[sketch] object RiceCode {
     to.pad()
   }
 
-  /** The number of bits of the codes of all values, from the base 0. */
+  /** The number of bits needed to encode all values with base 0, without padding. */
   def sizeOf(values: Array[Long], rice: Int): Long = {
     var bits = values.length.toLong * (rice + 1)
     var next = 0L
@@ -42,13 +45,13 @@ private[sketch] object RiceCode {
   }
 }
 
-/** Collects bits. */
+/** A growing sequence of bits. */
 private[sketch] final class BitSink {
 
   private var bytes = new Array[Byte](64)
   private var length = 0L // in bits
 
-  /** Appends 1 bits and one 0 bit. */
+  /** Appends `count` 1 bits and one 0 bit. */
   def ones(count: Long): Unit = {
     var i = 0L
     while (i < count) {
@@ -58,7 +61,7 @@ private[sketch] final class BitSink {
     bit(0)
   }
 
-  /** Appends the lowest `count` bits of a number, the highest of them first. */
+  /** Appends the lowest `count` bits of a number, starting with the highest of them. */
   def bits(number: Long, count: Int): Unit = {
     var i = count - 1
     while (i >= 0) {
@@ -77,11 +80,11 @@ private[sketch] final class BitSink {
     length += 1
   }
 
-  /** The bytes so far, without an incomplete last byte. */
+  /** The complete bytes so far. */
   def result: Array[Byte] = Arrays.copyOf(bytes, Math.toIntExact(length >>> 3))
 }
 
-/** Decodes the numbers in `bytes(from until until)`. */
+/** Decodes the numbers that RiceCode encoded in `bytes(from until until)`. */
 private[sketch] final class RiceReader(
     bytes: Array[Byte],
     from: Int,

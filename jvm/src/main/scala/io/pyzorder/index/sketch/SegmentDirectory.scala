@@ -18,10 +18,11 @@ final class SegmentDirectory(val numFiles: Int, val columns: Seq[SegmentColumn])
  * One column of a segment.
  *
  * @param column     the column, with the type under which its values were hashed
- * @param bucketBits the number of highest bits of a hash that select its block
- * @param bits       for each file, the number of bits of its hashes; 0 if it has no sketch
+ * @param bucketBits how many of a hash's highest bits select its block
+ * @param bits       for each file, the number of bits in each of its hashes; 0 if it has no sketch
  * @param rices      for each file, the parameter of RiceCode
- * @param starts     the position of each block in the segment, followed by the end of the last one
+ * @param starts     the position of each block in the segment, followed by the end of the last
+ *                   block
  * @param checksums  the CRC-32 of each block
  */
 final class SegmentColumn(
@@ -38,12 +39,12 @@ final class SegmentColumn(
   /** The number of files with a sketch. */
   def sketched: Int = positions.last
 
-  /** The number of the block for a hash. */
+  /** The number of the block that may contain the hash. */
   def bucketOf(hash: Long): Int = if (bucketBits == 0) 0 else (hash >>> (64 - bucketBits)).toInt
 
   /**
-   * Whether the file's part of a block contains one of the hashes in `hashes(from until until)`,
-   * which are in unsigned order and belong to this block.
+   * Whether the file's part of a block contains one of the hashes in `hashes(from until until)`.
+   * These hashes must be in unsigned order and belong to this block.
    */
   def contains(
       file: Int,
@@ -70,7 +71,7 @@ final class SegmentColumn(
     block.part(
       positions(file), bucket.toLong << (bits(file) - bucketBits), rices(file).toInt)
 
-  /** The hashes of every file; None if the file has no sketch. Reads all blocks. */
+  /** The hashes of each file, or None for a file without a sketch. Reads all blocks. */
   def files(block: Int => SketchBlock): IndexedSeq[Option[CodedHashes]] = {
     val blocks = checksums.indices.map(block)
     bits.indices.map { file =>
@@ -88,7 +89,10 @@ final class SegmentColumn(
   def estimatedBytes: Int = 6 * bits.length + 8 * checksums.length + 100
 }
 
-/** A block in memory: for each file with a sketch, the codes of its hashes in one bucket. */
+/**
+ * A block in memory. For each file with a sketch, it contains the encoded hashes that belong to one
+ * bucket.
+ */
 final class SketchBlock(bytes: Array[Byte], starts: Array[Int], ends: Array[Int]) {
 
   private[sketch] def part(position: Int, base: Long, rice: Int): RiceReader =
@@ -174,20 +178,23 @@ object SegmentDirectory {
     new SegmentColumn(IndexedColumn(path, dataType), bucketBits, bits, rices, starts, checksums)
   }
 
-  /** The type must be atomic, so that Spark parses no deep structure and loads no class. */
+  /**
+   * Parses a column's type, which must be atomic. Otherwise, Spark could parse a deeply nested
+   * structure or load a class.
+   */
   private def typeOf(json: String): DataType =
     if (json.matches("\"[^\"\\\\]*\"")) DataType.fromJson(json)
     else throw new IllegalStateException("a column's type is not atomic")
 }
 
-/** Reads numbers and byte strings, and throws where they would extend beyond the end. */
+/** Reads numbers and byte strings. Throws if they extend beyond the end of the data. */
 private[sketch] final class SegmentBuffer(data: Array[Byte]) {
 
   private val buffer = ByteBuffer.wrap(data)
 
   def position: Int = buffer.position()
 
-  /** A number in 7-bit groups. */
+  /** Reads a number that is stored in 7-bit groups. */
   def number(most: Int = Int.MaxValue): Int = {
     var value = 0L
     var shift = 0
@@ -204,14 +211,14 @@ private[sketch] final class SegmentBuffer(data: Array[Byte]) {
     value.toInt
   }
 
-  /** The length of something that takes at least this many bytes. */
+  /** Reads the length of a byte string or list. Throws unless at least that many bytes are left. */
   def length(): Int = {
     val value = number()
     check(value)
     value
   }
 
-  /** Throws unless this many bytes are left. */
+  /** Throws unless at least this many bytes are left. */
   def check(count: Int): Unit =
     if (count > buffer.remaining) throw new IllegalStateException("it ends too early")
 

@@ -16,13 +16,14 @@ final case class SegmentBytes(bytes: Array[Byte], directory: Int)
 
 object SegmentWriter {
 
-  /** The size of a block that a lookup reads. */
+  /** The approximate size of a block. A lookup reads a whole block. */
   private val BlockBytes = 128 << 10
 
   /**
    * Encodes the sketches of some files.
    *
-   * @param columns the columns, each with one element per file; None if the file has no sketch
+   * @param columns the columns, each with one element per file, which is None if the file has no
+   *                sketch
    */
   def encode(
       numFiles: Int,
@@ -73,14 +74,14 @@ object SegmentWriter {
     }
   }
 
-  /** The number of highest bits by which hashes are divided among blocks. */
+  /** How many of a hash's highest bits determine its block. */
   private def bucketBitsOf(files: Seq[CodedHashes]): Int = {
     val blocks = files.map(_.code.length.toLong).sum / BlockBytes
     val wanted = 64 - java.lang.Long.numberOfLeadingZeros(blocks)
     (files.map(_.bits) ++ Seq(wanted, SegmentDirectory.MaxBucketBits)).min
   }
 
-  /** Codes a file's hashes, bucket by bucket. */
+  /** Encodes a file's hashes, bucket by bucket. */
   private final class Cursor(codes: CodedHashes, bucketBits: Int) {
     private val values = codes.prefixes
     private val shift = codes.bits - bucketBits
@@ -95,7 +96,10 @@ object SegmentWriter {
     }
   }
 
-  /** Writes numbers in 7-bit groups, the lowest first, as Parquet and Protocol Buffers do. */
+  /**
+   * Writes numbers in 7-bit groups, starting with the lowest group, as Parquet and Protocol Buffers
+   * do.
+   */
   private final class Numbers(to: ByteArrayOutputStream) {
 
     def number(value: Int): Unit = {

@@ -10,21 +10,24 @@ import io.pyzorder.index.model.ColumnStatistics
 /** Decides whether a column's sketches are worth keeping. */
 private[pyzorder] object SketchChoice {
 
-  /** Fewer files do not show how common a value is. */
+  /** With fewer files, it is not possible to tell how common a value is. */
   private val FewFiles = 8
 
-  /** The number of files to compare, and the number of values to look up from each of them. */
+  /** The approximate number of files to compare, and of values to look up from each of them. */
   private val SampledFiles = 64
   private val SampledValues = 16
 
-  /** The share of other files that bounds open, from which on sketches may pay. */
+  /**
+   * The minimum share of the other files that a lookup by bounds must open for sketches to pay off.
+   */
   private val LeastShare = 0.05
 
   /**
-   * Whether a lookup of a value in one file opens clearly fewer other files with sketches than with
-   * bounds alone; None if there are too few files to tell. A file's own bounds stand for values
-   * that are looked up. Since they are at the ends of its range, they are outside of other files'
-   * bounds more often than most values.
+   * Whether a lookup of a value that is in one file opens far fewer other files with sketches than
+   * with bounds alone; None if there are too few files to tell. To estimate how many files bounds
+   * alone open, each file's own minimum and maximum are looked up. Being at the ends of the file's
+   * range, these two are outside other files' bounds more often than most values, so the estimate
+   * tends to be too low.
    *
    * @param files the statistics and the sketch of the column in each file
    */
@@ -65,7 +68,7 @@ private[pyzorder] object SketchChoice {
       }, files.length)
   }
 
-  /** The average share of the other files. */
+  /** The average of `others`, as a share of all other files. */
   private def share(others: Seq[Int], files: Int): Double =
     if (others.isEmpty) 0.0 else others.map(_.toDouble).sum / others.length / (files - 1)
 }

@@ -6,10 +6,10 @@ import io.pyzorder.index.model.{FileSketches, IndexedColumn}
 trait Sketches {
 
   /**
-   * Whether a column of the file may contain a value with one of these hashes. True if nothing is
-   * known.
+   * Whether a column of the file may contain a value with one of these hashes. Always true if the
+   * file has no usable sketch of the column.
    *
-   * @param hashes in unsigned order
+   * @param hashes the hashes, in unsigned order
    */
   def mayHold(file: FileSketches, column: IndexedColumn, hashes: Array[Long]): Boolean
 

@@ -11,15 +11,16 @@ import org.apache.spark.unsafe.Platform
 import io.pyzorder.index.model.{IndexedColumns, LongValue}
 
 /**
- * Hashes the values of one type, so that values that Spark considers equal have equal hashes. The
- * hash is XXH64 with the seed 0, of
+ * Hashes the values of one type. Values that Spark considers equal have equal hashes. The hash is
+ * XXH64 with the seed 0, applied to
  * - 8 little-endian bytes for numbers, dates, timestamps and intervals. FLOAT is widened to DOUBLE,
- *   and -0.0 becomes 0.0. A decimal is represented by its unscaled value;
- * - the value's own bytes for strings and binaries, and the bytes of a longer unscaled value.
+ *   and -0.0 becomes 0.0. A decimal is represented by its unscaled value.
+ * - the value's own bytes for strings and binaries, and the bytes of the unscaled value for
+ *   decimals whose unscaled value does not fit in 8 bytes.
  */
 abstract class ValueHash extends Serializable {
 
-  /** The hash of a value that is not null. */
+  /** The hash of a non-null value. */
   def apply(row: SpecializedGetters, ordinal: Int): Long
 }
 
@@ -28,8 +29,8 @@ object ValueHash {
   private val Seed = 0L
 
   /**
-   * The hash for a type. None if equal values may differ in their bytes, as under a collation, or
-   * if the type has too few values for a sketch.
+   * The hash for a type. None if equal values may consist of different bytes, as under a collation,
+   * or if the type has too few values for a sketch.
    */
   def of(dataType: DataType): Option[ValueHash] = dataType match {
     case BooleanType => None
@@ -45,7 +46,8 @@ object ValueHash {
 
   /**
    * The hash of a literal that is compared with a column of this type. The literal has the same
-   * type or, for decimals, any scale. None if no value of the column's type equals the literal.
+   * type, except that a decimal may have any scale. None if no value of the column's type equals
+   * the literal.
    */
   def ofLiteral(value: Any, dataType: DataType, hash: ValueHash): Option[Long] =
     ((value, dataType) match {
@@ -93,7 +95,7 @@ object ValueHash {
       XXH64.hashLong(value(row, ordinal), Seed)
   }
 
-  /** The hash does not depend on whether the type's precision allows more than 64 bits. */
+  /** Hashes decimals. A value that fits in 64 bits has the same hash under every precision. */
   private final class Decimals(dataType: DecimalType) extends ValueHash {
     @transient private lazy val short: LongValue =
       if (dataType.precision <= Decimal.MAX_LONG_DIGITS) LongValue.of(dataType) else null

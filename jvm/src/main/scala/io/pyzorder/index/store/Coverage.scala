@@ -5,7 +5,7 @@ import io.pyzorder.storage.FileRef
 
 /**
  * Records that a snapshot covers all data files in some folders. Every file that a listing found
- * there has an entry, and so does every file that writers with pyzorder have added since the
+ * there has an entry, and so does every file that a writer with pyzorder has added since the
  * listing.
  *
  * @param listedAt when the listing began, in milliseconds since the epoch
@@ -39,10 +39,10 @@ object Coverage {
  *
  * @param at      when the listing began, in milliseconds since the epoch
  * @param since   the version of the index when the listing began; 0 if there was no index
- * @param isWhole as in Coverage
+ * @param isWhole see Coverage
  * @param gone    the files that had an entry in version `since` but are not in the listing. Their
  *                entries must be removed. Otherwise, a folder that is no longer a partition of the
- *                table, and was therefore not listed, would count as covered if it has entries
+ *                table would count as covered because it has entries, although it was not listed
  */
 final case class ListedTable(
     at: Long,

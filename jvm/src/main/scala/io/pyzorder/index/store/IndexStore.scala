@@ -83,9 +83,9 @@ object IndexStore {
   }
 
   /**
-   * The columns to use when an index is rebuilt. They come from the newest readable pointer, even
-   * if the index itself is unusable. Returns Nil if no pointer is readable, and None if there is no
-   * index.
+   * The columns to use when an index is rebuilt. They are taken from the newest readable pointer,
+   * even if the index itself is unusable. Returns Nil if no pointer is readable, and None if there
+   * is no index.
    */
   def lastColumns(hadoopConf: Configuration, folder: TableFolder): Option[Seq[IndexedColumn]] = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
@@ -97,8 +97,8 @@ object IndexStore {
 
   /**
    * Whether the pointer belongs to the table's current incarnation. The entries of an index that
-   * was copied from another folder could match files here by accident. The incarnation is read
-   * again only if the cached one does not match. This is sufficient because the file with the
+   * was copied from another folder could accidentally match files in this table. The incarnation is
+   * read again only if the cached one does not match. This is sufficient because the file with the
    * incarnation never changes, and an overwrite that removes this file also removes the index.
    */
   private def isCurrent(hadoopConf: Configuration, ref: SnapshotRef): Boolean =
@@ -133,8 +133,8 @@ object IndexStore {
    * @param change      maps the old entries to the new ones. Its input no longer contains
    *                    statistics of columns that are dropped or whose type changes
    * @param properties  the table's properties, which may deny columns; empty for a path
-   * @param incarnation the table's incarnation as seen by a writer; None for the current
-   *                    incarnation, which is created if the table has none
+   * @param incarnation the table's incarnation as seen by a writer; if None, the current
+   *                    incarnation is used, or a new one if the table has none
    * @param coverage    computes the new coverage from the latest snapshot and the new entries
    * @param sketched    maps the old value of SnapshotRef.sketched to the new one
    * @param voids       whether this writer added files without adding entries, or deleted or moved
@@ -171,7 +171,7 @@ object IndexStore {
    * Records that a writer has changed files without adding entries. An existing index then covers
    * nothing until the table has been listed again.
    *
-   * @param properties the table's properties, as in `publish`
+   * @param properties see `publish`
    */
   def uncover(
       session: shim.SparkSession,
@@ -181,7 +181,7 @@ object IndexStore {
       publish(session, folder, identity, identity, properties, voids = true)
     }
 
-  /** Removes the index. Queries then read all of the table's files. */
+  /** Removes the index. From then on, queries read all of the table's files. */
   def drop(session: shim.SparkSession, folder: TableFolder): Unit =
     MetadataFiles.delete(session.sessionState.newHadoopConf(), folder.index)
 
@@ -227,7 +227,7 @@ object IndexStore {
     val before = latest(conf, folder).filter(_.version == base)
     val loaded = before.flatMap(load(session, _))
     val snapshot = loaded.getOrElse(IndexSnapshot.empty)
-    val isUnknown = base > 0 && loaded.isEmpty // what earlier writers recorded is lost
+    val isUnknown = base > 0 && loaded.isEmpty // the records of earlier writers are lost
     val kept = columns(snapshot.columns)
     val changed = change(withColumns(snapshot, kept)).sortBy(_.path)
     val version = base + 1
@@ -258,7 +258,7 @@ object IndexStore {
       try CreateIfAbsent.of(conf, pointer).create(pointer, ref.toJson.getBytes(UTF_8))
       catch {
         case NonFatal(failure) =>
-          // Keep the data file if the pointer may have been created after all.
+          // Keep the data file if the pointer may have been created despite the failure.
           if (Try(!fileSystem.exists(pointer)).getOrElse(false)) {
             fileSystem.delete(data, false)
             segments.delete(sketches)

@@ -10,14 +10,17 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.index.model.DeniedColumns
 import io.pyzorder.storage.{FileSystems, TableFolder}
 
-/** Deletes snapshots that are no longer needed, and segments of sketches that none refers to. */
+/**
+ * Deletes snapshots that are no longer needed, and segments of sketches that no snapshot refers to.
+ */
 private[store] final class OldSnapshots(fileSystem: FileSystem, folder: TableFolder) {
   import OldSnapshots._
 
   /**
-   * Deletes old snapshots, each data file before its pointer. The most recent snapshots are kept,
-   * because readers may still use them. However, if any columns are denied, recent snapshots that
-   * have statistics of a denied column or that cannot be read are also deleted.
+   * Deletes old snapshots. The data file of each snapshot is deleted before its pointer. The most
+   * recent snapshots are kept, because readers may still use them. However, if any columns are
+   * denied, recent snapshots that have statistics of a denied column or that cannot be read are
+   * also deleted.
    */
   def deleteOld(denied: DeniedColumns): Unit =
     try {
@@ -71,9 +74,9 @@ private[store] final class OldSnapshots(fileSystem: FileSystem, folder: TableFol
   }
 
   /**
-   * Deletes the segments that no snapshot refers to. A segment that a writer has written for a
-   * snapshot that is not published yet has a greater version than every snapshot. While a snapshot
-   * cannot be read, no segment is deleted, because that snapshot may refer to it.
+   * Deletes the segments that no snapshot refers to, except those for a snapshot that has not been
+   * published yet. Their version is greater than the version of every snapshot. If a snapshot
+   * cannot be read, no segments are deleted, because that snapshot may refer to them.
    */
   private def deleteUnused(): Unit = {
     val segments = FileSystems.list(fileSystem, folder.index).map(_.getPath.getName)

@@ -10,7 +10,7 @@ import io.pyzorder.index.sketch.{SegmentColumn, SegmentDirectory, SketchBlock}
 import io.pyzorder.storage.{FileSystems, Links, TableFolder}
 
 /**
- * Reads one segment of sketches, which may come from an untrusted writer. Reads only its directory
+ * Reads one segment of sketches, which may come from an untrusted writer. Reads only the directory
  * and the blocks that a lookup needs. Each method throws if what it reads is missing or damaged.
  */
 private[store] final class SegmentReader(
@@ -51,7 +51,10 @@ private[store] final class SegmentReader(
 
 private object SegmentReader {
 
-  /** A block, or the directory if the numbers are negative. A segment's name is never reused. */
+  /**
+   * Identifies a block, or the directory if the numbers are negative. A segment's name is never
+   * reused.
+   */
   private final case class Key(segment: String, start: Int, bucket: Int)
 
   private final case class Weighed(value: AnyRef, bytes: Int)

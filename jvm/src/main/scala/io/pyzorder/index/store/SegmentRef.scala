@@ -12,10 +12,13 @@ final case class SegmentRef(file: String, length: Long, directory: Long, checksu
 
 object SegmentRef {
 
-  /** The maximum size of a segment. Writers and readers hold a directory or a segment in memory. */
+  /**
+   * The maximum size of a segment. Writers keep a whole segment in memory, and readers a whole
+   * directory.
+   */
   val MaxBytes: Int = 64 << 20
 
-  /** The maximum number of segments of a snapshot. */
+  /** The maximum number of segments that a snapshot refers to. */
   val MaxSegments: Int = 64
 
   private val Name = "_sketch-(\\d{1,18})-[0-9a-f-]+".r

@@ -15,8 +15,9 @@ import io.pyzorder.storage.{MetadataFiles, TableFolder}
 
 /**
  * Stores the sketches of a new snapshot's files. A segment of the previous snapshot is kept if the
- * new snapshot has all of its columns and files. Otherwise, what remains of it is written again,
- * together with the sketches of new files, so no sketch outlives its file's entry or its column.
+ * new snapshot has all of the segment's columns and files. Otherwise, the sketches that are still
+ * needed are copied to a new segment, together with the sketches of new files. No sketch therefore
+ * outlives its file's entry or its column.
  *
  * @param before  the segments of the previous snapshot
  * @param columns the columns of the new snapshot
@@ -35,7 +36,8 @@ private[store] final class SketchSegments(
   private val named = columns.map(column => column.name -> column).toMap
 
   /**
-   * The entries with stored sketches, and the segments that contain these.
+   * Stores the sketches. Returns the entries, which now refer to their stored sketches, and the
+   * segments that contain these sketches.
    *
    * @param version the version of the new snapshot
    */
@@ -84,7 +86,7 @@ private[store] final class SketchSegments(
       directory.columns.forall(c => columns.contains(c.column)) &&
         (0 until directory.numFiles).forall(numbers))
 
-  /** What remains of a segment. */
+  /** The sketches in a segment that are still needed. */
   private def stored(ref: SegmentRef, users: Seq[(String, Int)]): Seq[Sketched] =
     reading(ref) { reader =>
       val directory = reader.directory
@@ -105,8 +107,8 @@ private[store] final class SketchSegments(
     }
 
   /**
-   * The sketches of new files, reduced to their budgets. A column has a sketch only if its bounds
-   * hold for all scans. Its values are then the same for all scans, too.
+   * The sketches of new files, truncated to fit their budgets. A column gets a sketch only if its
+   * bounds are valid for all scans, because all scans then read the same values from it.
    */
   private def newFiles(entries: Seq[FileEntry], isFirst: Boolean): Seq[Sketched] = {
     val files = entries.collect { case entry if entry.sketches.isInstanceOf[NewSketches] => entry }
@@ -159,9 +161,8 @@ private[store] final class SketchSegments(
 private[store] object SketchSegments {
 
   /**
-   * The columns of which new files have sketches; None if they have none. OPTIMIZE may publish the
-   * first snapshot of a folder to which it moves the table, with sketches of the columns that had
-   * them before.
+   * The names of the columns for which these entries have new sketches; None if there are none.
+   * They are needed if OPTIMIZE moves a table to a new folder, where its snapshot is the first one.
    */
   def columnsIn(entries: Seq[FileEntry]): Option[Seq[String]] =
     Some(entries.map(_.sketches).collect { case added: NewSketches => added.byColumn.keys.toSeq }
@@ -172,13 +173,16 @@ private[store] object SketchSegments {
     def bytes: Long = codes.values.map(_.code.length.toLong).sum
   }
 
-  /** If there are more segments, small ones are merged. */
+  /** Small segments are merged if there are more segments than this. */
   private val FewSegments = 16
 
-  /** The size of the codes in one segment, which leaves room for the rest of it. */
+  /**
+   * The approximate maximum size of the encoded hashes in one segment. It leaves room for the
+   * directory.
+   */
   private val PartBytes = SegmentRef.MaxBytes / 2L
 
-  /** The first segments that have at most `most` bytes together. */
+  /** As many of the first segments as have at most `most` bytes in total. */
   private def within(segments: Seq[SegmentRef], most: Long): Seq[SegmentRef] =
     segments.zip(segments.scanLeft(0L)(_ + _.length).tail).takeWhile(_._2 <= most).map(_._1)
 

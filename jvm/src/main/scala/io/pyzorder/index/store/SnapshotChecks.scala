@@ -6,8 +6,8 @@ import org.apache.hadoop.conf.Configuration
 import io.pyzorder.common.ZOrderErrors
 
 /**
- * Checks that run before a snapshot is used, because the snapshot may be forged. Each of them
- * throws if the snapshot fails the check.
+ * Checks that run before a snapshot is used, because the snapshot may be forged. Each check throws
+ * an exception if the snapshot fails it.
  */
 object SnapshotChecks {
 
@@ -22,7 +22,8 @@ object SnapshotChecks {
   private val ColumnBytes = 100L
 
   /**
-   * The pointers of large indexes whose data files are known to match the checksum in the pointer.
+   * The pointers of large indexes for which the checksum of the data file has already been
+   * verified.
    */
   private val known: Cache[SnapshotRef, java.lang.Boolean] =
     CacheBuilder.newBuilder().maximumSize(1000).build[SnapshotRef, java.lang.Boolean]()
@@ -62,7 +63,7 @@ object SnapshotChecks {
     within(memory - memory / 4, ref, columns)
   }
 
-  /** Throws if a listing of all files would take too much of the memory. It stays there. */
+  /** Throws if a listing of all files, which remains in memory, would take too much of it. */
   def listing(ref: SnapshotRef): Unit =
     within(Runtime.getRuntime.maxMemory / 2, ref, columns = 0)
 

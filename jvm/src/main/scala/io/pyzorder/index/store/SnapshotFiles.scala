@@ -32,7 +32,7 @@ private[index] object SnapshotFiles {
     } finally in.close()
   }
 
-  /** Writes a file whose name no other process knows yet. On error, the partial file is deleted. */
+  /** Writes a file under a new, unique name. If this fails, deletes the partial file. */
   def write(fileSystem: FileSystem, path: Path, bytes: Array[Byte]): Unit = {
     val fs = FileSystems.withoutChecksums(fileSystem)
     try {

@@ -66,7 +66,10 @@ private[index] final class SnapshotReader(
       sketches())
   }
 
-  /** Where the files' sketches are. Earlier versions wrote snapshots without these columns. */
+  /**
+   * The locations of the files' sketches. Snapshots written by earlier versions do not have these
+   * columns.
+   */
   private def sketches(): SketchArrays = {
     val segments = Array.fill(numFiles)("")
     val numbers = new Array[Long](numFiles)
@@ -83,7 +86,7 @@ private[index] final class SnapshotReader(
   private def has(name: String): Boolean =
     reading(_.getFooter.getFileMetaData.getSchema.containsField(name))
 
-  /** The files' paths, of which `files` keeps only hashes. */
+  /** The files' paths. `files` keeps only their hashes. */
   def paths(): Array[String] = {
     val values = new Array[String](numFiles)
     eachInParallel(IndexSchema.Path)((i, reader) =>

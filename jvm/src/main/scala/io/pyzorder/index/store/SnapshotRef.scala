@@ -27,8 +27,8 @@ import io.pyzorder.storage.{RunNumber, TableFolder}
  *                       deleted or moved files; 0 if there is none. A listing that began before
  *                       that version does not cover any folder
  * @param sketches    the segments that contain sketches of the snapshot's files
- * @param sketched    the names of the columns of which new files get sketches; None if they have
- *                    not been chosen yet
+ * @param sketched    the names of the columns for which sketches of new files are collected; None
+ *                    if these columns have not been chosen yet
  */
 final case class SnapshotRef(
     folder: TableFolder,
@@ -108,7 +108,7 @@ object SnapshotRef {
   /** The maximum number of z-value columns. An OPTIMIZE by the direct method adds at most one. */
   private val MaxCurves = 16
 
-  /** The given columns. If there are too many z-value columns, the oldest of these are left out. */
+  /** The given columns, without the oldest z-value columns if there are too many of them. */
   def withoutOldCurves(columns: Seq[IndexedColumn]): Seq[IndexedColumn] = {
     columns.diff(columns.filter(isCurve).dropRight(MaxCurves))
   }
@@ -130,7 +130,7 @@ object SnapshotRef {
     case _ => None
   }
 
-  /** Parses a pointer. Throws if the text is incomplete or in a newer format. */
+  /** Parses a pointer. Throws if the text is incomplete or has a newer format. */
   def fromJson(folder: TableFolder, text: String): SnapshotRef = {
     val json = BoundedJson.tree(text.getBytes(UTF_8))
     val format = required(json, "formatVersion").asInt()
@@ -168,7 +168,7 @@ object SnapshotRef {
   private def membersOf(json: JsonNode, name: String): Seq[JsonNode] =
     Option(json.get(name)).fold(Seq.empty[JsonNode])(_.elements().asScala.toList)
 
-  /** Whether this is a segment that a pyzorder may have written next to the pointer. */
+  /** Whether this may be a segment that pyzorder wrote next to the pointer. */
   private def isSegment(segment: SegmentRef): Boolean =
     SegmentRef.versionOf(segment.file).isDefined && segment.length <= SegmentRef.MaxBytes &&
       segment.directory >= 0 && segment.directory <= segment.length

@@ -27,8 +27,8 @@ import io.pyzorder.index.model.IndexedColumn
 object SnapshotWriter {
 
   /**
-   * These settings have fixed values, because readers do not know the settings of the session that
-   * wrote a snapshot.
+   * These settings have fixed values, because a snapshot does not record the settings of the
+   * session that wrote it.
    */
   private val fixedSettings: Seq[(String, String)] = Seq(
     SQLConf.PARQUET_OUTPUT_TIMESTAMP_TYPE.key -> "TIMESTAMP_MICROS",

@@ -10,9 +10,11 @@ import io.pyzorder.index.sketch.{SegmentColumn, Sketches}
 import io.pyzorder.storage.TableFolder
 
 /**
- * The sketches of a snapshot's files. A segment that cannot be read is ignored from then on, so its
- * files are skipped by their bounds alone. Cached snapshots refer to this object. It therefore does
- * not keep a Hadoop configuration, which takes more memory than the snapshot of a small table.
+ * The sketches of a snapshot's files. If a segment cannot be read, it is ignored from then on, and
+ * its files are skipped by bounds alone.
+ *
+ * Cached snapshots refer to this object, so it does not keep a Hadoop configuration, which would
+ * take more memory than the snapshot of a small table.
  *
  * @param warn called with the segment's name and the failure
  */
@@ -57,7 +59,7 @@ private[store] final class StoredSketches(
         otherwise
     }
 
-  /** Searches for the hashes of each bucket in the bucket's block. */
+  /** Searches each bucket's block for the hashes that belong to the bucket. */
   private def mayHold(
       reader: SegmentReader,
       column: SegmentColumn,
@@ -80,8 +82,9 @@ private[store] final class StoredSketches(
 private object StoredSketches {
 
   /**
-   * The number of hashes, as a multiple of the average gap between a file's hashes, from which a
-   * lookup is not worthwhile: some hash will almost certainly be found, even if by mistake.
+   * The maximum number of hashes to look up in a file, as a multiple of 2^rice, which is roughly
+   * the average gap between the file's hashes. With more hashes, a false positive is so likely that
+   * a lookup is not worthwhile.
    */
   private val MostFalse = 4L
 }

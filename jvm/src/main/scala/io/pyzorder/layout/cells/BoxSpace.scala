@@ -53,8 +53,9 @@ final class BoxSpace(types: Seq[DataType], val files: IndexedSeq[FileBox]) {
   def width(column: Int, file: Int): Double = share(column, low(column, file), high(column, file))
 
   /**
-   * The share of the data that has the same value as a row, averaged over the rows in the ranks
-   * from `low` to `high`. The files that contain these rows have at least this width on average.
+   * The share of the data that has the same value as a given row, averaged over the rows in the
+   * ranks from `low` to `high`. On average, the files that contain these rows are at least this
+   * wide.
    */
   def grain(column: Int, low: Int, high: Int): Double = {
     val squares = sides(column).squares
@@ -70,7 +71,8 @@ object BoxSpace {
    *
    * @param low     lowest rank of each file
    * @param high    highest rank of each file
-   * @param on      for each rank, and one past the last, the share of the data on lower ranks
+   * @param on      for each rank, and for the position after the last rank, the share of the data
+   *                on lower ranks
    * @param between for each rank, the share of the data in the gaps below it
    */
   private final class Side(
@@ -79,7 +81,10 @@ object BoxSpace {
       val on: Array[Double],
       val between: Array[Double]) {
 
-    /** For each rank, and one past the last, the sum of the squared shares of the lower ranks. */
+    /**
+     * For each rank, and for the position after the last, the sum of the squared shares of lower
+     * ranks.
+     */
     val squares: Array[Double] =
       on.indices.dropRight(1).map(rank => math.pow(on(rank + 1) - on(rank), 2))
         .scanLeft(0.0)(_ + _).toArray

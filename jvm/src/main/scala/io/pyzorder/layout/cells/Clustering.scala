@@ -9,7 +9,7 @@ import io.pyzorder.expressions.{Boundaries, InterleaveBits}
  * sample and broadcasts it. Files are numbered consecutively across all table partitions.
  *
  * @param boundaries the boundaries of each clustering column, over all table partitions
- * @param trees      one per table partition
+ * @param trees      one tree per table partition
  * @param curve      `zorder`, `hilbert` or `linear`
  */
 final class Clustering(

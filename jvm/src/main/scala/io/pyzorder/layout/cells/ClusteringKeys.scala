@@ -12,7 +12,7 @@ import io.pyzorder.expressions.ZOrderValue
  * The keys that determine how rows are laid out.
  *
  * @param expressions the clustering columns, or their byte[] z-value
- * @param lexical     whether rows are sorted by one expression after the other rather than by
+ * @param lexical     whether rows are sorted by one expression after another rather than by
  *                    interleaved bits
  * @param curve       `zorder`, `hilbert` or `linear`
  */
@@ -22,7 +22,7 @@ final case class ClusteringKeys(expressions: Seq[Expression], lexical: Boolean, 
    * Sends each row to the task that writes its file, and sorts the rows within each task.
    *
    * @param partition number of a row's table partition
-   * @param within    sort order that takes precedence over the position in the file
+   * @param within    a sort order that takes precedence over the position in the file
    * @param turn      see ShuffleKey
    */
   def layOut(

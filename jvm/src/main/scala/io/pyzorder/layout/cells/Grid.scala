@@ -1,12 +1,13 @@
 package io.pyzorder.layout.cells
 
 /**
- * Chooses how many slabs each column is cut into, so that the cells form a grid.
+ * Chooses how many slabs each column is cut into. The cells then form a grid.
  *
  * A lookup on one column opens one slab's share of the files, regardless of how the other columns
  * are cut. If a column of spread s is cut into k slabs, that share is s/k. The mean share over all
- * columns is smallest if cells are equally long in every column. For most numbers of files, no
- * whole numbers of slabs achieve this, so cells are longer in one column, preferably the last.
+ * columns is smallest if cells are equally long in every column. For most numbers of files, this
+ * would require fractional numbers of slabs. Cells are therefore longer in one column, preferably
+ * the last.
  */
 private[layout] object Grid {
 
@@ -63,8 +64,8 @@ private[layout] object Grid {
   }
 
   /**
-   * Candidate numbers of slabs. They are whole numbers near the ideal ones, except in the last
-   * column, where the number follows from the other columns.
+   * Candidate numbers of slabs. For all columns but the last, they are whole numbers near the ideal
+   * ones. The number for the last column follows from the others.
    */
   private def near(leaves: Int, ideal: Seq[Double]): Seq[Seq[Double]] = {
     val first = ideal.init

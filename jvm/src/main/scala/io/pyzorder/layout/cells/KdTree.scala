@@ -21,8 +21,8 @@ final class KdTree private[layout] (
    * The number of a row's file, from 0 to `leafCount - 1`.
    *
    * @param ids  the row's range id of every column
-   * @param turn a non-negative number that varies from row to row. It distributes the rows of a
-   *             cell over the cell's files if there are several
+   * @param turn a non-negative number that varies from row to row. If a cell has several files,
+   *             `turn` distributes the cell's rows over them
    */
   def leaf(ids: Array[Int], turn: Int): Int = {
     var node = 0
@@ -60,7 +60,7 @@ object KdTree {
    *                 which gives the same files as a plain sort. Otherwise, the column with the
    *                 largest remaining spread is split. Columns are cut into the slabs of a grid.
    *                 Because frequent values can make a grid uneven, columns are cut into halves
-   *                 instead if lookups then open clearly fewer files.
+   *                 instead if lookups then open significantly fewer files.
    */
   def build(columns: Array[Array[Int]], leaves: Int, lexical: Boolean): KdTree =
     build(columns, leaves, lexical, Region, (_, _) => 0)

@@ -11,7 +11,7 @@ import scala.collection.mutable.ArrayBuffer
  * tree.
  *
  * @param ids     range ids, first by column, then by sampled row
- * @param lexical as in `KdTree.build`
+ * @param lexical see `KdTree.build`
  * @param inGrid  whether to cut each column into as many slabs as `Grid` returns; if false, columns
  *                are cut into halves
  */
@@ -29,16 +29,16 @@ private[layout] final class KdTreeBuilder(
   private var widths = 0.0
 
   /**
-   * Sum of the files' spreads in all columns. The bytes that lookups open are proportional to this
-   * sum.
+   * Sum of the files' spreads in all columns. The amount of data that lookups open is proportional
+   * to this sum.
    */
   def width: Double = widths
 
   /**
    * @param leaves  total number of leaves; each region gets a share in proportion to its rows, but
    *                at least one leaf
-   * @param regions regions, each of which gets its own subtree
-   * @param idAt    as in `KdTree.build`
+   * @param regions the regions, each of which gets its own subtree
+   * @param idAt    see `KdTree.build`
    */
   def build(leaves: Int, regions: Regions, idAt: (Int, Any) => Int): KdTree = {
     val grown = growRegions(0, numRows, 0, leaves, regions, idAt)
@@ -77,8 +77,8 @@ private[layout] final class KdTreeBuilder(
   /**
    * Adds the subtree for rows(from until to), whose files are numbered from `firstLeaf`.
    *
-   * @param slabs number of slabs that each column still has to be cut into; if it is Nil, or 1 for
-   *              all columns, columns are cut into halves
+   * @param slabs the number of slabs into which each column still has to be cut; if it is Nil, or 1
+   *              for all columns, columns are cut into halves
    */
   private def grow(from: Int, to: Int, firstLeaf: Int, leaves: Int, slabs: Seq[Int]): Unit =
     (if (leaves == 1) None else chooseSplit(from, to, leaves, slabs)) match {
@@ -102,8 +102,8 @@ private[layout] final class KdTreeBuilder(
   /**
    * Splits the widest column that can be cut into even files or, if no column can, the column that
    * can be cut most evenly. For a plain sort, splits the first column that has more than one id.
-   * Returns None if all rows have the same ids. The rows are then distributed evenly over the
-   * cell's files.
+   * Returns None if all rows have the same ids; in that case, the rows are distributed evenly over
+   * the cell's files.
    */
   private def chooseSplit(from: Int, to: Int, leaves: Int, slabs: Seq[Int]): Option[Split] = {
     val wide = ids.indices.map(c => c -> spread(c, from, to)).filter(_._2 > 0)
@@ -127,7 +127,7 @@ private[layout] final class KdTreeBuilder(
     equal ++ narrower.sortBy { case (c, width) => (-width, c) }
   }
 
-  /** The number of slabs that a column still has to be cut into; 1 if no grid is used. */
+  /** The number of slabs into which a column still has to be cut; 1 if no grid is used. */
   private def slabsOf(c: Int, leaves: Int, slabs: Seq[Int]): Int =
     if (slabs.isEmpty) 1
     else if (slabs(c) != Grid.Rest) slabs(c)
@@ -206,10 +206,10 @@ private[layout] object KdTreeBuilder {
       leftLeaves: Int,
       unevenness: Double) {
 
-    /** The number of slabs that each column of the left side still has to be cut into. */
+    /** The number of slabs into which each column of the left side still has to be cut. */
     def left(slabs: Seq[Int]): Seq[Int] = taking(slabs, _ => leftSlabs)
 
-    /** The number of slabs that each column of the right side still has to be cut into. */
+    /** The number of slabs into which each column of the right side still has to be cut. */
     def right(slabs: Seq[Int]): Seq[Int] = taking(slabs, _ - leftSlabs)
 
     private def taking(slabs: Seq[Int], left: Int => Int): Seq[Int] =

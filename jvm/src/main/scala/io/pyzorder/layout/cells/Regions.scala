@@ -2,8 +2,8 @@ package io.pyzorder.layout.cells
 
 /**
  * Divides the space of the clustering columns into regions. The cuts run through the gaps between
- * files that are already clustered, so new files need not overlap the files that stay. The regions
- * are the leaves of a tree and are numbered from left to right.
+ * files that are already clustered, so new files need not overlap the files that are kept. The
+ * regions are the leaves of a tree and are numbered from left to right.
  */
 sealed abstract class Regions {
 
@@ -20,7 +20,7 @@ case object Region extends Regions {
  * An inner node, which cuts one column at a value.
  *
  * @param column position of the clustering column
- * @param value  as represented by Catalyst. Null and smaller values go left
+ * @param value  the value, as represented by Catalyst. Null and smaller values go left
  */
 final case class Cut(column: Int, value: Any, left: Regions, right: Regions) extends Regions {
   override def cutsOf(column: Int): Seq[Any] =
@@ -71,8 +71,8 @@ object Regions {
   private final case class Gap(column: Int, rank: Int, value: Any, balance: Double)
 
   /**
-   * The best-balanced gap in a column. A gap is a place where some files end before all others
-   * begin.
+   * The best-balanced gap in a column. A gap is a rank at which some files have ended and no other
+   * file has begun.
    */
   private def balancedGap(
       space: BoxSpace,

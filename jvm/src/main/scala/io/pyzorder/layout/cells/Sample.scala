@@ -47,7 +47,7 @@ final class Sample(values: Array[Array[Any]], partition: Array[Int]) {
   /** The rows drawn from one table partition. */
   def rowsOf(number: Int): Array[Array[Any]] = byPartition.getOrElse(number, Array.empty)
 
-  /** The rows by table partition, grouped on first use. */
+  /** The rows of each table partition, grouped on first use. */
   private lazy val byPartition: Map[Int, Array[Array[Any]]] =
     values.indices.groupBy(partition(_)).map { case (number, rows) =>
       number -> rows.map(values(_)).toArray
@@ -71,7 +71,7 @@ object Sample {
    *
    * @param rows   number of rows of each group
    * @param leaves number of files that each group's rows are written to
-   * @param size   number of rows to draw from all groups together, if that is enough for each group
+   * @param size   total number of rows to draw, if this is enough for each group
    */
   def fractions(rows: Seq[Long], leaves: Seq[Int], size: Int): Array[Double] = {
     val wanted = size.toDouble / math.max(1L, rows.sum)
@@ -85,7 +85,7 @@ object Sample {
    *
    * @param scan      rows with the clustering columns and `partition`
    * @param columns   the clustering columns, over the scan's output
-   * @param fractions share of each table partition's rows to draw, 0 to 1
+   * @param fractions share of each table partition's rows to draw, from 0 to 1
    */
   def take(
       scan: SparkPlan,

@@ -7,13 +7,15 @@ import io.pyzorder.layout.cells.{BoxSpace, FileBox, Region}
 /**
  * Chooses the files that an OPTIMIZE rewrites in a table that may already be clustered. In each
  * partition, it rewrites the files that are not clustered as requested, and the clustered files
- * that `MergeSelection` finds worth rewriting with them. It rewrites the whole partition if no file
- * is clustered, if the budget covers all clustered files, if the index lacks the bounds of a
- * clustered file, or if there are many more files than the partition's size requires.
+ * that, according to `MergeSelection`, are worth rewriting with them. It rewrites the whole
+ * partition if no file is clustered, if the budget covers all clustered files, if the index lacks
+ * the bounds of a clustered file, or if there are many more files than the partition's size
+ * requires.
  *
- * @param targetSize bytes that a new file should have
- * @param factor     clustered bytes that may be rewritten, as a multiple of the new files' bytes.
- *                   If it is infinite, partitions with new files are always rewritten as a whole
+ * @param targetSize the target size of a new file in bytes
+ * @param factor     the amount of clustered data that may be rewritten, as a multiple of the new
+ *                   files' size. If it is infinite, partitions with new files are always rewritten
+ *                   as a whole
  * @param lexical    see KdTree.build
  */
 final class IncrementalPlanner(
@@ -50,7 +52,7 @@ final class IncrementalPlanner(
     val isSplintered: Boolean =
       partition.files.length > Splintered * RewritePlan.filesOf(partition.size, targetSize)
 
-    /** Whether some clustered files may stay when new ones are laid out. */
+    /** Whether some clustered files may be kept when new files are laid out. */
     val isMerged: Boolean =
       !isSplintered && clustered.nonEmpty && fresh.nonEmpty &&
         factor * sizeOf(fresh) < sizeOf(clustered) && clustered.forall(known.isIndexed)
@@ -68,7 +70,7 @@ final class IncrementalPlanner(
       if (joining.length < split.clustered.length) merge.regions else Region)
   }
 
-  /** See `RewritePlan.excess`; 1 if no files stay or if the excess cannot be estimated. */
+  /** See `RewritePlan.excess`; 1 if no files are kept or if the excess cannot be estimated. */
   private def excessOf(staying: Seq[FileStatus]): Double =
     if (staying.isEmpty || factor.isInfinite || !staying.forall(known.isIndexed)) 1.0
     else {

@@ -22,8 +22,8 @@ object LayoutEstimate {
    * For each column, the share of the files that queries on it open before and after a rewrite.
    *
    * @param before the current files
-   * @param after  the files after the rewrite. The assumed distribution of values is derived from
-   *               their bounds
+   * @param after  the files after the rewrite. Their bounds determine the assumed distribution of
+   *               values
    */
   def of(
       types: Seq[DataType],

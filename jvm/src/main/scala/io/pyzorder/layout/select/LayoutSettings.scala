@@ -47,7 +47,8 @@ final class LayoutSettings(
    * The target size of a new file in bytes. A remembered size may be forged, so it is ignored if it
    * would result in too many files.
    *
-   * @param tableBytes  bytes of all the table's files; not evaluated if a setting gives the size
+   * @param tableBytes  the total size of the table's files in bytes; not evaluated if a setting
+   *                    gives the size
    * @param isClustered whether there are clustering columns, so that files can be skipped
    */
   def targetSize(tableBytes: => Long, isClustered: Boolean): Long =

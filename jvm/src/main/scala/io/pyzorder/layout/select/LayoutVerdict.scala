@@ -29,19 +29,19 @@ final case class Lookup(files: Double, bytes: Double, share: Double) {
 }
 
 /**
- * Says whether an OPTIMIZE is worth running. DRY RUN, DESCRIBE SKIPPING INDEX, the report, the
- * advisor and the command line all show this verdict, and OPTIMIZE refuses to run if it would do
- * harm.
+ * Determines whether an OPTIMIZE is worth running. DRY RUN, DESCRIBE SKIPPING INDEX, the report,
+ * the advisor and the command line all show this verdict, and OPTIMIZE refuses to run if it would
+ * do harm.
  *
- * The verdict depends on the cost of a lookup, which is the bytes of the files that it opens plus
- * `OpenCost` for each file.
+ * The verdict depends on the cost of a lookup, which is the total size of the files that it opens,
+ * plus `OpenCost` for each of them.
  *  - An OPTIMIZE is *harmful* if it replaces files that are already clustered and makes lookups
- *    cost more than `Harm` times what they cost now. The increase must also reach `Noticed`,
+ *    cost more than `Harm` times what they cost now. The increase must also be at least `Noticed`,
  *    because one more tiny file per lookup does not matter. Merging 10,000 files of 10 KB is
  *    therefore harmful only if they were clustered and if lookups open few of them. Merging 16
  *    clustered 1 MB files into one is harmful if a lookup opens four of them.
- *  - An OPTIMIZE *pays off* if `Lookups` lookups save as many bytes as it rewrites. This rule
- *    applies both to a rewrite of the whole table and to a rewrite of a few new files.
+ *  - An OPTIMIZE *pays off* if `Lookups` lookups save as many bytes as it rewrites. This applies
+ *    both to a rewrite of the whole table and to a rewrite of a few new files.
  *  - An OPTIMIZE also pays off if it reduces the number of files, and either the table has no
  *    clustering columns or the replaced files take longer to open than to read.
  *  - Otherwise, it is *useless*.
@@ -74,7 +74,7 @@ object LayoutVerdict {
    * @param partitions number of folders that contain files to replace
    * @param undoes     whether some files to replace were clustered when they were written
    * @param columns    names of the clustering columns; Nil if small files are only merged
-   * @param targetSize bytes that a new file should have
+   * @param targetSize the target size of a new file in bytes
    */
   final case class Work(
       replaced: Int,

@@ -15,28 +15,31 @@ final case class MergeSelection(files: Seq[Int], regions: Regions)
  *
  * The space is cut into regions between the clustered files, and new rows are laid out within their
  * regions. A region's clustered files may be rewritten with its new rows, the widest files first.
- * Across regions, the files that save the most opened bytes per rewritten byte are taken first,
- * until the budget for all regions is exhausted. The budget is `factor` times the bytes of the new
- * files, but at least the target size of a file unless `factor` is 0. The work of all OPTIMIZE runs
- * thus stays proportional to the appended data, and a run without new files has nothing to do.
+ * Across regions, the files for which each rewritten byte saves lookups the most bytes are taken
+ * first, until the budget for all regions is exhausted. The budget is `factor` times the bytes of
+ * the new files, but at least the target size of a file unless `factor` is 0. The total work of all
+ * OPTIMIZE runs is therefore proportional to the appended data, and a run without new files has
+ * nothing to do.
  *
- * The number of bytes that a lookup opens is averaged over the rows' values and the columns. It is
- * the sum of bytes × width over the files, where `BoxSpace.width` is the share of the values within
- * a file's bounds. Each file counts as slightly larger than it is, which favors merging small files
- * that lie close together. A new layout is assumed to fill the smallest box around its rows evenly.
- * The box is halved in its widest column until there are as many pieces as files. If rows are
- * sorted by one column after the other, it is instead halved in the first column that can be cut.
+ * The size of the files that a lookup opens is averaged over the rows' values and the columns. It
+ * is the sum of bytes × width over the files, where `BoxSpace.width` is the share of the values
+ * within a file's bounds. Each file counts as slightly larger than it is, which favors merging
+ * small files that lie close together. A new layout is assumed to fill the smallest box around its
+ * rows evenly. The box is halved in its widest column until there are as many pieces as files. If
+ * rows are sorted by one column after another, it is instead halved in the first column that can be
+ * cut.
  */
 object MergeSelection {
 
-  /** Maximum number of regions. The new rows of each region make at least one file. */
+  /** Maximum number of regions. The new rows of each region fill at least one file. */
   private val MaxRegions = 16
 
   /** Opening a file costs as much as reading this share of a target-sized file. */
   private val OpenShare = 1.0 / 32
 
   /**
-   * Rewriting clustered files must save at least this share of the bytes that lookups open in them.
+   * Of the bytes that lookups read from clustered files, a rewrite of these files must save at
+   * least this share.
    */
   private val LeastGain = 0.05
 
@@ -46,8 +49,9 @@ object MergeSelection {
   /**
    * @param fresh      positions of the new files in `space`; there is at least one
    * @param clustered  positions of the clustered files in `space`; there is at least one
-   * @param targetSize bytes that a new file should have
-   * @param factor     clustered bytes that may be rewritten, as a multiple of the new files' bytes
+   * @param targetSize the target size of a new file in bytes
+   * @param factor     the amount of clustered data that may be rewritten, as a multiple of the new
+   *                   files' size
    * @param lexical    see KdTree.build
    */
   def choose(
@@ -72,7 +76,7 @@ object MergeSelection {
   }
 
   /**
-   * The bytes that lookups open in the files, as a multiple of the bytes that lookups would open if
+   * The size of those files that lookups open, as a multiple of the size that lookups would open if
    * all of the files were rewritten; 1 is best.
    */
   def excess(
@@ -85,8 +89,8 @@ object MergeSelection {
   }
 
   /**
-   * @param gain the opened bytes that are saved by rewriting `files`, the widest files of the
-   *             region
+   * @param gain by how many bytes a rewrite of `files`, the widest files of the region, reduces the
+   *             size of the files that a lookup opens
    */
   private final case class Offer(region: Int, files: Seq[Int], bytes: Long, gain: Double)
 
@@ -165,7 +169,7 @@ object MergeSelection {
       if (share > 0) Some(Rows(space.files(file).bytes * share, low, high)) else None
     }.reduceOption(_ + _)
 
-  /** The bytes that a lookup opens in the new files that will contain these rows. */
+  /** The total size of those new files with these rows that a lookup will open, on average. */
   private def opened(
       space: BoxSpace,
       rows: Rows,

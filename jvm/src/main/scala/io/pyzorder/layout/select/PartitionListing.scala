@@ -8,8 +8,8 @@ import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
  * The data files of one folder. A table partition, or an unpartitioned table, usually has one
- * folder. With Spark's recursiveFileLookup, it may have several. A rewrite leaves each row in its
- * folder.
+ * folder. With Spark's recursiveFileLookup, it may have several. A rewrite does not move rows to
+ * other folders.
  *
  * @param folder the folder that contains these files and will contain the files that replace them.
  *               It has the form that TableFolder.relativize returns
@@ -41,7 +41,7 @@ object PartitionListing {
     }.sortBy(_.folder).toSeq
   }
 
-  /** A file as the journal refers to it. */
+  /** The file in the form in which the journal refers to it. */
   def refOf(table: TableFolder, file: FileStatus): FileRef =
     FileRef(table.relativize(file.getPath), file.getLen, file.getModificationTime)
 

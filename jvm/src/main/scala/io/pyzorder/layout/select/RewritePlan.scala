@@ -23,9 +23,9 @@ final case class RewriteGroup(
  *
  * @param groups    the files to replace
  * @param clustered files that are already clustered as requested, whether they are replaced or not
- * @param excess    the bytes that lookups open in the clustered files that stay in a partition, as
- *                  a multiple of the bytes that lookups would open if these files were rewritten.
- *                  This is the maximum over all partitions; 1 is best
+ * @param excess    how much data lookups open in the clustered files that are kept in a partition,
+ *                  as a multiple of what they would open if these files were rewritten. This is the
+ *                  maximum over all partitions; 1 is best
  */
 final case class RewritePlan(
     groups: Seq[RewriteGroup],
@@ -46,12 +46,12 @@ final case class RewritePlan(
       case (before, group) => List(group) :: before
     }.map(_.reverse).reverse
 
-  /** A sentence for the user if files that stay are poorly clustered. */
+  /** A sentence for the user if the files that are kept are poorly clustered. */
   def remark: Option[String] =
     if (excess <= RewritePlan.BadlyClustered) None
     else Some(
       f"In the clustered files that are not rewritten, a lookup opens about $excess%.1f times as " +
-        "many bytes as it would after OPTIMIZE … FULL.")
+        "much data as it would after OPTIMIZE … FULL.")
 }
 
 object RewritePlan {

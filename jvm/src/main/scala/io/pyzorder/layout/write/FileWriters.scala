@@ -37,14 +37,14 @@ final class FileWriters private (
   def fileSystem(path: Path): FileSystem = path.getFileSystem(conf.value)
 
   /**
-   * Opens a writer of file number `leaf`, at a path in the table's staging folder. The writer
+   * Opens a writer for file number `leaf` at a path in the table's staging folder. The writer
    * expects rows in their stored form.
    *
    * The writers of Parquet and ORC create the folder of a file that they open. If the table is
    * deleted or renamed at that moment, the writer recreates the table's folder. This method then
-   * removes the folder along with the file. A folder that others create or use is kept, because it
-   * belongs to a new table. On a local disk, where deleting takes a while, FolderKeepingDisk
-   * prevents folders from being recreated.
+   * removes the folder along with the file. A folder that other writers have created or use is
+   * kept, because it belongs to a new table. On a local disk, where deleting takes a while,
+   * FolderKeepingDisk prevents folders from being recreated.
    */
   def stage(table: TableFolder, path: Path, leaf: Int): OutputWriter = {
     val keepsFolders = FolderKeepingDisk.serves(path, conf.value)
@@ -73,7 +73,7 @@ final class FileWriters private (
     }
   }
 
-  /** Opens a writer of a file at any path. The writer expects rows in their stored form. */
+  /** Opens a writer for a file at any path. The writer expects rows in their stored form. */
   def open(path: Path, leaf: Int): OutputWriter = open(path, leaf, conf.value)
 
   private def open(path: Path, leaf: Int, conf: Configuration): OutputWriter = {
@@ -115,8 +115,8 @@ object FileWriters {
   /**
    * Runs all cleanup steps after a failure. If a step itself fails, its exception is added to
    * `failure` as a suppressed exception. The thread's interrupt flag is cleared during the cleanup,
-   * because file systems fail at once in an interrupted thread. The thread of a task that is being
-   * killed, for example, is interrupted.
+   * because file systems fail immediately in an interrupted thread, such as the thread of a task
+   * that is being killed.
    */
   def afterFailure(failure: Throwable)(steps: (() => Any)*): Unit = {
     val interrupted = Thread.interrupted()

@@ -28,7 +28,7 @@ object FolderKeepingDisk {
   /** The configuration that makes Hadoop use this file system. */
   def in(conf: Configuration): Configuration = {
     val own = new Configuration(conf)
-    // The class loader of `conf` finds codecs, but may not find pyzorder's classes.
+    // The class loader of `conf` finds codecs, but might not find pyzorder's classes.
     own.setClassLoader(new ClassLoader(conf.getClassLoader) {
       override def findClass(name: String): Class[_] =
         if (name == classOf[FolderKeepingDisk].getName) classOf[FolderKeepingDisk]

@@ -29,14 +29,14 @@ import io.pyzorder.common.{JobDescription, TaskFunction, ZOrderErrors}
  *
  * @param path       the file
  * @param numRows    number of rows
- * @param codec      the compression codec, named as in the format's `compression` option; None if
+ * @param codec      the compression codec, as a value of the format's `compression` option; None if
  *                   the file has no data
  * @param timestamps how Parquet timestamps are stored, expressed as values of
  *                   spark.sql.parquet.outputTimestampType
  * @param plain      the columns of a Parquet file that have no dictionary; None if no column has a
  *                   dictionary, or if the file is not Parquet
- * @param undeclared columns and struct fields that the table's schema does not have
- * @param lacking    columns of the table's schema that the file does not have
+ * @param undeclared columns and struct fields that are missing from the table's schema
+ * @param lacking    columns of the table's schema that are missing from the file
  * @param lossy      whether an ORC file may contain values that do not fit the table's types. Spark
  *                   reads such values as null. Always false for Parquet, because reading such
  *                   values fails
@@ -148,7 +148,7 @@ object InputFooters {
       lossy = false)
   }
 
-  /** The columns without a dictionary in any row group; None if no column has one. */
+  /** The columns that have no dictionary in any row group; None if no column has a dictionary. */
   private def plainOf(chunks: Iterable[ColumnChunkMetaData]): Option[Set[String]] = {
     val (dictionaries, plain) = chunks.partition(_.hasDictionaryPage)
     if (dictionaries.isEmpty) None

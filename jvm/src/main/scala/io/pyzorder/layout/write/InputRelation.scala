@@ -76,14 +76,14 @@ final class InputRelation(
 
 object InputRelation {
 
-  /** The options that make a table read only some of the files in its folder. */
+  /** The options that restrict a table to some of the files in its folder. */
   def choosing(options: Map[String, String]): Seq[String] =
     among(options, "modifiedafter", "modifiedbefore", "pathglobfilter")
 
   /**
    * The options that determine how files are found, or that tolerate missing and corrupt files.
-   * They must not apply here: the files to read are already chosen, and a file that cannot be read
-   * must fail the rewrite.
+   * They must not apply here, because the files to read are already chosen, and the rewrite must
+   * fail if a file cannot be read.
    */
   private def forgiving(options: Map[String, String]): Seq[String] =
     among(options, "ignorecorruptfiles", "ignoremissingfiles", "path", "paths",

@@ -39,7 +39,7 @@ final case class WrittenFile(
  * @param writers    opens the files
  * @param schema     the files' schema
  * @param columns    the columns to collect statistics for
- * @param sketched   the columns that get sketches
+ * @param sketched   the columns for which sketches are collected
  * @param root       the table's folder
  * @param run        number of the command's run in the journal
  * @param folders    each file's folder, which has the form that TableFolder.relativize returns

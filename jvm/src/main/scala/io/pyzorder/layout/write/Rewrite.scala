@@ -28,7 +28,7 @@ import io.pyzorder.layout.select.RewriteGroup
  * @param options    the table's options, including `compression`
  * @param millis     whether Parquet timestamps are stored in milliseconds
  * @param statistics the columns to collect statistics for, which may include a ZValueColumn
- * @param sketched   the columns that get sketches
+ * @param sketched   the columns for which sketches are collected
  * @param run        number of the command's run in the journal
  */
 final class Rewrite(
@@ -45,7 +45,7 @@ final class Rewrite(
 
   /**
    * Clusters the rows of each group and writes them to as many files as the group specifies. `plan`
-   * must be the plan for this input.
+   * must have been made for this input.
    */
   def cluster(
       groups: Seq[RewriteGroup],

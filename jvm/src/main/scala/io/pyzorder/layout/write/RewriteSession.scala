@@ -5,8 +5,8 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.pyzorder.{shim, SessionAccess}
 
 /**
- * Sessions that rewrite rows. With their settings, Spark does not skip files, merge tasks or rebase
- * dates.
+ * Sessions for rewriting rows. Their settings keep Spark from skipping files, merging tasks and
+ * rebasing dates.
  */
 object RewriteSession {
 
@@ -40,9 +40,9 @@ object RewriteSession {
     "spark.sql.parquet.int96RebaseModeInWrite" -> "CORRECTED",
     "spark.sql.zorder.skipping.enabled" -> "false",
     // The checksums detect a retried task that sends different rows. Here, a retry always sends the
-    // same rows to the same tasks: a row's target depends on its values and, in a cell with several
-    // files, on its position among the rows that the retried task reads. The retried task reads the
-    // same files in the same order.
+    // same rows to the same tasks: a row's target depends only on its values and, in a cell with
+    // several files, on its position among the rows that the retried task reads. A retried task
+    // reads the same files in the same order.
     "spark.sql.shuffle.orderIndependentChecksum.enabled" -> "false",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch" -> "false")
 }

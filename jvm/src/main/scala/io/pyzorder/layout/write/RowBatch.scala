@@ -72,6 +72,6 @@ private[layout] object RowBatch {
 
   private val BytesAtFirst = 1 << 18
 
-  /** The batch is full at this size. A single row may be far larger. */
+  /** The size in bytes at which the batch is full. A single row may be far larger. */
   private val MaxBytes = 1 << 20
 }

@@ -24,10 +24,12 @@ import io.pyzorder.common.{TaskFunction, ZOrderErrors, ZOrderException}
 /** Finds two files that store a column with types that cannot be combined in one table. */
 object TypeConflicts {
 
-  /** The types of each column and struct field, each with the first file that has it. */
+  /** For each column and struct field, its types, each with the first file that stores it. */
   private type Types = mutable.LinkedHashMap[String, mutable.LinkedHashMap[DataType, String]]
 
-  /** Whether the failure may be caused by such a conflict, which Spark reports in many ways. */
+  /**
+   * Whether a type conflict may have caused the failure. Spark reports such conflicts in many ways.
+   */
   def mayBe(failure: Throwable): Boolean =
     ExceptionUtils.getThrowables(failure)
       .exists(cause => Said.findFirstIn(cause.toString).isDefined)
@@ -36,9 +38,7 @@ object TypeConflicts {
     "ParquetDecodingException|sql[.]types[.]\\S+ cannot be cast|CANNOT_MERGE|" +
     "Failed merging schema|Failed to merge").r
 
-  /**
-   * Finds a conflict among the files of a folder whose column types are not declared by any table.
-   */
+  /** Finds a conflict among the files of a folder for which no table declares column types. */
   def among(
       session: shim.SparkSession,
       format: String,
@@ -67,7 +67,7 @@ object TypeConflicts {
           }
         }
       }.toSeq.headOption
-    // Parquet's reader rejects some types even though their values would fit, and may have rejected
+    // Parquet's reader rejects some types even if their values would fit, and may have rejected
     // such a type here.
     conflict(!Widening.keeps(_, _)).orElse(conflict(_.getClass != _.getClass))
   }
@@ -94,10 +94,10 @@ object TypeConflicts {
   private def key(name: String): String = name.toLowerCase(Locale.ROOT)
 
   /**
-   * The types that the readable files store, keyed by column name. Runs one Spark job.
+   * The types in the files that can be read, keyed by column name. Runs one Spark job.
    *
-   * @param names the column names. They are needed for ORC files written by Hive, which do not
-   *              contain the names
+   * @param names the column names, which are needed because ORC files written by Hive do not
+   *              contain them
    */
   private def read(
       session: shim.SparkSession,

@@ -25,7 +25,7 @@ private[layout] object Widening {
     case _ => false
   }
 
-  /** Decimal digits of the largest integer with this number of bytes. */
+  /** The number of decimal digits of the largest integer with a given number of bytes. */
   private val Digits = Map(1 -> 3, 2 -> 5, 4 -> 10, 8 -> 19)
 
   /** Matches integer types and extracts their number of bytes. */

@@ -5,7 +5,7 @@ import org.apache.hadoop.conf.Configuration
 import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
- * One run of a table's journal in the form that is reported to users.
+ * One run in a table's journal, in the form in which it is reported to users.
  *
  * @param operation the command, such as OPTIMIZE; empty if the PREPARE record is torn
  * @param began     when the run began according to the writer's clock, in milliseconds since the
@@ -36,7 +36,7 @@ final case class HistoryEntry(
 
 object HistoryEntry {
 
-  /** All runs of the table's journal in ascending order. */
+  /** All runs in the table's journal, in ascending order. */
   def all(hadoopConf: Configuration, folder: TableFolder): Seq[HistoryEntry] = {
     val ended = Journal.ended(hadoopConf, folder)
     Journal.runs(hadoopConf, folder).sortBy(_.run).map { state =>
@@ -57,8 +57,7 @@ object HistoryEntry {
   }
 
   /**
-   * Whether a time is in one of the years from 1970 to 9999. Other times may overflow or be invalid
-   * in Python.
+   * Whether a time is in the years 1970 to 9999. Other times may overflow or be invalid in Python.
    */
   private def isTime(millis: Long): Boolean = millis >= 0 && millis < 253402300800000L
 

@@ -21,7 +21,7 @@ object Journal {
   private val bodies: Cache[(Path, Long, Long), Array[Byte]] =
     CacheBuilder.newBuilder().maximumSize(64).softValues().build[(Path, Long, Long), Array[Byte]]()
 
-  /** The path of a record of run `run`. RecordName lists the values of `kind`. */
+  /** The path of a record of run `run`. See RecordName for the values of `kind`. */
   def path(folder: TableFolder, run: Long, kind: String): Path =
     new Path(folder.journal, s"_$run.$kind")
 
@@ -38,7 +38,7 @@ object Journal {
     }
   }
 
-  /** All runs of the journal, in no particular order, read with one listing. */
+  /** All runs in the journal, in no particular order. Reads them with one listing. */
   private[publish] def runs(hadoopConf: Configuration, folder: TableFolder): Seq[JournalState] = {
     val fs = folder.journal.getFileSystem(hadoopConf)
     records(fs, folder).groupBy(_._1).toSeq.map { case (run, ofRun) =>

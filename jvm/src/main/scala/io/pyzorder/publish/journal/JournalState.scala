@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * One run of a journal, usually the last, as one listing of the journal found it.
+ * One run in a journal, usually the last, as found by one listing of the journal.
  *
  * @param fs      the table's file system; null if there is no journal
  * @param run     the run's number; 0 if there is no journal
@@ -48,9 +48,10 @@ final class JournalState private[publish] (
   lazy val outcome: Option[OutcomeRecord] = body("outcome").flatMap(Records.outcome)
 
   /**
-   * Whether the run has finished. The existence of the DONE record is enough, because its writer
-   * has nothing left to do. The record counts even if its bytes are damaged: if a committed run
-   * were treated as unfinished, readers would hide its files, because its markers are gone.
+   * Whether the run has finished. The existence of the DONE record is enough, because a writer that
+   * creates it has nothing left to do. The record counts even if its bytes are damaged. Otherwise,
+   * a committed run would be treated as unfinished, and readers would hide its files because its
+   * markers are gone.
    */
   val done: Boolean = records.contains("done")
 

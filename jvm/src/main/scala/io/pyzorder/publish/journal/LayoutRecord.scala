@@ -14,8 +14,8 @@ import io.pyzorder.storage.{Incarnation, TableFolder}
  *
  * @param columns        the paths of the clustering columns; Nil if the OPTIMIZE only compacted
  *                       small files
- * @param targetFileSize the target size in bytes; None if it was derived from the table's size. The
- *                       next OPTIMIZE then derives its own
+ * @param targetFileSize the target size in bytes; None if it was derived from the table's size. In
+ *                       that case, the next OPTIMIZE derives its own
  * @param method         `boundaries` or `direct`
  * @param curve          `zorder`, `hilbert` or `linear`
  */
@@ -37,8 +37,8 @@ object LayoutRecord {
 
   /**
    * The layout recorded by the last run before `before` that replaced files. None if no run has
-   * replaced files, or if the last one recorded no layout. A RESTORE records the layout of the run
-   * before the one that it undoes.
+   * replaced files, or if the last such run recorded no layout. A RESTORE records the layout of the
+   * run before the one that it undoes.
    */
   def last(
       hadoopConf: Configuration,

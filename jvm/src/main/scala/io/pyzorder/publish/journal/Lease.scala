@@ -34,16 +34,19 @@ private[publish] final class Lease(
   private val thread = new Thread(() => keep(), s"zorder-lease-$run")
   thread.setDaemon(true)
 
-  /** Marks the owner as alive for other writers in this process. Called before PREPARE. */
+  /** Tells other writers in this process that the owner is alive. Called before PREPARE. */
   def claim(): Unit = Lease.live.add(owner)
 
   /** Starts the heartbeat. Called after PREPARE. */
   def start(): Unit = thread.start()
 
-  /** Whether this writer has certainly not been declared dead. Returns false after a long pause. */
+  /**
+   * Whether it is certain that no other writer has declared this writer dead. False after a long
+   * pause.
+   */
   def held: Boolean = System.nanoTime() - renewed < length * 1000000L / 4 * 3
 
-  /** Ends a lease that was claimed and possibly started. */
+  /** Ends the lease, whether or not its heartbeat was started. */
   def end(): Unit = {
     val started = thread.isAlive
     ended = true
@@ -59,8 +62,9 @@ private[publish] final class Lease(
     while (!ended) {
       val now = System.nanoTime()
       try {
-        // This must not create folders, because it could recreate the `_zorder` of an overwritten
-        // table. Object stores create folders implicitly, so the PREPARE record is checked first.
+        // This must not create folders; otherwise, it could recreate the `_zorder` of an
+        // overwritten table. Object stores create folders implicitly, so the PREPARE record is
+        // checked first.
         val fs = Lease.fileSystem(hadoopConf, folder)
         if (!FileSystems.exists(fs, Journal.path(folder, run, "prepare"))) {
           throw new FileNotFoundException(s"$folder was overwritten")
@@ -120,7 +124,10 @@ private[publish] object Lease {
       .map(_.getModificationTime).getOrElse(0L).max(state.prepareTime)
   }
 
-  /** The current time in milliseconds by the clock that sets the journal's modification times. */
+  /**
+   * The current time in milliseconds, according to the clock that sets the journal's modification
+   * times.
+   */
   private[publish] def storeTime(hadoopConf: Configuration, folder: TableFolder): Long = {
     val fs = fileSystem(hadoopConf, folder)
     val probe = new Path(folder.journal, s"_temporary-${UUID.randomUUID()}")
@@ -132,7 +139,7 @@ private[publish] object Lease {
   private def path(folder: TableFolder, run: Long): Path =
     new Path(folder.journal, s"_$run.lease")
 
-  /** The file system. For a local path, it does not write Hadoop's checksum files. */
+  /** The folder's file system. For a local path, it does not write Hadoop's checksum files. */
   private def fileSystem(hadoopConf: Configuration, folder: TableFolder): FileSystem =
     FileSystems.withoutChecksums(folder.journal.getFileSystem(hadoopConf))
 }

@@ -6,10 +6,10 @@ import org.apache.hadoop.fs.Path
 import io.pyzorder.storage.{FileSystems, Links, RunNumber, TableFolder}
 
 /**
- * The empty file that a run places in every folder it touches. It is created before RETIRE and
- * deleted after DONE. Overwriting or dropping a partition deletes its folder and the marker in it.
- * The `_zorder` in the table's folder does not reveal this, because it survives when a partition is
- * overwritten.
+ * The empty file that a run places in every folder in which it moves files. It is created before
+ * RETIRE and deleted after DONE. Overwriting or dropping a partition deletes its folder and the
+ * marker in it. The `_zorder` in the table's folder does not reveal such a change, because it
+ * survives when a partition is overwritten.
  */
 object Marker {
 
@@ -24,8 +24,8 @@ object Marker {
     Name.findFirstIn(name).isDefined && runOf(name, incarnation).isEmpty
 
   /**
-   * The folders inside the table's folder that contain the run's marker. A run that was killed
-   * before it wrote its RETIRE record has recorded these folders nowhere else. Lists the whole
+   * The folders inside the table's folder that contain the run's marker. If a run was killed before
+   * it wrote its RETIRE record, these markers are the only record of the folders. Lists the whole
    * table.
    */
   def left(
@@ -56,9 +56,8 @@ object Marker {
   }
 
   /**
-   * Whether a folder in `record` is a copy in which the files have other modification times than
-   * those in the record. A marker is written once and never moved, so its time changes only if it
-   * is copied.
+   * Whether a folder in `record` is a copy, in which modification times differ from those in the
+   * record. A marker is written once and never moved, so its time changes only if it is copied.
    */
   def isCopied(
       hadoopConf: Configuration,

@@ -9,12 +9,13 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * The correction that readers apply to a listing while a run is unfinished.
  *
  * Before COMMIT, and after ABORT, the table consists of the old files, wherever they are. After
- * COMMIT, it consists of the new files. Until COMMIT, an old file moves only from its own path to
- * its retired path, and after ABORT it only moves back. A new file moves only from its staged path
- * to its own path. A move never removes the old name before the new name exists. If a file exists
- * at all, a reader therefore finds it by looking at the file's own path (in a listing L), then at
- * the other path, and then at its own path again. This holds for both directions of the move. If
- * the journal's token is the same before and after, the direction did not change.
+ * COMMIT, it consists of the new files. Until COMMIT, an old file can only move from its own path
+ * to its retired path. After ABORT, it can only move back. A new file can only move from its staged
+ * path to its own path. A move never removes the old name before the new name exists. If a file
+ * exists at all, a reader therefore finds it by looking at the file's own path (in a listing L),
+ * then at the other path, and then at its own path again. This holds for both directions of the
+ * move. If the journal's token is the same before and after these lookups, the direction did not
+ * change.
  *
  * A folder without its marker has been overwritten by another writer since RETIRE. In this folder,
  * the table consists of the files in L, minus the files that the run itself moved in. None of the
@@ -29,7 +30,7 @@ final class Overlay private[publish] (
 
   /**
    * The files that make up the table, whether or not a listing shows them. Files that listings
-   * always hide are left out: SummaryFiles, and any hidden names in a forged record.
+   * never show are left out: SummaryFiles, and files with hidden names in a forged record.
    */
   val shown: Seq[FileRef] =
     (if (commit) record.add else record.retire).filterNot(file => TableFolder.isHidden(file.path))
@@ -40,7 +41,7 @@ final class Overlay private[publish] (
    */
   val hidden: Set[FileRef] = (if (commit) record.retire else record.add).toSet
 
-  /** The run's new files, which are also hidden if their folder was overwritten. */
+  /** The run's new files. They are also hidden if their folder was overwritten. */
   private[publish] def added: Seq[FileRef] = record.add
 
   /** Folders that contain the run's marker, in the form of FileRef.folder. */

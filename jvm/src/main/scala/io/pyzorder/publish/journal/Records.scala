@@ -28,7 +28,8 @@ final case class PrepareRecord(
  * marker.
  *
  * @param layout the parameters of the table's layout once the run is committed; None if unknown
- * @param marked the modification times of the run's markers, by folder; may lack folders
+ * @param marked the modification times of the run's markers, keyed by folder; some folders may be
+ *               missing
  */
 final case class RetireRecord(
     incarnation: String,
@@ -69,7 +70,7 @@ final case class SwitchRecord(
 /**
  * One partition that a run switches to another folder.
  *
- * @param spec the partition's values by column, as stored in the catalog
+ * @param spec the partition's values, keyed by column, as stored in the catalog
  * @param from the partition's folder, in the form of FileRef.folder
  * @param to   the partition's path within the new folder, such as `day=1/hour=2`
  */
@@ -270,8 +271,8 @@ object Records {
       .toVector
 
   /**
-   * Rejects a file directly below the root of its store, such as `file:/x`. Its FileRef.folder is
-   * `file:`, which would be mistaken for a folder inside the table's folder.
+   * Rejects a file directly below the root of its store, such as `file:/x`. Its FileRef.folder
+   * would be `file:`, which looks like a folder inside the table's folder.
    */
   private def fileOf(file: FileRef): FileRef =
     if (TableFolder.isWhole(file.path) && !TableFolder.isWhole(file.folder)) {
@@ -280,8 +281,8 @@ object Records {
 
   /**
    * Rejects a path that leads outside the table's folder, for example through `..`. Also rejects a
-   * path with an unpaired surrogate, which JSON allows but no file name contains. pyzorder never
-   * writes such paths.
+   * path with an unpaired surrogate, which is valid in JSON but occurs in no file name. pyzorder
+   * never writes such paths.
    */
   private def inside(path: String): String =
     if (TableFolder.leaves(path) || !UTF_8.newEncoder().canEncode(path)) {

@@ -14,11 +14,11 @@ import io.pyzorder.storage.{MoveFile, TableFolder}
  * Moves the files of one run. Every move can be repeated, so if the writer is killed, the next
  * writer performs the remaining moves.
  *
- * @param newNames  whether the names in `add` are new, so no other files have ever had them. If so,
- *                  a file with one of these names and the recorded size belongs to the run
+ * @param newNames  whether no other file has ever had one of the names in `add`. If so, a file with
+ *                  one of these names and the recorded size belongs to the run
  * @param recovered whether the record was read from the journal, which others may be able to write.
- *                  Outside the table's folder, only the run's marker then proves that the files
- *                  belong to a run, and nothing is deleted without a marker
+ *                  In that case, only the run's marker proves that files outside the table's folder
+ *                  belong to a run, and no such file is deleted without a marker
  */
 private[publish] final class RunFiles(
     hadoopConf: Configuration,
@@ -34,7 +34,7 @@ private[publish] final class RunFiles(
   /**
    * The files that `moveIn` or `moveBack` has moved, and their new modification times. Empty on
    * stores where a move keeps the modification time. Excludes files that another writer may have
-   * put at the same paths.
+   * created at the same paths.
    */
   def placed: Seq[FileRef] = placedFiles.values.toSeq
 
@@ -47,7 +47,7 @@ private[publish] final class RunFiles(
     }
   }
 
-  /** Creates the run's marker in every folder that the run touches. */
+  /** Creates the run's marker in every folder in which the run moves files. */
   def mark(): Unit = record.folders.foreach { folder =>
     checkNoLink(folder)
     val marker = Marker.path(table, run, record.incarnation, folder)
@@ -79,7 +79,7 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * Throws if the folder is reached through a link, since its files then do not belong to the
+   * Throws if the folder is reached through a link, because its files would then not belong to the
    * table.
    */
   private def checkNoLink(folder: String): Unit =
@@ -93,7 +93,7 @@ private[publish] final class RunFiles(
    */
   def sameIncarnation: Boolean = Incarnation.read(hadoopConf, table).contains(record.incarnation)
 
-  /** Whether the folder is still the one that RETIRE was written for. */
+  /** Whether the folder is still the one for which RETIRE was written. */
   def isIntact(folder: String): Boolean =
     Marker.present(hadoopConf, table, run, record.incarnation, folder) && sameIncarnation
 
@@ -106,7 +106,10 @@ private[publish] final class RunFiles(
       throw ZOrderErrors.conflict(s"${table.resolve(folder)} was overwritten or dropped"))
   }
 
-  /** Throws unless every input exists with the size and modification time it had when read. */
+  /**
+   * Throws unless every input still has the size and modification time that it had when it was
+   * read.
+   */
   def checkInputs(): Unit =
     record.retire.groupBy(_.folder).foreach { case (folder, inputs) =>
       val path = table.resolve(folder)
@@ -142,9 +145,9 @@ private[publish] final class RunFiles(
 
   /**
    * The inputs that `retire` leaves to `retireLast`: links, because readers do not follow a link
-   * that has been retired, and the last data file of each folder. From a folder without any visible
-   * file, Spark infers neither a schema nor partition columns, and it does so before a query reads
-   * the journal.
+   * that has been retired, and the last data file of each folder. Spark infers the schema and the
+   * partition columns before a query reads the journal, and cannot infer them from a folder without
+   * visible files.
    */
   private lazy val late: Seq[FileRef] = {
     val last = SummaryFiles.without(record.retire)
@@ -156,9 +159,9 @@ private[publish] final class RunFiles(
    * Moves the inputs, except those in `late`, to their retired paths. Throws if an input is not the
    * file that was read; some inputs may then have been moved already. The writer stops if it has
    * been, or may have been, declared dead. Since `alive` is checked between any two moves, the
-   * writer has made at most one move after it was declared dead, and it undoes this move itself. No
-   * other writer would undo it, because the writer that undid the run did not see the move and has
-   * deleted the markers.
+   * writer makes at most one move after it has been declared dead, and it undoes this move itself.
+   * No other writer would undo the move, because the writer that undid the run did not see it and
+   * has deleted the markers.
    */
   def retire(alive: () => Boolean, moved: Int => Unit): Unit = {
     var count = 0
@@ -200,11 +203,12 @@ private[publish] final class RunFiles(
     recovered && Marker.isCopied(hadoopConf, table, run, record, folder)
 
   /**
-   * Undoes `retire`. If another writer has overwritten a folder, nothing is moved back into it: its
-   * retired files stay where they are until VACUUM, so the overwritten rows do not come back.
+   * Undoes `retire`. If another writer has overwritten a folder, nothing is moved back into it. Its
+   * retired files remain retired until VACUUM, so the overwritten rows do not come back.
    *
    * Several writers may do this at once. The first one to finish writes DONE before it deletes the
-   * markers, so once DONE exists, a missing marker is not a conflict and all files are back.
+   * markers. Once DONE exists, all files are therefore back, and a missing marker is not a
+   * conflict.
    *
    * @return the problems; empty if all files are back
    */
@@ -275,14 +279,14 @@ private[publish] final class RunFiles(
 
   /**
    * Removes the new files from folders that another writer overwrote. A local folder is deleted
-   * file by file, so files that were moved in after the deleting process listed the folder are
-   * still there.
+   * file by file, so files are still there if they were moved in after the deleting process had
+   * listed the folder.
    *
    * @return the conflicts with other writers; empty if there are none
    */
   def takeBack(): Seq[String] =
-    // If another writer took over and finished this run, missing markers are not a conflict: that
-    // writer wrote DONE before it deleted the markers.
+    // If another writer took over and finished this run, missing markers are not a conflict,
+    // because that writer wrote DONE before it deleted them.
     record.folders.filterNot(isIntact).filterNot(_ => isDone).map { folder =>
       record.add.filter(_.folder == folder).filter(isProvenMine).foreach(remove)
       s"${table.resolve(folder)} was overwritten or dropped"
@@ -307,7 +311,7 @@ private[publish] final class RunFiles(
     catch { case _: java.io.FileNotFoundException => false }
   }
 
-  /** Deletes files that were staged for this run and never moved in. */
+  /** Deletes files that were staged for this run and not moved in. */
   def removeStaged(): Unit = {
     val outside = record.add.filter(file => isProvenMine(file) || isIntact(file.folder))
       .map(file => table.stagedPath(run, file.path).getParent).distinct

@@ -20,12 +20,12 @@ private[publish] final class RunRecords(
 
   /**
    * Whether the folder is being deleted, which is the only way for PREPARE to disappear. False if
-   * there is a RETIRE without DONE, from which the next writer can finish the run.
+   * there is a RETIRE without DONE, because the next writer can then finish the run.
    */
   def folderBeingDeleted: Boolean = !exists("prepare") && (exists("done") || !exists("retire"))
 
   /**
-   * Whether DONE is the only record left. That happens if DONE is written while the folder is being
+   * Whether DONE is the only record left. This happens if DONE is written while the folder is being
    * deleted. This is checked long after the run, and the folder may be renamed away and back
    * between two checks, so DONE must exist both before and after the other checks.
    */
@@ -63,10 +63,11 @@ private[publish] final class RunRecords(
     create("done", Records.writeDone(incarnation, placed))
 
   /**
-   * Cleans up after the table is gone from its folder: deletes the run's records, the index of the
-   * given incarnation, and the folders that this leaves empty. A run with the same number in a new
-   * incarnation has records with the same names, so a record is deleted only if its content names
-   * the given incarnation. Everything else stays, because it may belong to a new incarnation.
+   * Cleans up after the table has been removed from its folder: deletes the run's records, the
+   * index of the given incarnation, and the folders that become empty. A run with the same number
+   * in a new incarnation has records with the same names, so a record is deleted only if its
+   * content names the given incarnation. Everything else is kept, because it may belong to a new
+   * incarnation.
    */
   def clear(incarnation: String): Unit = {
     val fs = folder.journal.getFileSystem(hadoopConf)

@@ -9,10 +9,10 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 /**
  * The summary files `_metadata` and `_common_metadata`, in which some Parquet writers store the
  * footers of the files in a folder and its subfolders. A run that replaces files makes the summary
- * files stale, and PyArrow and Dask fail if `_metadata` names a file that is gone. They are
- * therefore retired together with the data files they describe: the journal lists both in `retire`,
- * and a run that moves or restores the data files also moves or restores the summary files. Summary
- * files do not contain rows, and listings do not show them.
+ * files stale, and PyArrow and Dask fail if `_metadata` names a file that is gone. Summary files
+ * are therefore retired together with the data files that they describe: the journal lists both in
+ * `retire`, and a run that moves or restores the data files does the same with the summary files.
+ * Summary files do not contain rows, and listings do not show them.
  */
 object SummaryFiles {
 
@@ -25,7 +25,7 @@ object SummaryFiles {
   def without(files: Seq[FileRef]): Seq[FileRef] = files.filterNot(file => isOne(file.path))
 
   /**
-   * The summary files in the folders, whose names have the form of FileRef.folder. Lists each
+   * The summary files in the folders. `folders` are in the form of FileRef.folder. Lists each
    * folder once.
    */
   def in(hadoopConf: Configuration, table: TableFolder, folders: Seq[String]): Seq[FileRef] =
@@ -33,7 +33,7 @@ object SummaryFiles {
       FileRef(table.relativize(file.getPath), file.getLen, file.getModificationTime)
     }
 
-  /** Deletes the summary files in a folder whose data files have been deleted. */
+  /** Deletes a folder's summary files after its data files have been deleted. */
   def delete(hadoopConf: Configuration, folder: Path): Unit =
     list(hadoopConf, folder).foreach(file =>
       folder.getFileSystem(hadoopConf).delete(file.getPath, false))

@@ -6,7 +6,7 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 private[reading] object FilesBelow {
 
   /**
-   * @param paths the roots of a listing, none of which is at or below another
+   * @param paths the root paths of a listing, none of which is at or below another
    * @param none  the result for paths without files
    */
   def apply(

@@ -45,7 +45,7 @@ class ZOrderParquetFileFormat(roots: Seq[Path]) extends ParquetFileFormat {
         sparkSession, dataSchema, partitionSchema, requiredSchema, filters, options, hadoopConf))
 }
 
-/** Spark's ORC format, with readers that also follow a file when an OPTIMIZE moves it. */
+/** Spark's ORC format, with readers that follow a file when an OPTIMIZE moves it. */
 class ZOrderOrcFileFormat(roots: Seq[Path]) extends OrcFileFormat {
 
   override def hashCode(): Int = classOf[OrcFileFormat].hashCode()
@@ -83,8 +83,8 @@ private final class FollowMoved(
 /**
  * The rows, or batches of rows, of a file. On stores such as S3, where every read opens the file by
  * its name, the file can disappear between two reads. The iterator then reopens the file at its new
- * path and skips as many rows as it has already returned. This is correct because a moved file has
- * the same bytes, so a reader produces the same rows.
+ * path and skips as many rows as it has already returned. This is correct because moving a file
+ * does not change its bytes, so a reader produces the same rows.
  */
 private final class FollowedRows[T](
     file: PartitionedFile,
@@ -149,7 +149,8 @@ private final class FollowedRows[T](
   }
 
   /**
-   * Whether the file is gone. A stream may report only that it is closed, so the path is checked.
+   * Whether the file is gone. The path is checked because a stream may report only that it is
+   * closed.
    */
   private def isGone(failure: Throwable): Boolean =
     ZOrderErrors.isMissing(failure) ||

@@ -40,7 +40,7 @@ private[reading] object JournalLook {
 
   /**
    * Calls `look`, then `list`, then `look` again. Starts over if a journal has changed or a folder
-   * disappeared. After `MaxTries` attempts, returns the last listing anyway.
+   * has disappeared. After `MaxTries` attempts, returns the last listing anyway.
    *
    * @throws FileNotFoundException if a folder disappeared during the last attempt
    */

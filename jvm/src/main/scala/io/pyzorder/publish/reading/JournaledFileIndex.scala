@@ -14,18 +14,18 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
  * A listing that shows every row of the tables in `folders` exactly once, even during an OPTIMIZE.
- * Files appear under their own names even while they are elsewhere. ZOrderParquetFileFormat and
- * ZOrderOrcFileFormat find and open them.
+ * Files appear under their own names even while they are staged or retired. ZOrderParquetFileFormat
+ * and ZOrderOrcFileFormat find and open these files.
  *
- * It reads the journals, lists the paths, looks for the files that an unfinished run has moved (see
- * Overlay for why none is missed) and reads the journals again. If a journal has changed, it starts
- * over (see JournalLook).
+ * This index reads the journals, lists the paths, looks for the files that an unfinished run has
+ * moved (see Overlay for why none is missed) and reads the journals again. If a journal has
+ * changed, it starts over (see JournalLook).
  *
- * @param folders the folders of the tables with a journal that the paths may belong to. Each
- *                accepts partition locations that the catalog names, but not locations that only
- *                its journal names
- * @param pinned  root paths that were files when the query was planned. They stay in the listing
- *                even if they are gone, because readers find a file that an OPTIMIZE has moved
+ * @param folders the folders of the tables with a journal that the paths may belong to. Each folder
+ *                accepts partition locations named by the catalog, but not locations named only by
+ *                the folder's journal
+ * @param pinned  root paths that were files when the query was planned. They are listed even if
+ *                they no longer exist, because readers find a file that an OPTIMIZE has moved
  * @param known   maps each of the given paths that need not be listed to the files at or below it
  */
 final class JournaledFileIndex(
@@ -68,9 +68,9 @@ final class JournaledFileIndex(
       val added = over.added.toSet
       (over.hidden ++ added.filter(file => look.lost(file.folder))).foreach { file =>
         val path = over.table.resolve(file.path)
-        // A hidden old file that is still in place has never been moved, so its time must match,
-        // unless its folder is a copy. A new file may have received a different time when it was
-        // moved in.
+        // A hidden old file that is still in place has never been moved, so its modification time
+        // must match unless its folder is a copy. A new file may have received a different time
+        // when it was moved in.
         val same = result.get(path).exists(s =>
           s.getLen == file.size &&
             (added(file) || s.getModificationTime == file.modificationTime ||

@@ -29,18 +29,18 @@ object JournaledListing {
 
   /**
    * The last listing for each of at most 1,000 wrapped indexes. An entry is keyed by the index's
-   * identity and dropped together with the index.
+   * identity, and dropped when the index is garbage-collected.
    */
   private val cache: Cache[FileIndex, Cached] =
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
   /**
-   * The folders with a `_zorder` that may be the folders of tables that contain some of the
-   * relation's files. Candidates are the catalog's location, the root paths outside it, and their
-   * ancestors up to the first folder whose name does not have the form `name=value`. For a root
-   * path that is a file, the search also starts from its parent folder. For a root path that is a
-   * folder, it does not, because someone who can write next to a table must not be able to decide
-   * which files the table has.
+   * The folders with a `_zorder` that may belong to tables that contain some of the relation's
+   * files. Candidates are the catalog's location, the root paths outside it, and their ancestors up
+   * to the first folder whose name does not have the form `name=value`. If a root path is a file,
+   * its parent folder is also a starting point of the search. If a root path is a folder, its
+   * parent is not, because someone who can write next to a table must not be able to decide which
+   * files the table has.
    */
   def foldersOf(
       hadoopConf: Configuration,
@@ -65,7 +65,7 @@ object JournaledListing {
    * itself if there is neither a journal nor an index that could replace a listing.
    *
    * A listing is cached until a journal, an index or the files of `wrapped` change. Spark refreshes
-   * `wrapped` only in the session that wrote the files; other sessions notice new files because the
+   * `wrapped` only in the session that wrote the files. Other sessions notice new files because the
    * index changes. The partitions of a CatalogFileIndex are fetched from the catalog each time.
    *
    * If `staleness` allows older information, files are taken from the indexes that are recent
@@ -123,10 +123,10 @@ object JournaledListing {
   }
 
   /**
-   * The listings of several relations, taken from one listing of all their roots. None for a
-   * relation whose file index has a class that pyzorder does not know; only Spark can list such a
-   * relation. Each relation sees the files through the journals of its own folders only, because a
-   * journal must not affect other tables.
+   * The listings of several relations, extracted from one listing of all their root paths. None for
+   * a relation whose file index has a class that pyzorder does not recognize; only Spark can list
+   * such a relation. Each relation sees the files through the journals of its own folders only,
+   * because a journal must not affect other tables.
    *
    * @param relations the relations, each with its options, its selected partitions and its folders
    */
@@ -201,7 +201,7 @@ object JournaledListing {
     if (!at.isWatched(folders, indexes)) Nil
     else indexes.filter(_.coverage.exists(known => staleness.allows(known.listedAt)))
 
-  /** Makes the next listing of `wrapped` query the store again. */
+  /** Makes the next listing of `wrapped` list the files in the store again. */
   def forget(wrapped: FileIndex): Unit = {
     wrapped match {
       case deferred: DeferredFileIndex => deferred.refresh()

@@ -14,8 +14,8 @@ object MovedFileLookup {
    *
    * An old file moves to its retired path and possibly back. A new file moves from its staged path
    * to its own path. A move creates the new name before it removes the old one. Checking the
-   * retired, staged and own paths in this order can therefore miss the file only if the file
-   * changes direction during the checks, so all paths are checked twice.
+   * retired, staged and own paths in this order can therefore miss the file only if its direction
+   * changes during the checks. For this reason, all paths are checked twice.
    *
    * @param missing          the planned path
    * @param size             the planned size in bytes; 0 if unknown
@@ -41,10 +41,11 @@ object MovedFileLookup {
   }
 
   /**
-   * The folders with a `_zorder` that may be the file's table, nearest first. Candidates are the
-   * folders from the file's own up to the relation's root path, and the ancestors of both up to the
-   * first folder whose name does not have the form `name=value`. A `_zorder` further up is not
-   * trusted, because anyone who can write there could substitute their own rows for a missing file.
+   * The folders with a `_zorder` that may be the folder of the file's table, nearest first. The
+   * first candidates are the file's own folder and its ancestors up to the relation's root path.
+   * Further candidates are the ancestors of the file's folder and of the root path, up to the first
+   * folder whose name does not have the form `name=value`. A `_zorder` further up is not trusted,
+   * because anyone who can write there could substitute their own rows for a missing file.
    */
   private def tablesOf(fs: FileSystem, path: Path, roots: Seq[Path]): Seq[TableFolder] = {
     val above = Iterator.iterate(path.getParent)(_.getParent).takeWhile(_ != null).toSeq

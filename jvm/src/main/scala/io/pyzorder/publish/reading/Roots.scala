@@ -10,14 +10,14 @@ import io.pyzorder.index.store.SnapshotRef
 import io.pyzorder.storage.{FileVersion, TableFolder}
 
 /**
- * The paths at which Spark would list a relation's files, and the way it would derive partitions
- * from the files' paths.
+ * The paths at which Spark would list a relation's files, and how it would derive partitions from
+ * the files' paths.
  *
  * @param options the options of the listing
  * @param schema  the partition columns, as planned
  * @param spec    the partitions, if they are given rather than found by listing
  * @param pinned  root paths that are files
- * @param key     a key for caching, which changes if the catalog's partitions or the files in
+ * @param key     a cache key, which changes whenever the catalog's partitions or the files in
  *                Spark's own listing change
  */
 private[reading] final case class Roots(
@@ -29,8 +29,9 @@ private[reading] final case class Roots(
     key: Any) {
 
   /**
-   * Whether the partition columns of a new listing match those of the plan. Since planning, another
-   * writer may have replaced the folder's files with differently partitioned ones.
+   * Whether the partition columns of a new listing match those of the plan. After the query was
+   * planned, another writer may have replaced the folder's files with differently partitioned
+   * files.
    */
   def fits(files: FileIndex): Boolean =
     spec.isDefined || files.inputFiles.isEmpty ||
@@ -38,7 +39,7 @@ private[reading] final case class Roots(
 
   /**
    * Whether every change that a session with pyzorder makes to the files at these paths also
-   * changes an index of the table. If so, an unchanged index shows that a listing is current.
+   * changes one of the indexes. If so, unchanged indexes show that a listing is current.
    *
    * A write by path changes the indexes of the written folder and of its ancestors up to the first
    * folder whose name does not have the form `name=value` (see IndexedInsertCommand). A write to a
@@ -72,7 +73,8 @@ private[reading] object Roots {
   }
 
   /**
-   * The roots of a relation, or None if its index is of a class that pyzorder does not know.
+   * The roots of a relation, or None if its file index has a class that pyzorder does not
+   * recognize.
    *
    * @param selected the partitions to list if they are in the catalog, and the partition columns
    */

@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.StructType
  * The partitions that a plan's scans select. A partition is selected if it passes all filters of at
  * least one alternative. Only selected partitions need to be listed.
  *
- * @param alternatives each scan's filters on partition columns. A scan without filters selects
+ * @param alternatives the filters of each scan on partition columns. A scan without filters selects
  *                     every partition
  */
 final case class SelectedPartitions private (
@@ -17,7 +17,7 @@ final case class SelectedPartitions private (
 
   /**
    * Whether these partitions are known to include all partitions that a scan with these filters
-   * selects. Inclusion is recognized only if the scan has every filter of one alternative.
+   * selects. This is recognized only if the scan has all filters of one of the alternatives.
    */
   def contain(filters: Seq[Expression]): Boolean = {
     val own = bound(filters)
@@ -41,7 +41,8 @@ final case class SelectedPartitions private (
    * The filters, with each column replaced by its position in the schema, because the scans of a
    * table use different ids for the same column. Filters that are nondeterministic or refer to
    * other columns are left out. Filters with a subquery are also left out, because the subquery's
-   * result is not known yet. This only makes the scan appear to select more partitions.
+   * result is not known yet. Leaving out a filter is safe, because the scan then only appears to
+   * select more partitions.
    */
   private def bound(filters: Seq[Expression]): Seq[Expression] = filters.flatMap { filter =>
     val places = filter.transform {

@@ -11,7 +11,7 @@ import io.pyzorder.index.store.{Coverage, IndexStore, SnapshotChecks, SnapshotRe
 import io.pyzorder.storage.TableFolder
 
 /**
- * The data files of a table according to its index, found without a request to the store.
+ * The data files of a table according to its index, determined without a request to the store.
  *
  * @param coverage the folders whose files are all in the index
  * @param folders  the files with an entry, keyed by folder
@@ -22,8 +22,8 @@ final class SnapshotListing private (
     folders: Map[Path, Seq[FileStatus]]) {
 
   /**
-   * The files at or below each of these paths. The result lacks paths that the index does not
-   * cover. It also lacks paths without files, because these are cheap to list.
+   * The files at or below each of these paths. Paths that the index does not cover are missing from
+   * the result. Paths without files are also missing, because they are cheap to list.
    *
    * Names in the index may be forged, but each file in the result lies below a path that the caller
    * would have listed.
@@ -41,7 +41,8 @@ final class SnapshotListing private (
 object SnapshotListing {
 
   /**
-   * The listing of each snapshot, keyed by the snapshot's identity and dropped with the snapshot.
+   * The listing of each snapshot, keyed by the snapshot's identity and dropped together with the
+   * snapshot.
    */
   private val cache: Cache[IndexSnapshot, SnapshotListing] =
     CacheBuilder.newBuilder().weakKeys().build[IndexSnapshot, SnapshotListing]()

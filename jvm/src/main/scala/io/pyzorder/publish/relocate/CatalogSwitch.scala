@@ -8,10 +8,10 @@ import io.pyzorder.publish.journal.{Records, RunRecords}
 import io.pyzorder.storage.TableFolder
 
 /**
- * Publishes a run with a single change in the catalog. The run fills new folders that no other
- * process knows about, and then makes the catalog refer to them instead of the folders that were
- * read. Before COMMIT, the holder of the lock can undo the switch; after COMMIT, it completes the
- * switch. Both operations can be repeated.
+ * Publishes a run with a single change in the catalog. The run fills new folders, to which nothing
+ * refers yet, and then makes the catalog refer to them instead of the folders that were read. The
+ * holder of the lock can undo the switch before COMMIT, and completes it after COMMIT. Both
+ * operations can be repeated.
  */
 private[publish] trait CatalogSwitch {
 
@@ -33,8 +33,8 @@ private[publish] trait CatalogSwitch {
   /**
    * Changes the catalog. Called after COMMIT, when the folders are complete.
    *
-   * @param alive whether this writer still holds the lock; if it does, no other writer completes
-   *              the same switch
+   * @param alive whether this writer still holds the lock; if so, no other writer completes the
+   *              same switch
    * @param reach reports fail points, which tests use
    * @return the conflicts with other writers; empty if there are none
    */
@@ -56,9 +56,9 @@ private[publish] trait CatalogSwitch {
 private[publish] object CatalogSwitch {
 
   /**
-   * The catalog switch of a run according to its current records. None if there is no such record.
-   * A record that switches to the table's own folder is ignored. No genuine run writes such a
-   * record, and others could forge the mark in that folder.
+   * The catalog switch of a run according to its current records. None if no record describes a
+   * switch. A record that switches to the table's own folder is ignored. No genuine run writes such
+   * a record, and others could forge the mark in that folder.
    */
   def of(
       session: shim.SparkSession,

@@ -12,7 +12,7 @@ import org.apache.spark.sql.pyzorder.shim
 object CoLocatedTables {
 
   /**
-   * The tables, other than `own`, that have their own location or a partition's location in
+   * All tables except `own` whose own location, or the location of one of their partitions, is in
    * `folders`. Returns each table together with that folder. Lists the partitions of every table in
    * the database.
    */

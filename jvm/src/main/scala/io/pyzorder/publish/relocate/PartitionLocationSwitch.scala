@@ -17,10 +17,10 @@ import io.pyzorder.storage.{FileRef, FileSystems, MetadataFiles, SiblingFolder, 
  * A run that publishes by changing the locations of partitions. For each partition that it
  * rewrites, it fills a folder such as `sales-zorder-3f2a9c1d/day=1` beside the table's folder
  * `sales`. A single catalog call then gives these partitions their new locations. No file in a
- * partition's old folder is touched. For each partition, a reader sees all of the old folder or all
- * of the new one. TableLocationSwitch gives the reasons.
+ * partition's old folder is touched. For each partition, a reader sees either all of the old folder
+ * or all of the new one, for the reasons given in TableLocationSwitch.
  *
- * The journal, the lock and the index stay in the table's folder. The journal and the index refer
+ * The journal, the lock and the index remain in the table's folder. The journal and the index refer
  * to files outside that folder by their fully qualified paths. The entries of a partition's old and
  * new files can therefore coexist, and each entry is compared only with its own file.
  *
@@ -126,7 +126,8 @@ final class PartitionLocationSwitch private[publish] (
   override def undo(): Unit = remove(own)
 
   /**
-   * Skips folders without the mark: either their switch is finished, or no run wrote the record.
+   * Skips folders without the mark. In these cases, either the switch is finished, or no run wrote
+   * the record.
    */
   override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] = {
     val mine = own.filter(_.isMine)
@@ -185,7 +186,7 @@ final class PartitionLocationSwitch private[publish] (
     conflict
   }
 
-  /** Deletes filled folders that the catalog does not name, and parents that this leaves empty. */
+  /** Deletes filled folders that the catalog does not name, and parents that become empty. */
   private def remove(moves: Seq[Move]): Unit = {
     val mine = moves.filter(_.isMine)
     val named =
@@ -206,7 +207,7 @@ final class PartitionLocationSwitch private[publish] (
   /**
    * The partitions' locations according to the catalog. Empty if the table that the record names
    * does not exist or has another location. If the location differs, the record does not belong to
-   * that table, even if one of the table's partitions is in this folder.
+   * the table that it names, even if one of that table's partitions is in this folder.
    */
   private def locations: Map[TablePartitionSpec, Path] =
     if (!TableLocationSwitch.location(session, record.table).contains(table.root)) Map.empty

@@ -12,13 +12,14 @@ import io.pyzorder.storage.{BoundedFileName, CopyFile, CreateIfAbsent, FileRef, 
 import io.pyzorder.storage.{Links, MetadataFiles, MoveFile, SiblingFolder, TableFolder}
 
 /**
- * A folder that a run replaced with another one in the catalog. Commands planned before the switch
- * may still write to it.
+ * A folder that a run replaced with another folder in the catalog. Commands that were planned
+ * before the switch may still write to the old folder.
  *
  * @param table the table whose journal contains the run
- * @param path  the folder
- * @param read  the files that the run read; their paths are their names in the table
- * @param marks the folder that contains a mark for each later file that has been carried over
+ * @param path  the replaced folder
+ * @param read  the files that the run read from the folder, with names relative to `table`
+ * @param marks the folder for marks. It contains one mark for each file that was added later and
+ *              has been copied to the new folder
  * @param token a string that is unique to the run, used in the names of copies
  */
 private[publish] final class PreviousLocation(
@@ -37,8 +38,8 @@ private[publish] final class PreviousLocation(
   def visible: Seq[FileStatus] = SiblingFolder.dataFiles(hadoopConf, path)
 
   /**
-   * Files that were added after the folder was read and have not been carried over yet. Ignores
-   * empty files and links that Links.strange rejects.
+   * Files that were added after the folder was read and have not been copied yet. Ignores empty
+   * files and links that Links.strange rejects.
    */
   def late: Seq[FileStatus] = visible.filterNot(status =>
     status.getLen == 0 || known(refOf(status)) || FileSystems.exists(fs, mark(status)) ||
@@ -48,18 +49,18 @@ private[publish] final class PreviousLocation(
   def incomplete: Boolean = !read.forall(visible.map(refOf).toSet)
 
   /**
-   * The table's own files in the folder, which VACUUM may delete. The folder may also contain other
-   * files.
+   * The files in the folder that belong to the table and that VACUUM may delete. The folder may
+   * also contain other files.
    */
   def ownFiles: Seq[FileStatus] = visible.filter { status =>
     known(refOf(status)) || FileSystems.exists(fs, mark(status))
   }
 
   /**
-   * Copies the files in `late` to `target` and marks them as carried over. A file that cannot be
-   * read yet may be incomplete and is left for the next call. The name of a copy follows from the
-   * token and the file's name. If the process is killed before it marks the file, the next call
-   * therefore finds the copy and only marks the file.
+   * Copies the files in `late` to `target` and marks them as copied. A file that cannot be read yet
+   * may be incomplete and is left for the next call. The name of a copy is derived from the token
+   * and the file's name. If the process is killed before it marks the file, the next call therefore
+   * finds the copy and only marks the file.
    *
    * @param target a folder on the same store, in which a `_zorder` is created if missing
    * @param now    the table to whose rows the copies belong

@@ -35,8 +35,8 @@ object LastSwitch {
  * the lock of the table's folder may use this class.
  *
  * @param folder the table's current folder
- * @param name   the table's name in the catalog; None if it was named by its path. Nothing is then
- *               known about partitions
+ * @param name   the table's name in the catalog; None if it was named by its path, in which case
+ *               its partitions are unknown
  */
 final class PreviousLocations(
     session: shim.SparkSession,
@@ -60,7 +60,7 @@ final class PreviousLocations(
   }
 
   /**
-   * The table's own files in the previous folders whose retention has ended.
+   * The table's files in those previous folders for which the retention period has ended.
    *
    * @param kept how long a folder is kept after a switch, in milliseconds
    * @param at   the current time in milliseconds since the epoch, according to the store's clock
@@ -69,7 +69,7 @@ final class PreviousLocations(
     table.garbage(kept, at) ++ partitions.garbage(kept, at)
 
   /**
-   * Deletes the files in `garbage`, and folders that this leaves empty.
+   * Deletes the files in `garbage`, and folders that become empty.
    *
    * @param deleted called after each file with the number of files of the same run, or of the same
    *                table folder, that have been deleted so far

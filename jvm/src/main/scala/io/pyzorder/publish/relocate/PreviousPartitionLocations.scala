@@ -13,8 +13,8 @@ import io.pyzorder.storage.TableFolder
  * The previous folders of a table's partitions that VACUUM has not deleted, according to the
  * table's journal. Only the holder of the table's lock may use this class.
  *
- * @param table the table's name in the catalog; None if it was named by its path. Nothing is then
- *              known about partitions
+ * @param table the table's name in the catalog; None if it was named by its path, in which case its
+ *              partitions are unknown
  */
 private[relocate] final class PreviousPartitionLocations(
     session: shim.SparkSession,
@@ -50,7 +50,8 @@ private[relocate] final class PreviousPartitionLocations(
   private lazy val named: Set[Path] = locations.values.toSet
 
   /**
-   * Folders that another table in the database now uses, so they no longer belong to this table.
+   * Folders that no longer belong to this table, because another table in the database now uses
+   * them.
    */
   private lazy val taken: Set[Path] = table.fold(Set.empty[Path]) { own =>
     val folders = committed.flatMap(_.moves.filter(move => folder.holds(move.what.from)))
@@ -59,7 +60,7 @@ private[relocate] final class PreviousPartitionLocations(
   }
 
   /**
-   * The moves of a run whose previous folders are no longer used by any partition. If a later run
+   * Those moves of a run for which no partition uses the previous folder any more. If a later run
    * has moved a partition out of the same folder again, the move is left out, because the later run
    * has read the files that were added in between.
    */
@@ -75,9 +76,9 @@ private[relocate] final class PreviousPartitionLocations(
   /**
    * Copies the files that INSERTs planned before a switch have added to the previous folders. The
    * copies are placed in the current locations of the partitions, even if a partition has been
-   * overwritten since: whether the INSERT or the overwrite came first cannot be determined, because
-   * a file keeps the time at which a task wrote it when the INSERT commits. Throws
-   * overwrittenBehind if a previous folder was overwritten instead.
+   * overwritten since. Whether the INSERT or the overwrite came first cannot be determined, because
+   * a file's modification time is the time at which a task wrote it, not the time at which the
+   * INSERT committed. Throws overwrittenBehind if a previous folder was overwritten instead.
    */
   def carry(): Unit = for {
     (switch, _) <- switches
@@ -90,7 +91,7 @@ private[relocate] final class PreviousPartitionLocations(
     move.left.carry(place, folder)
   }
 
-  /** The partitions' own files in previous folders whose retention has ended. */
+  /** The partitions' files in those previous folders for which the retention period has ended. */
   def garbage(kept: Long, at: Long): Seq[FileStatus] =
     for {
       switch <- expired(kept, at)
@@ -99,7 +100,7 @@ private[relocate] final class PreviousPartitionLocations(
     } yield file
 
   /**
-   * Deletes the files in `garbage`, and folders that this leaves empty. If one of a run's previous
+   * Deletes the files in `garbage`, and folders that become empty. If one of a run's previous
    * folders contains files that others have added since the switch, skips this run and all later
    * runs.
    *
@@ -130,8 +131,8 @@ private[relocate] final class PreviousPartitionLocations(
 
   /**
    * Deletes the folder if it is empty, and then its empty ancestors in the table's folder or in
-   * folders that its switches created. Each must have the name of a partition (`name=value`) or of
-   * a folder that a switch created.
+   * folders that its switches created. Each deleted folder must be named like a partition
+   * (`name=value`) or like a folder that a switch created.
    */
   private def clear(path: Path): Unit =
     if (path != folder.root && (path.getName.contains("=") ||
@@ -183,7 +184,7 @@ private[relocate] final class PreviousPartitionLocations(
       at - since >= kept && left(switch).forall(_.left.late.isEmpty)
     }.map(_._1)
 
-  /** The marker file that records that nothing is left in the old folders of a run. */
+  /** The file that records that nothing is left in the old folders of a run. */
   private def settled(switch: PartitionLocationSwitch): Path =
     new Path(folder.zorder, s"_carried/_${switch.run}.settled")
 }

@@ -9,7 +9,7 @@ import io.pyzorder.storage.{FileRef, FileSystems, SiblingFolder, TableFolder}
 
 /**
  * The previous folders of a table that VACUUM has not deleted. The last run in each folder's
- * journal is the one that switched the table to its next folder. Only the holder of the lock of the
+ * journal is the run that switched the table to the next folder. Only the holder of the lock of the
  * table's current folder may use this class.
  *
  * @param folder the table's current folder
@@ -20,7 +20,7 @@ private[relocate] final class PreviousTableLocations(
 
   private val hadoopConf = session.sessionState.newHadoopConf()
 
-  /** The switches in ascending order, and the time of each according to the store's clock. */
+  /** The switches in ascending order, each with its time according to the store's clock. */
   private lazy val switches: Seq[(TableLocationSwitch, Long)] = {
     def before(now: TableFolder): Option[TableLocationSwitch] =
       if (!SiblingFolder.isOne(now.root.getName)) None
@@ -46,8 +46,8 @@ private[relocate] final class PreviousTableLocations(
 
   /**
    * The OPTIMIZE that switched the table to its current folder. A RESTORE would undo this OPTIMIZE.
-   * Throws ZORDER_CANNOT_RESTORE if there is no such OPTIMIZE, if others have replaced the files
-   * that it wrote, or if the files that it replaced are gone.
+   * Throws ZORDER_CANNOT_RESTORE if there is no such OPTIMIZE, if other writers have replaced the
+   * files that it wrote, or if the files that it replaced are gone.
    */
   def lastOptimize: LastSwitch.OfTable = {
     val switch = switches.lastOption.map(_._1)
@@ -101,9 +101,10 @@ private[relocate] final class PreviousTableLocations(
     throw ZOrderErrors.overwrittenBehind(overwritten.root.toString, folder.root.toString)
 
   /**
-   * The table's files and pyzorder's own files in previous folders whose retention has ended. Skips
-   * a folder that another table now uses or that others have written rows into. Also skips all
-   * folders after it, because their records are needed to find the table that these rows belong to.
+   * The table's files and pyzorder's own files in those previous folders for which the retention
+   * period has ended. Skips a folder that another table now uses or to which other writers have
+   * added rows. Also skips all later folders, because their records are needed to find the table to
+   * which these rows belong.
    *
    * @param kept how long a folder is kept after a switch, in milliseconds
    * @param at   the current time in milliseconds since the epoch, according to the store's clock

@@ -15,21 +15,21 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingF
 /**
  * A run that publishes by a single change in the catalog. It fills a folder `to` beside the table's
  * folder `from` and then switches the table's location to it. No file in `from` is touched, so a
- * reader in any engine sees all of the old folder or all of the new one:
+ * reader in any engine sees either all of the old folder or all of the new one:
  *
  *  - Before the switch, the table is the unchanged `from`. No reader sees `to`, whether it is
  *    missing, incomplete or complete.
  *  - The switch is one catalog call, which either happens or does not.
  *  - After the switch, the table is `to`, which has contained every row since before COMMIT. A
- *    query that was planned before the switch reads `from`, which stays until VACUUM.
+ *    query that was planned before the switch reads `from`, which is kept until VACUUM.
  *
  * Each folder has its own `_zorder`, with the index and the journal of its own files. The entries
  * of one folder are therefore never compared with the files of the other.
  *
- * Before COMMIT, the holder of the lock undoes an unfinished run by deleting `to`; after COMMIT, it
- * completes the run. Switching to the same folder twice has the same effect as switching once. A
- * late call by a writer that was declared dead is therefore harmless, unless the table has been
- * switched away from `to` by then.
+ * The holder of the lock undoes an unfinished run before COMMIT by deleting `to`, and completes it
+ * after COMMIT. Switching to the same folder twice has the same effect as switching once. A late
+ * call by a writer that was declared dead is therefore harmless, unless the table has been switched
+ * away from `to` by then.
  *
  * A catalog has no compare-and-swap. If an INSERT is planned before the switch and commits after
  * the switch, it writes into `from`. `carry` copies the INSERT's files to the table's current
@@ -75,7 +75,8 @@ private[publish] final class TableLocationSwitch(
   }
 
   /**
-   * Creates `to` with the permissions of `from`, and records in it that it was filled from `from`.
+   * Creates `to` with the permissions of `from`, and records in `to` that it was filled from
+   * `from`.
    */
   override def make(): Unit = {
     if (!fs.mkdirs(to.root)) throw new IOException(s"cannot create ${to.root}")
@@ -90,7 +91,7 @@ private[publish] final class TableLocationSwitch(
   /** Whether `to` contains this record's mark, which is removed once the catalog names `to`. */
   private def isMine: Boolean = FillingMark.isIn(hadoopConf, to.root, from, Records.write(record))
 
-  /** Deletes `to` unless the catalog names it. Until then, no other process knows about `to`. */
+  /** Deletes `to` unless the catalog names it. Before it does, no other process uses `to`. */
   override def undo(): Unit =
     if (isMine && !location.contains(to.root)) fs.delete(to.root, true)
 
@@ -98,7 +99,10 @@ private[publish] final class TableLocationSwitch(
 
   override def strange: Option[String] = None
 
-  /** Does nothing without the mark: either the switch is finished, or no run wrote the record. */
+  /**
+   * Does nothing without the mark. In that case, either the switch is finished, or no run wrote the
+   * record.
+   */
   override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] =
     if (!isMine) Nil
     else {
@@ -155,7 +159,7 @@ private[publish] final class TableLocationSwitch(
           .orElse(Some(conflict.sentence))
     }
 
-  /** Files in `from` that were added after it was read and have not been carried over yet. */
+  /** Files in `from` that were added after it was read and have not been copied yet. */
   def late: Seq[FileStatus] = left.late
 
   /** Whether a file that the run read is no longer in `from`. */
@@ -169,8 +173,8 @@ private[publish] final class TableLocationSwitch(
   def carry(table: TableFolder): Unit = left.carry(table.root, table)
 
   /**
-   * The table's own files in `from`, which VACUUM may delete. The folder may also contain other
-   * files.
+   * The files in `from` that belong to the table and that VACUUM may delete. The folder may also
+   * contain other files.
    */
   def ownFiles: Seq[FileStatus] = left.ownFiles
 

@@ -17,9 +17,9 @@ private[skipping] object ChangedFiles {
   private val log = LoggerFactory.getLogger(getClass)
 
   /**
-   * Returns the paths of the given files that have changed or disappeared since they were listed.
-   * Spark keeps a listing for the whole session and then reads whatever file now has the listed
-   * name, so a changed file must not be skipped.
+   * Returns the paths of the given files that have changed or disappeared since they were listed. A
+   * changed file must not be skipped, because Spark keeps a listing for the whole session and reads
+   * whatever file has the listed name when the query runs.
    */
   def among(conf: Configuration, files: Iterator[FileStatus]): Set[Path] =
     onEachStore(conf, files.toSeq) { (fs, folders) =>
@@ -80,8 +80,8 @@ private[skipping] object ChangedFiles {
   }
 
   /**
-   * The number of known files in a range. It is less than the size of a page, which leaves room on
-   * the page for some new files.
+   * The number of known files in a range. It is less than the size of a page, to leave room on the
+   * page for some new files.
    */
   private val RangeSize = S3Listing.PageSize * 9 / 10
 

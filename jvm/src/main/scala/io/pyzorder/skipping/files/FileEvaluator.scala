@@ -16,7 +16,7 @@ object PruningResult {
   /** The file may contain matching rows. */
   case object Selected extends PruningResult
 
-  /** The file is proved not to contain any row that makes the predicate TRUE. */
+  /** The file provably contains no row that makes the predicate TRUE. */
   case object Skipped extends PruningResult
 
   /** The index has no valid entry for the file. */
@@ -60,10 +60,10 @@ final class FileEvaluator(
     if (entry >= 0 && valid(entry, status)) entry else -1
   }
 
-  /** The size in bytes of the file with this entry. */
+  /** The size, in bytes, of the file with this entry. */
   def size(entry: Int): Long = snapshot.size(entry)
 
-  /** The number of rows of the file with this entry. */
+  /** The number of rows in the file with this entry. */
   def numRecords(entry: Int): Long = snapshot.numRecords(entry)
 
   /** Evaluates each file that has an entry and whose result is still null, and sets its result. */

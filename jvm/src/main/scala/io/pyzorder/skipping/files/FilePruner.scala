@@ -85,14 +85,14 @@ final class FilePruner(
   }
 
   /**
-   * Returns what the index knows about every file of a listing. This includes whether all of the
-   * file's rows match, and the statistics of columns that the predicates do not reference. An index
-   * that has become too large for the driver is ignored. Unlike in `prune`, every indexed file is
-   * compared with its state in the store, and `predicates` must contain every condition that
-   * filters the rows.
+   * Returns the information from the index about every file of a listing. This includes whether all
+   * of the file's rows match, and the statistics of columns that the predicates do not reference.
+   * An index that has become too large for the driver is ignored. Unlike in `prune`, every indexed
+   * file is compared with its state in the store, and `predicates` must contain every condition
+   * that filters the rows.
    *
-   * @param asked if false, the store is not checked, and the result may describe files that have
-   *              changed since
+   * @param asked if false, the store is not checked, so files in the result may have changed in the
+   *              meantime
    */
   def examine(
       listed: ListedPartitions,
@@ -109,9 +109,9 @@ final class FilePruner(
   }
 
   /**
-   * Marks files as unindexed if they have changed since they were listed. Checks only files whose
-   * result `matters`. Does not check any files if they were listed recently enough, either for this
-   * query or for an index that covers all of them.
+   * Marks files as unindexed if they have changed since they were listed. Checks only files with a
+   * result for which `matters` returns true. Does not check any files if they were listed recently
+   * enough, either for this query or for an index that covers all of them.
    */
   private def forgetChanged(
       listed: ListedPartitions,
@@ -135,8 +135,8 @@ final class FilePruner(
     indexes.flatMap(ref => IndexStore.load(session, ref).map(ref -> _))
 
   /**
-   * Whether the index is too large to load into the driver. If it is, a Spark job finds the files
-   * to skip, and the index is used for nothing else.
+   * Whether the index is too large to load into the driver. If so, a Spark job finds the files to
+   * skip, and the index is not used for anything else.
    */
   def isLarge(ref: SnapshotRef): Boolean =
     ref.length > ZOrderConf.indexDriverLimit.get(session.sessionState.conf, properties)

@@ -21,8 +21,8 @@ import io.pyzorder.storage.{FileVersion, TableFolder}
  * @param options         the relation's options
  * @param partitionSchema the relation's partition columns
  * @param findFolders     returns the folders of tables that may contain the files
- * @param table           the table, if the catalog tracks its partitions; it distinguishes tables
- *                        that share a folder but have different partitions
+ * @param table           the table, if the catalog tracks its partitions; distinguishes tables that
+ *                        share a folder but have different partitions
  * @param properties      the table's properties; empty for a path
  */
 private[skipping] final class FileSource(
@@ -67,10 +67,10 @@ private[skipping] final class FileSource(
   private var selected = SelectedPartitions.none(partitionSchema)
 
   /**
-   * Makes sure that the state includes the partitions that these filters select. This is called for
-   * all scans of a plan while the plan is optimized. By the time the state is pinned, it therefore
-   * includes all partitions that the scans need. Later rules usually make filters stricter. If
-   * filters nevertheless select further partitions, this call lists them.
+   * Makes sure that the state includes the partitions that these filters select. This method is
+   * called for all scans of a plan while the plan is optimized. By the time the state is pinned, it
+   * therefore includes all partitions that the scans need. Later rules usually make filters
+   * stricter. If filters nevertheless select further partitions, this method lists them.
    */
   private[files] def select(partitionFilters: Seq[Expression]): Unit =
     if (!selected.contain(partitionFilters)) {
@@ -99,10 +99,13 @@ private[skipping] final class FileSource(
       partitionSchema == other.partitionSchema && folders == other.folders &&
       FileSource.knownFiles(wrapped) == FileSource.knownFiles(other.wrapped))
 
-  /** The journal and index of the pinned state or, if no state is pinned, the current ones. */
+  /**
+   * The journal and index of the pinned state or, if no state is pinned, the current journal and
+   * index.
+   */
   def seen: TableState.Seen = fixed.fold(TableState.Seen.now(session, folders))(_.seen)
 
-  /** The pinned state or, if no state is pinned, the current one. */
+  /** The pinned state or, if no state is pinned, the current state. */
   def state: TableState = fixed.getOrElse(current())
 
   /** The current state of the files, or an earlier state that the settings allow. */
@@ -111,8 +114,8 @@ private[skipping] final class FileSource(
 
   /**
    * The state for estimates. This is the pinned state, if there is one. Otherwise, if Spark would
-   * have to list the files, the files that the index covers are taken from the index, even if it is
-   * old. In all other cases, this is the current state.
+   * have to list the files, the files that the index covers are taken from the index, even if the
+   * index is old. In all other cases, this is the current state.
    */
   def estimated: TableState = fixed.getOrElse {
     wrapped match {
@@ -139,7 +142,7 @@ private[skipping] final class FileSource(
   }
 
   /**
-   * The same state, in which the selected partitions of a CatalogFileIndex have been listed.
+   * The same state, but with the selected partitions of a CatalogFileIndex already listed.
    * Otherwise, that index would list them for each scan, and scans of one query could see different
    * files.
    */
@@ -164,9 +167,9 @@ private[skipping] final class FileSource(
 private[skipping] object FileSource {
 
   /**
-   * The files that Spark has already listed. Spark's own comparison of file indexes ignores them.
-   * They matter because, without a journal, a DataFrame shows the files that existed when it was
-   * created.
+   * The files that Spark has already listed. They matter because, without a journal, a DataFrame
+   * shows the files that existed when it was created. Spark's own comparison of file indexes
+   * ignores them.
    */
   private def knownFiles(wrapped: FileIndex): Set[FileVersion] = wrapped match {
     case listed: InMemoryFileIndex => listed.allFiles().map(FileVersion.of).toSet

@@ -20,8 +20,8 @@ import io.pyzorder.skipping.predicate.{FileTest, IndexFilter}
 private[skipping] object IndexQuery {
 
   /**
-   * @param settings the session's settings; a predicate that is evaluated on constant files might
-   *                 read them
+   * @param settings the session's settings, which a predicate might read when it is evaluated on
+   *                 constant files
    */
   private final case class Question(
       ref: SnapshotRef,

@@ -13,8 +13,8 @@ import io.pyzorder.skipping.predicate.FilterColumn
  * The statistics of one column in a snapshot.
  *
  * @param indexed  the column in the snapshot
- * @param temporal the scan's temporal read settings. Bounds that depend on them are unknown for a
- *                 file whose entry was made under different settings.
+ * @param temporal the scan's temporal read settings. Bounds that depend on these settings are
+ *                 unknown for a file whose entry was made under different settings.
  */
 final class IndexedStatistics(
     snapshot: IndexSnapshot,
@@ -87,7 +87,10 @@ final class IndexedStatistics(
     case _ => super.enclosesOneOf(sorted)
   }
 
-  /** A sketch has the settings of the bounds, and is used only where these are valid. */
+  /**
+   * A sketch was made under the same settings as the bounds, and is used only where the bounds are
+   * valid.
+   */
   override def mayHold(values: Seq[Any]): FileTest =
     ValueHash.of(indexed.dataType).fold(super.mayHold(values)) { hash =>
       lazy val hashes = Sketches.sorted(

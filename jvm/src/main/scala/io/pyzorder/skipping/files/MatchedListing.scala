@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.datasources.{FileIndex, FileStatusWithMeta
  * for as long as the listing exists.
  *
  * A listing returns the same FileStatus objects until it is refreshed. A partition's files are
- * therefore recognized by object identity, which cannot confuse two versions of a file.
+ * therefore recognized by object identity, so two versions of a file are never confused.
  */
 private[skipping] final class MatchedListing {
   import MatchedListing._

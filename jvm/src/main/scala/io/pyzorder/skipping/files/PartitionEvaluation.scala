@@ -41,7 +41,7 @@ private[skipping] final class PartitionEvaluation(
     each
   }
 
-  /** The listed status of each file whose result `matters`. */
+  /** The listed status of each file that has a result for which `matters` returns true. */
   def filesOf(matters: PruningResult => Boolean): Seq[FileStatus] = {
     val found = ArrayBuffer.empty[FileStatus]
     var i = 0

@@ -14,20 +14,20 @@ import io.pyzorder.storage.FileVersion
 /**
  * The states of the tables that one plan reads. A table's state is the list of its data files, with
  * sizes and modification times, and the index snapshots that describe them. The first scan or
- * metadata-only operator to execute pins the states of all tables for all scans in the plan,
- * however late these scans start. If an OPTIMIZE then moves a file, the file is opened at its new
- * path.
+ * metadata-only operator to execute pins the states of all tables. All scans in the plan then use
+ * these states, however late they start. If an OPTIMIZE then moves a file, the file is opened at
+ * its new path.
  *
- * The state belongs to the plan, not to one execution: a physical scan keeps its list of files, so
- * a plan that is executed again could otherwise mix old lists with new ones. A DataFrame that is
- * collected again therefore shows the state that it read first. This is also how plain Spark
- * behaves. Planning and EXPLAIN do not pin the state, but describing a plan at the start of its
- * execution does.
+ * The state belongs to the plan rather than to one execution. A physical scan keeps its list of
+ * files, so a plan that is executed again could otherwise mix old lists with new ones. A DataFrame
+ * that is collected again therefore shows the state that it read first. This is also how plain
+ * Spark behaves. Planning and EXPLAIN do not pin the state, but describing a plan at the start of
+ * its execution does.
  *
  * A plan comprises everything that one QueryExecution optimizes, including subqueries, and the
  * plans that adaptive execution later derives from it. The QueryExecution's tracker is available
  * whenever the optimizer runs, and the rules of adaptive execution copy the file indexes, which
- * refer to the state. The state therefore lives exactly as long as the plan.
+ * refer to the state. The state therefore exists exactly as long as the plan.
  */
 private[skipping] final class PlanState {
   import PlanState._
@@ -96,8 +96,8 @@ private[skipping] final class PlanState {
   /**
    * Registers a scan of the plan before it executes.
    *
-   * @param opened returns the files that the scan will open in its source's state, and possibly
-   *               more
+   * @param opened returns the files that the scan will open in its source's state, possibly with
+   *               some further files
    */
   def expect(source: FileSource)(opened: () => Seq[FileStatus]): Unit =
     synchronized(scans += ((source, opened)))
@@ -144,8 +144,8 @@ private[skipping] final class PlanState {
   }
 
   /**
-   * This source and the sources that are pinned together with it. A source without a journal is
-   * pinned alone, because Spark lists its files.
+   * The given source and the sources that are pinned together with it. A source without a journal
+   * is pinned alone, because Spark lists its files.
    */
   private def openWith(source: FileSource): Seq[FileSource] =
     if (source.folders.isEmpty) Seq(source)
@@ -153,7 +153,7 @@ private[skipping] final class PlanState {
       (other ne source) && other.fixed.isEmpty && other.folders.nonEmpty)
 
   /**
-   * This pinned source and the sources that share folders with it, directly or through other
+   * The given pinned source and the sources that share folders with it, directly or through other
    * sources.
    */
   private def related(source: FileSource): Seq[FileSource] = {
@@ -185,7 +185,7 @@ private[skipping] object PlanState {
 
     private lazy val roots: Set[Path] = index.fold(Set.empty[Path])(_.rootPaths.toSet)
 
-    /** The roots and all folders above them. */
+    /** The root paths and all folders above them. */
     private lazy val above: Set[Path] = roots.foldLeft(Set.empty[Path]) { (known, root) =>
       known ++ upwards(root).takeWhile(!known(_))
     }
@@ -200,13 +200,13 @@ private[skipping] object PlanState {
     /**
      * Whether both list the same files wherever both have looked. They do not agree if something
      * changed between the two listings, or if options such as pathGlobFilter exclude files from one
-     * of them. All sources that differ are then listed together. Separate listings of disjoint
-     * folders are as consistent as a single listing of both folders, because a single listing also
-     * lists one folder after the other.
+     * of the listings. In that case, all sources that differ are listed together. Separate listings
+     * of disjoint folders are as consistent as a single listing of both folders, because a single
+     * listing also lists one folder after the other.
      */
     def agrees(other: Listed): Boolean = !meets(other) || (knows(other) && other.knows(this))
 
-    /** Whether a root of one is at or below a root of the other. */
+    /** Whether a root path of one source is at or below a root path of the other. */
     def meets(other: Listed): Boolean =
       roots.exists(other.above) || other.roots.exists(above)
 

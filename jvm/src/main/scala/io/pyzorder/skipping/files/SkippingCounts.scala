@@ -30,8 +30,8 @@ private[skipping] final class SkippingCounts {
    * The outcome that EXPLAIN shows.
    *
    * @param nanos the time since the listing
-   * @param asked whether the index, if there is one, was evaluated; if it was not, all opened files
-   *              count as selected, and none as unindexed
+   * @param asked false if there is an index but it was not evaluated; in that case, all opened
+   *              files count as selected, and none as unindexed
    */
   def outcome(
       table: String,

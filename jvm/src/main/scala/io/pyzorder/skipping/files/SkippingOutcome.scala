@@ -12,7 +12,7 @@ import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeyFilter}
  * @param table          the table's name, or the folder's name for a path
  * @param selected       the number of indexed files that are opened. If there is an index but it
  *                       was not evaluated, this is the number of all opened files
- * @param skipped        the number of files proved not to contain any matching row
+ * @param skipped        the number of files that provably contain no matching row
  * @param skippedByJoins the number of skipped files that would be opened without join keys
  * @param unindexed      the number of files that are opened because the index has no valid entry
  *                       for them
@@ -24,8 +24,8 @@ import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeyFilter}
  * @param reasons        why the index or parts of the predicate were not used; empty if everything
  *                       was used
  * @param openedFiles    the files that are opened
- * @param answered       the number of files that are not opened because the index answers for all
- *                       of their rows
+ * @param answered       the number of files that are not opened because the index contains the
+ *                       aggregates over all their rows
  * @param asOf           when the files were last verified, in milliseconds since the epoch; None if
  *                       just now, or if Spark's own index lists them
  */
@@ -66,7 +66,7 @@ final case class SkippingOutcome(
 
 object SkippingOutcome {
 
-  /** The outcome of a scan that reads all of its files, whether or not they are indexed. */
+  /** The outcome of a scan that reads all of its files without using an index. */
   def unserved(table: String, files: Int, bytes: Long, reason: String): SkippingOutcome =
     SkippingOutcome(
       table, selected = 0, skipped = 0, skippedByJoins = 0, unindexed = files,

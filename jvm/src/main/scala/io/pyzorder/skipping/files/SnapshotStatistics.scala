@@ -8,7 +8,9 @@ import io.pyzorder.index.memory.IndexSnapshot
 import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.skipping.predicate.FilterColumn
 
-/** How a scan reads columns. This decides which of an index's statistics are valid for the scan. */
+/**
+ * How a scan reads columns, which determines which of an index's statistics are valid for the scan.
+ */
 final case class ColumnReading(dataSchema: StructType, caseSensitive: Boolean, temporal: String)
 
 /** The statistics of a snapshot's columns that are valid for one scan. */

@@ -20,7 +20,7 @@ import io.pyzorder.storage.TableFolder
  * merges and reuses scans whose relations are equal, and then lists the files once for the filters
  * of both scans. Two instances are equal if their wrapped indexes, the states of the journal and
  * the index that they saw during planning, and their join keys are equal. Join keys are part of the
- * object because Spark does not know about them and cannot pass them as filters.
+ * object because Spark cannot pass them as filters.
  *
  * @param source     finds the files
  * @param plan       the state that all scans of the plan share
@@ -28,8 +28,8 @@ import io.pyzorder.storage.TableFolder
  * @param table      the table's name, used in messages
  * @param properties the table's properties; empty for a path
  * @param known      the filters derived from the keys of joins above the scan
- * @param estimate   the number of bytes that will be read, which only the cost model uses; None if
- *                   all bytes will be read
+ * @param estimate   the estimated number of bytes that will be read, for use by the cost model;
+ *                   None if everything will be read
  */
 final class ZOrderFileIndex private (
     session: shim.SparkSession,
@@ -55,7 +55,7 @@ final class ZOrderFileIndex private (
   /** The filters derived from the keys of joins above the scan, once they are known. */
   def joins: Seq[JoinKeyFilter] = found
 
-  /** The last answer, kept only for display. Scans never use it. */
+  /** The last answer, which is kept only for display. Scans never use it. */
   private var last: Option[(ZOrderFileIndex.Request, ZOrderFileIndex.Answer)] = None
 
   override def rootPaths: Seq[Path] = wrapped.rootPaths
@@ -122,8 +122,8 @@ final class ZOrderFileIndex private (
     plan.select(source, partitionFilters)
 
   /**
-   * Returns every file of the partitions that the filters select, and what the index currently
-   * knows about it. Does not skip any files.
+   * Returns every file of the partitions that the filters select, together with the current
+   * information from the index about it. Does not skip any files.
    *
    * @param partitionFilters the filters on partition columns only
    * @param dataFilters      all other filters on the rows
@@ -148,10 +148,10 @@ final class ZOrderFileIndex private (
   private def mayAsk: Boolean = !isExecuting || plan.isChoosing
 
   /**
-   * Pins the state that the plan reads, then chooses the files, or the answers from the index, that
-   * an execution of the plan uses. If that state was determined earlier and no scan uses it yet,
-   * the chosen files are checked. If one of them has been deleted or changed, the table is listed
-   * again and the choice is repeated.
+   * Pins the state that the plan reads. Then chooses the files, or the values from the index, that
+   * an execution of the plan uses. If the state was determined earlier and no scan uses it yet, the
+   * chosen files are checked. If one of them has been deleted or changed, the table is listed again
+   * and the choice is repeated.
    */
   def choosing[T](choose: => T)(opened: T => Seq[FileStatus]): T = plan.fixed(source) {
     val choice = choose
@@ -192,7 +192,7 @@ final class ZOrderFileIndex private (
 
   /**
    * Adds filters to an index that belongs to one scan of a physical plan, before that scan lists
-   * its files. Equal indexes may then become unequal, so Spark must not compare them any more.
+   * its files. This may make equal indexes unequal, so Spark must no longer compare them.
    */
   private[skipping] def addJoins(more: Seq[JoinKeyFilter]): Unit = synchronized {
     found = found ++ more
@@ -212,7 +212,7 @@ final class ZOrderFileIndex private (
   /** Whether files may currently be skipped and some of them may be indexed. */
   def maySkip: Boolean = pruner.isEnabled && indexes.nonEmpty
 
-  /** Whether the index may also serve aggregates and LIMIT, in addition to skipping files. */
+  /** Whether the index may also be used for aggregates and LIMIT, in addition to skipping files. */
   def mayAnswer: Boolean = maySkip && !indexes.exists(pruner.isLarge)
 
   private def indexes: Seq[SnapshotRef] = source.seen.indexes

@@ -8,10 +8,10 @@ import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeyFilter, KeyValues}
 /**
  * The keys of a join's broadcast side. Their values are collected once for all scans that use them.
  *
- * @param build   the broadcast side, as the plan contained it when this object was created
+ * @param build   the broadcast side, as it was in the plan when this object was created
  * @param built   the keys on the broadcast side
  * @param maxKeys the maximum number of distinct values; if there are more, only the least and the
- *                greatest are used
+ *                greatest value are used
  */
 private[joins] final class BroadcastKeys(
     val build: BuildSide,
@@ -23,8 +23,8 @@ private[joins] final class BroadcastKeys(
     else built.indices.filter(i => FilterColumn.isOrdered(built(i).dataType)).toSet
 
   /**
-   * Whether the scan's copy of the broadcast side is sure to have the same rows as the join's. A
-   * stage is not executed again.
+   * Whether the scan's copy of the broadcast side is certain to have the same rows as the join's.
+   * This is always true for a stage, because a stage is not executed again.
    */
   lazy val isRepeatable: Boolean = build.isStage || RepeatableRows(build.rows)
 
@@ -33,7 +33,7 @@ private[joins] final class BroadcastKeys(
     usable(ordinal) && built(ordinal).dataType == column.dataType
 
   /**
-   * The filters that the keys imply, without those that imply none.
+   * The filters that follow from the keys. A key from which no filter follows is left out.
    *
    * @param executed the broadcast side in the plan that is executed
    */

@@ -9,13 +9,14 @@ import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExcha
 import io.pyzorder.skipping.files.ZOrderFileIndex
 
 /**
- * Decides whether a scan that could start at once should wait for the keys of a broadcast.
+ * Decides whether a scan that could start immediately should wait for the keys of a broadcast.
  *
- * The broadcast must be selective: without a condition on its rows, it probably contains all keys.
- * It must start at once as well and read at most half as many bytes as the scan, so waiting takes
- * no longer than the scan itself would. It must not contain a scan that waits for keys in turn.
- * None of this matters if the broadcast is done. In any case, it must have the same rows each time
- * it is executed, because the scan cannot tell whether the join reuses its broadcast.
+ * The broadcast side must be selective: without a condition on its rows, it probably contains all
+ * keys. It must also be able to start immediately, and read at most half as many bytes as the scan.
+ * Waiting then takes no longer than the scan itself would. The broadcast side must not contain a
+ * scan that itself waits for keys. None of these conditions applies if the broadcast has already
+ * been executed. In any case, the broadcast side must have the same rows each time it is executed,
+ * because the scan cannot determine whether the join reuses the same broadcast.
  */
 private[joins] object CheapKeys extends PredicateHelper {
 

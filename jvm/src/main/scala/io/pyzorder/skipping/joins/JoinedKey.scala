@@ -12,9 +12,9 @@ import io.pyzorder.skipping.predicate.FilterColumn
  * whose key is not among the join's keys do not affect the query's result.
  *
  * @param ordinal  the key's position among the join's keys
- * @param from     the broadcast side, whose keys it must equal
- * @param isWaited whether an exchange is between the join and the plan. The plan could then start
- *                 before the keys are known.
+ * @param from     the broadcast side; this key must equal one of its keys
+ * @param isWaited whether an exchange is between the join and the plan. If so, the plan could start
+ *                 before the keys are known
  */
 private[joins] final case class JoinedKey(
     column: Expression,
@@ -24,20 +24,20 @@ private[joins] final case class JoinedKey(
 
   /**
    * The same key below an operator that defines these expressions. An aggregate may define a column
-   * in terms of itself, so what replaces a column must not be searched again.
+   * in terms of itself, so the expression that replaces a column must not be searched again.
    */
   def below(named: Map[ExprId, Expression]): JoinedKey = copy(column = column.transformUp {
     case a: AttributeReference if named.contains(a.exprId) => named(a.exprId)
   })
 
   /**
-   * The key as an expression over the scan's columns, without the numbers that Spark gives them.
-   * None unless the key is a column of the scanned files or an order-preserving function of such a
+   * The key as an expression over the scan's columns, without Spark's ids for these columns. None
+   * unless the key is a column of the scanned files or an order-preserving function of such a
    * column. A partition column is not a column of the files.
    *
    * Spark compares the keys of a hash join by their bytes. On both sides it therefore normalizes
-   * every NaN to a single NaN, and -0.0 to 0.0. `=` also treats these values as equal, and so does
-   * the index, so the column and its normalized form select the same files.
+   * every NaN to a single NaN, and -0.0 to 0.0. `=` and the index also treat these values as equal,
+   * so the column and its normalized form select the same files.
    */
   def of(scan: FileSourceScanExec): Option[ScanKey] = {
     val folders = scan.relation.partitionSchema.fieldNames.toSet

@@ -23,8 +23,8 @@ import io.pyzorder.skipping.plan.SkippingScanExec
  * Skips files by the keys of broadcast joins. A scan below a hash join skips the files that contain
  * none of the keys on the join's broadcast side. The rule makes that side a child of the scan (see
  * ScanWithKeysExec), so the scan does not start before its keys are known. With adaptive execution,
- * the rule runs on the whole plan before Spark divides it into stages, and each time Spark plans
- * the rest of the query again. Otherwise it runs once, on the final plan.
+ * the rule runs on the whole plan before Spark divides it into stages, and whenever Spark re-plans
+ * the rest of the query. Otherwise, it runs once, on the final plan.
  *
  * A join is eligible if the rows of its scanned side that have no match do not affect the result.
  * By join type, the scanned side can be:
@@ -41,7 +41,7 @@ import io.pyzorder.skipping.plan.SkippingScanExec
  * pairs are equal, so each pair yields its own filter. Any further conditions only drop more rows.
  *
  * Sort-merge and shuffled hash joins provide no keys, because a shuffle reveals its size but not
- * its keys. Keys from above such a join reach the scans below it.
+ * its keys. However, keys of joins above them are pushed to the scans below them.
  *
  * @param isAdaptive whether the rule runs in adaptive execution
  */
@@ -64,8 +64,8 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
     plan.exists(_.isInstanceOf[BroadcastHashJoinExec])
 
   /**
-   * Passes keys down the plan, but not below those equal exchanges that would then differ. Spark
-   * executes such exchanges only once, which saves more than their keys would.
+   * Passes keys down the plan, but not below equal exchanges that the keys would make different.
+   * Spark executes equal exchanges only once, which saves more than the keys would.
    */
   @scala.annotation.tailrec
   private def withoutSplits(plan: SparkPlan, shared: Set[SparkPlan]): SparkPlan = {
@@ -88,8 +88,8 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
       }.toSet
 
     /**
-     * The plan after its scans have been changed to skip the files that contain none of these keys.
-     * `wanted` contains the keys in terms of the plan's own columns. They may be pushed below:
+     * The plan, with scans that skip the files that contain none of these keys. `wanted` contains
+     * the keys in terms of the plan's own columns. They may be pushed below:
      * - a filter, projection, sort or exchange, which treats each row independently;
      * - a union, whose branches name the columns in their own way;
      * - an aggregate, if the key is one of its grouping expressions: all rows of a group have the
@@ -141,9 +141,9 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
     }
 
     /**
-     * Keys from above an exchange delay the stage that ends with it. They are not passed into a
-     * broadcast if Spark prunes partitions, because Spark could then no longer recognize the
-     * broadcast whose keys it uses for that.
+     * Keys of joins above an exchange delay the stage that ends with the exchange. They are not
+     * passed into a broadcast if Spark prunes partitions, because Spark could then no longer
+     * recognize the broadcast whose keys it uses for pruning.
      */
     private def exchanged(exchange: Exchange, wanted: Seq[JoinedKey]): SparkPlan = {
       val mayPass = wanted.nonEmpty &&
@@ -172,16 +172,17 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
     }
 
     /**
-     * The keys from above a join that may be pushed to its left and to its right side. They may be
-     * pushed to a side whose rows contribute to the result independently of each other: either side
-     * of an inner join, the left side of a left outer, semi or anti join, and the right side of a
-     * right outer join.
+     * The keys of joins above a join that may be pushed to its left side, and those that may be
+     * pushed to its right side. Keys may be pushed to a side whose rows contribute to the result
+     * independently of each other: either side of an inner join, the left side of a left outer,
+     * semi or anti join, and the right side of a right outer join.
      *
-     * If the key is also a key of this join, the other side's key equals it in all pairs of rows.
-     * In an inner, left outer or left semi join, a right row affects only the left rows that it
-     * matches. If its key is not wanted, neither are theirs, so they are dropped above, with or
-     * without the match. The same holds for the left side of a right outer join. It does not hold
-     * for an anti join: a null on the right side of NOT IN affects every row.
+     * If such a key is also a key of this join, both sides have equal keys in every pair of
+     * matching rows. In an inner, left outer or left semi join, a right row affects only the left
+     * rows that it matches. If the right row's key is not wanted, neither are the keys of these
+     * left rows, so the join above drops them whether or not they match. The same applies to the
+     * left side of a right outer join. It does not apply to an anti join, because a null on the
+     * right side of NOT IN affects every row.
      */
     private def fromAbove(
         join: BaseJoinExec,
@@ -226,7 +227,10 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
         }
     }
 
-    /** Limits the size of the plan, because each scan gets a copy of the broadcast side. */
+    /**
+     * Whether the plan is too large. This limits the size of the final plan, in which each scan
+     * gets a copy of the broadcast side.
+     */
     private def isLarge(plan: SparkPlan): Boolean =
       plan.collect { case scan: ScanWithKeysExec => scan }.size > 16
 

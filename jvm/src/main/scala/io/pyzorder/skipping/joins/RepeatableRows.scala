@@ -15,7 +15,7 @@ import io.pyzorder.skipping.predicate.FilterColumn
 /**
  * Whether a plan returns the same set of rows each time it is executed. This excludes expressions
  * and operators whose results depend on the order in which Spark happens to process rows, such as
- * LIMIT or a sum of floating-point numbers, and sources other than files.
+ * LIMIT or a sum of floating-point numbers. It also excludes all sources except files.
  */
 private[joins] object RepeatableRows {
 

@@ -17,21 +17,22 @@ import io.pyzorder.skipping.plan.SkippingScanExec
 import io.pyzorder.skipping.predicate.JoinKeyFilter
 
 /**
- * A scan that skips the files without any of the keys of joins above it. The broadcast sides of
- * these joins are children of this node, so Spark executes them before the scan: adaptive execution
- * starts a stage only when all stages below it are done, and otherwise the node waits for them
- * itself. The joins reuse the same broadcasts, so none is executed twice.
+ * A scan that skips the files that contain none of the keys of joins above it. The broadcast sides
+ * of these joins are children of this node, so they are executed before the scan. Adaptive
+ * execution starts a stage only when all stages below it are done. Without adaptive execution, this
+ * node itself waits for the broadcasts. The joins reuse the same broadcasts, so none is executed
+ * twice.
  *
- * A scan never waits for something that waits for the scan. A plan is a finite tree, and what a
- * scan waits for is below it. Where Spark reuses a broadcast, it does so because both broadcasts
- * are equal trees. If a broadcast waited for itself, its tree would contain an equal tree.
+ * There are no deadlocks, because a scan only waits for broadcasts that are below it, and a plan is
+ * a finite tree. Spark reuses a broadcast only for a broadcast whose tree is equal. If a broadcast
+ * waited for itself through reuse, its tree would contain a tree equal to itself.
  *
- * Two scans are equal only if their keys are. Spark therefore reuses an exchange above the scan
- * only where the other exchange would have skipped the same files.
+ * Two scans are equal only if their keys are equal. Spark therefore replaces an exchange above one
+ * scan with an exchange above another only if both scans skip the same files.
  *
  * @param scan  the file scan, possibly below a node that reports what it skips
  * @param sides the broadcast sides
- * @param keys  for each side, the columns of the scan that must equal one of its keys
+ * @param keys  for each side, the columns of the scan that must equal its keys
  */
 private[joins] final case class ScanWithKeysExec(
     scan: SparkPlan,
@@ -75,14 +76,18 @@ private[joins] final case class ScanWithKeysExec(
     scan.executeColumnar()
   }
 
-  /** Passes the keys to the scan that is in the plan, because the UI shows its metrics. */
+  /**
+   * Passes the keys to the scan in the plan, rather than to a copy, because the UI shows that
+   * scan's metrics.
+   */
   private lazy val chooseFiles: Unit =
     ScanWithKeysExec.indexOf(scan).foreach(_.addJoins(filters(!_.isStage)))
 
   /**
-   * The filters that the keys imply. The join must have the same keys. It has, if the broadcast is
-   * its own, or if executing a plan like this twice gives the same rows. Without adaptive
-   * execution, equal broadcasts in a plan are a single one.
+   * The filters that follow from the keys. They may be used only if the join has the same keys.
+   * This is the case if the join uses this broadcast, or if the broadcast side returns the same
+   * rows each time it is executed. Without adaptive execution, equal broadcasts in a plan are a
+   * single broadcast.
    *
    * If a broadcast fails, the scan reads all files, and the join reports the failure.
    */
@@ -108,7 +113,7 @@ private[joins] final case class ScanWithKeysExec(
 
 private[joins] object ScanWithKeysExec {
 
-  /** The scan with a file index of its own, which its keys may change. */
+  /** The scan with its own copy of the file index, to which filters may be added later. */
   def apply(scan: SparkPlan, keys: Seq[ScanKeys]): ScanWithKeysExec = {
     val node = ScanWithKeysExec(mapIndex(scan)(_.withJoins(Nil)), keys.map(_.from.build.side), keys)
     node.copyTagsFrom(scan)
@@ -153,8 +158,8 @@ private[joins] final case class ScanKeys(keys: Seq[ScanKey])(@transient val from
 }
 
 /**
- * Replaces each scan of a new stage of adaptive execution by one that skips files. The stages below
- * the new one, among them the broadcast sides, are done.
+ * Replaces each scan in a new stage of adaptive execution with a scan that skips files. By then,
+ * the stages below the new stage, including the broadcast sides, are done.
  */
 object ApplyJoinKeys extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan = {

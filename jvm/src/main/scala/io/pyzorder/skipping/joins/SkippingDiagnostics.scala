@@ -34,14 +34,15 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
 
   visit(plan, Nil, SkippingDiagnostics.NotAdaptive)
 
-  /** The reasons why conditions skip no files of one scan, in order from the top of the plan. */
+  /** The reasons why conditions skip no files in one scan, in order from the top of the plan. */
   def of(scan: FileSourceScanExec): Seq[String] =
     Option(found.get(scan)).fold(Seq.empty[String])(_.toList.distinct)
 
   /**
    * An expression over a plan's columns that filters rows, and why it skips no files.
    *
-   * @param obstacle what is between the expression and the plan and keeps join keys away from it
+   * @param obstacle the operator between the expression and the plan that keeps join keys from
+   *                 reaching the plan
    */
   private case class RowCondition(
       expression: Expression,
@@ -111,7 +112,7 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
   private def within(asked: Seq[RowCondition], plan: SparkPlan): Seq[RowCondition] =
     asked.filter(_.expression.references.subsetOf(plan.outputSet))
 
-  /** Why the key of a join skips no files on one side, given what is between them. */
+  /** Why the key of a join skips no files on one side, given the operators between them. */
   private def whyNot(
       join: BaseJoinExec,
       side: SparkPlan,

@@ -33,10 +33,10 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
  * caches the relation under that name. This rule runs earlier, with the rules that resolve hints,
  * and caches a relation that lists its files only when they are requested.
  *
- * The relation is otherwise the one that Spark would create. The rule therefore applies only to
- * data source tables that have a schema in the catalog, no buckets, and all files directly in their
- * folder. Tables with partitions in the catalog do not need the rule, because Spark lists them only
- * when it needs their files.
+ * In all other respects, the relation is the same as the one that Spark would create. The rule
+ * therefore applies only to data source tables that have a schema in the catalog, no buckets, and
+ * all files directly in their folder. Tables with partitions in the catalog do not need the rule,
+ * because Spark lists them only when it needs their files.
  *
  * The rule also removes a cached relation if another session has changed the table's location, for
  * example by an OPTIMIZE that switches it. Otherwise, this session would read and write the old

@@ -80,8 +80,8 @@ case class SkippingScanExec(child: SparkPlan) extends UnaryExecNode {
   }
 
   /**
-   * The outcome, or an error message if the files can no longer be listed. It does not throw,
-   * because a plan must always be printable.
+   * The outcome, or an error message if the files can no longer be listed. Does not throw, because
+   * a plan must always be printable.
    */
   private def summary: String =
     try outcome.map(_.summary).getOrElse("")

@@ -8,8 +8,9 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation
 import io.pyzorder.skipping.files.ReportingFileIndex
 
 /**
- * Plans a scan as Spark does, and adds a SkippingScanExec above it to report what was skipped.
- * Bucketed scans do not get such a node, because Spark's bucketing rules look for the scan itself.
+ * Plans a scan as Spark does, and adds a SkippingScanExec above it to report which files were
+ * skipped. Bucketed scans do not get such a node, because Spark's bucketing rules look for the scan
+ * itself.
  */
 object SkippingStrategy extends SparkStrategy {
 

@@ -19,9 +19,9 @@ import io.pyzorder.skipping.files.{FileSource, PlanState, ZOrderFileIndex}
 /**
  * Wraps the file index of every Parquet and ORC relation in a ZOrderFileIndex. This runs before
  * Spark would prune the relation's partitions, because the ZOrderFileIndex prunes them when a scan
- * lists its files. A table without a `_zorder` folder is also wrapped, because a scan planned now
- * must find its files after the first OPTIMIZE. The filters above a relation are used only to tell
- * the cost model how much will be read.
+ * lists its files. A table without a `_zorder` folder is also wrapped, because a scan that is
+ * planned now must still find its files after the table's first OPTIMIZE. The filters above a
+ * relation are used only to tell the cost model how much will be read.
  */
 case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
@@ -116,7 +116,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     val index = indexOf(relation)
     val usable = filters
       .filter(f => f.deterministic && !SubqueryExpression.hasSubquery(f))
-      .map(_.transform { // names as the relation spells them
+      .map(_.transform { // spell names as in the relation
         case a: AttributeReference => relation.attributeMap.get(a).fold(a)(r => a.withName(r.name))
       })
     val (partitionFilters, dataFilters) =

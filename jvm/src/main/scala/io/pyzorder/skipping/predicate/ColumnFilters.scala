@@ -21,7 +21,7 @@ private[skipping] object ColumnFilters {
   def above(c: FilterColumn, v: Any, orEqual: Boolean): IndexFilter =
     if (!isNaN(v)) Above(c, v, orEqual) else if (orEqual) HasNaN(c) else Never
 
-  /** Two values are equal only if each is at most the other. */
+  /** Two values are equal only if neither is greater than the other. */
   def columnsEqual(a: FilterColumn, b: FilterColumn): IndexFilter =
     IndexFilter.and(ColumnBelow(a, b, orEqual = true), ColumnBelow(b, a, orEqual = true))
 

@@ -6,15 +6,14 @@ import org.apache.spark.sql.catalyst.util.TypeUtils
 
 /**
  * One column's statistics for all files of a snapshot, in the form that the filters need. Files are
- * numbered from 0. A method that does not know the answer must return the value that keeps the
- * file.
+ * numbered from 0. If a result is unknown, the method must return the value that keeps the file.
  */
 abstract class ColumnStatisticsView {
 
   /** Whether both bounds are known. They enclose every value that is neither null nor NaN. */
   def bounded(file: Int): Boolean
 
-  /** Whether the column is proved to contain only nulls and NaN. */
+  /** Whether the column provably contains only nulls and NaN. */
   def empty(file: Int): Boolean
 
   /** Whether some value is or may be NaN. */
@@ -23,12 +22,12 @@ abstract class ColumnStatisticsView {
   /** Whether the value of some row may be null. */
   def mayBeNull(file: Int): Boolean
 
-  /** Whether some row may have a value other than null. NaN counts as a value. */
+  /** Whether some row may have a non-null value. NaN counts as a value. */
   def mayHaveValue(file: Int): Boolean
 
   /**
-   * Whether every row is proved to have the same value, which `min` returns. That value is not
-   * null, NaN or zero of either sign.
+   * Whether every row provably has the same value, which `min` returns. This value is not null, NaN
+   * or a zero of either sign.
    */
   def oneValue(file: Int): Boolean
 
@@ -65,9 +64,8 @@ abstract class ColumnStatisticsView {
   }
 
   /**
-   * Tests whether some row may equal one of the values, by what is known about a file's values
-   * beyond their bounds. The values are neither null nor NaN. Called only if `bounded` returns
-   * true.
+   * Tests whether some row may equal one of the values, using information beyond the bounds, such
+   * as sketches. The values are neither null nor NaN. Called only if `bounded` returns true.
    */
   def mayHold(values: Seq[Any]): FileTest = IndexFilter.Keep
 }
@@ -85,7 +83,7 @@ abstract class FileTest {
 
   /**
    * Tests many files at once. Testing all files by one column and then by the next takes a third of
-   * the time of testing file by file.
+   * the time that testing file by file would take.
    *
    * @param files  the files' numbers
    * @param places the positions in `files` to test, in the first `count` elements; the positions of

@@ -40,7 +40,7 @@ object DstDayRepeats {
 
   private[predicate] def of(rules: ZoneRules): DstDayRepeats = {
     val past = rules.getTransitions.asScala
-    // The rules for all future years. Their transitions differ between years only in the date.
+    // The rules for all future years. From year to year, their transitions differ only in the date.
     val yearly = rules.getTransitionRules.asScala.map(_.createTransition(AnyYear))
     val from =
       if (yearly.exists(repeatsDay)) past.lastOption.map(microsOf).getOrElse(Long.MinValue)

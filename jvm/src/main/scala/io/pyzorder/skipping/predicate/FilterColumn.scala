@@ -15,8 +15,8 @@ import io.pyzorder.index.model.IndexedColumn
  * column.
  *
  * @param path     the column's name, followed by the names of the struct fields below it
- * @param dataType the type that the query reads the column with. The index is not used if it stores
- *                 the column with a different type
+ * @param dataType the type with which the query reads the column. The index is not used if it
+ *                 stores the column with a different type
  * @param through  a function that MonotonicFunctions proves to preserve order. Its column is
  *                 BoundReference 0
  * @param zone     if set, `through` preserves order only between values whose days are in order in
@@ -91,8 +91,8 @@ object FilterColumn {
 
   /**
    * Applies a function to `column`, which may already be a function of a column. If the function
-   * preserves order only while days are in order, it must be applied to a TIMESTAMP column
-   * directly, because the order of days is checked on the column's own bounds.
+   * preserves order only where days are in order, it must be applied directly to a TIMESTAMP
+   * column, because the order of days is checked on the column's own bounds.
    */
   private def applied(
       function: Expression,

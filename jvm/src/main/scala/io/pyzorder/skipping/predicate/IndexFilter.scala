@@ -6,7 +6,8 @@ import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * A filter over the index table. For each file, it says whether some row may make a predicate TRUE
- * (or FALSE, or NULL). A "no" is proved; where nothing is known, the answer is "yes".
+ * (or FALSE, or NULL). The answer "no" is always proved. Where nothing can be proved, the answer is
+ * "yes".
  *
  * Each kind of filter states which rows it seeks and why a file without matching bounds contains
  * none of them. Filters compose through AND and OR only. There is no negation: the negation of
@@ -16,8 +17,8 @@ import org.apache.spark.unsafe.types.UTF8String
 trait IndexFilter {
 
   /**
-   * Binds the filter to a snapshot's columns. A filter on a column that `facts` does not know keeps
-   * every file.
+   * Binds the filter to a snapshot's columns. A filter on a column for which `facts` returns None
+   * keeps every file.
    *
    * @param facts returns the statistics of the column with exactly this path and type, ignoring any
    *              function applied to it
@@ -31,7 +32,7 @@ trait IndexFilter {
   /** The columns that the filter uses. */
   def columns: Seq[FilterColumn]
 
-  /** The number of filters that this one is composed of. */
+  /** The number of filters of which this filter is composed. */
   def size: Int = 1
 }
 
@@ -56,7 +57,9 @@ object IndexFilter {
     override def toString: String = "false"
   }
 
-  /** Seeks the rows that both sides seek. Skips a file if either side proves that it has none. */
+  /**
+   * Seeks the rows that both sides seek. Skips a file if either side proves that the file has none.
+   */
   final case class And(left: IndexFilter, right: IndexFilter) extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
       (left.bound(facts), right.bound(facts)) match {
@@ -72,7 +75,9 @@ object IndexFilter {
     override def toString: String = s"($left AND $right)"
   }
 
-  /** Seeks the rows that either side seeks. Skips a file if both sides prove that it has none. */
+  /**
+   * Seeks the rows that either side seeks. Skips a file if both sides prove that the file has none.
+   */
   final case class Or(left: IndexFilter, right: IndexFilter) extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
       for (l <- left.bound(facts); r <- right.bound(facts)) yield new FileTest {
@@ -223,7 +228,7 @@ object IndexFilter {
    * ±0.0. The predicate is FALSE or NULL for every row only if all rows are null or equal to a
    * listed value. That is proved if both bounds are the same listed value (then all values between
    * them equal it, even if the bounds are inexact) and no NaN was seen. It would be wrong to use
-   * `NOT (min <= value AND value <= max)`, which skips a file with 1, 2, 3 for `c != 2`.
+   * `NOT (min <= value AND value <= max)`, which skips a file with the values 1, 2, 3 for `c != 2`.
    */
   final case class Other(column: FilterColumn, values: Seq[Any]) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {

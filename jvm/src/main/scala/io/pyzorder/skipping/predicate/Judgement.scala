@@ -61,12 +61,12 @@ final class Judgement private[skipping] (
 
   /**
    * Selects the files in which WHERE may exclude some row. These files must be read even if other
-   * files are answered from metadata.
+   * files are replaced by values from the index.
    */
   def mayNotBeTrue: IndexFilter = may(NotTrue)
 
   /**
-   * The outcomes in a snapshot's files. Where `facts` does not know a column, all outcomes are
+   * The outcomes in a snapshot's files. Where `facts` returns None for a column, all outcomes are
    * possible.
    */
   def bind(facts: FilterColumn => Option[ColumnStatisticsView]): FileOutcomes =
@@ -124,8 +124,8 @@ object Judgement {
   }
 
   /**
-   * CASE. A row has the outcome of `yes` where the condition is TRUE, and the outcome of `no`
-   * elsewhere.
+   * CASE. A row has the outcome of `yes` if the condition is TRUE for the row, and the outcome of
+   * `no` otherwise.
    */
   def choice(condition: Judgement, yes: Judgement, no: Judgement): Judgement =
     new Judgement(condition.isTotal && yes.isTotal && no.isTotal,
@@ -174,6 +174,6 @@ final class FileOutcomes(mayBeTrue: FileTest, mayBeFalse: FileTest, mayBeNull: F
       (if (mayBeFalse.mayMatch(file)) False else Nothing) |
       (if (mayBeNull.mayMatch(file)) Null else Nothing)
 
-  /** Whether the predicate is proved to be TRUE for every row of the file. */
+  /** Whether the predicate is provably TRUE for every row of the file. */
   def allTrue(file: Int): Boolean = !mayBeFalse.mayMatch(file) && !mayBeNull.mayMatch(file)
 }

@@ -22,7 +22,10 @@ object KeyValues {
     override def toString: String = "a range of values"
   }
 
-  /** Collects values. Beyond `limit` distinct values, it keeps only the least and the greatest. */
+  /**
+   * Collects values. If there are more than `limit` distinct values, keeps only the least and the
+   * greatest.
+   */
   final class Builder(dataType: DataType, limit: Int) {
     private val ordering = TypeUtils.getInterpretedOrdering(dataType)
     private var each = new JHashSet[Any] // NaN equals itself here

@@ -12,12 +12,12 @@ object LikePattern {
   /** A pattern without wildcards, which matches only this string. */
   final case class Exactly(value: UTF8String) extends LikePattern
 
-  /** The characters before the first wildcard. `anyRest` means that only a single `%` follows. */
+  /** The characters before the first wildcard. `anyRest` is true if only a single `%` follows. */
   final case class StartingWith(prefix: UTF8String, anyRest: Boolean) extends LikePattern
 
   /**
-   * The character that LIKE substitutes for bytes that are not valid UTF-8. In a pattern, it
-   * therefore also matches such bytes.
+   * The character that LIKE substitutes for bytes that are not valid UTF-8. If a pattern contains
+   * this character, it therefore also matches such bytes.
    */
   private val Replacement = '\uFFFD'
 

@@ -13,14 +13,15 @@ import org.apache.spark.sql.types._
  *
  * A function f must satisfy two conditions. First, f never returns null for a value (if f fails,
  * the file is kept). Second, a <= b implies f(a) <= f(b). Then min <= v <= max gives f(min) <= f(v)
- * <= f(max): the images of the bounds enclose the images of the values, which is all that an index
- * filter uses. f need not be one-to-one, because every rule compares with `<=` or with a single
+ * <= f(max): the images of the bounds enclose the images of the values, and an index filter uses
+ * nothing else. f need not be one-to-one, because every rule compares with `<=` or with a single
  * value to which f maps both bounds. A composition of functions that satisfy both conditions also
  * satisfies them.
  *
  * Functions that map a timestamp to its local day or to a longer unit need a condition on the
- * bounds, because a clock that is set back past midnight repeats a day: in America/St_Johns,
- * 2010-11-07 began, gave way to 2010-11-06 again, and began a second time. See DstDayRepeats.
+ * bounds, because setting a clock back past midnight repeats a day. In America/St_Johns, for
+ * example, 2010-11-07 began, was followed by 2010-11-06 again, and then began a second time. See
+ * DstDayRepeats.
  */
 object MonotonicFunctions {
 
@@ -72,7 +73,7 @@ object MonotonicFunctions {
       IntegralOrder.indexOf(from) <= IntegralOrder.indexOf(to)
     // Rounding to nearest never swaps two numbers, though it may make them equal.
     case (_, FloatType | DoubleType) if IntegralOrder.contains(from) => true
-    // Every float is a double, NaN stays NaN, and -0.0 stays -0.0.
+    // Every float can be represented as a double, NaN remains NaN, and -0.0 remains -0.0.
     case (FloatType, DoubleType) => true
     // With enough digits before the decimal point, the number is unchanged. With fewer, some
     // numbers would become null.
@@ -83,8 +84,8 @@ object MonotonicFunctions {
     // The first instant whose local time reaches the day's midnight. A later day's midnight is
     // reached at the same instant (where the zone skipped a day) or later.
     case (DateType, TimestampType) => true
-    // Casting a date multiplies its days by 86400 seconds; the reverse cast divides and drops the
-    // remainder.
+    // Casting a date multiplies its number of days by 86,400 seconds. The reverse cast divides and
+    // drops the remainder.
     case (DateType, TimestampNTZType) | (TimestampNTZType, DateType) => true
     case _ => false
   }

@@ -20,7 +20,7 @@ import io.pyzorder.skipping.predicate.IndexFilter.{
 import io.pyzorder.skipping.predicate.Outcomes.{False, NotNull, NotTrue, Null, True}
 
 /**
- * Derives the judgement of a predicate over a table's rows. This object has no side effects, and it
+ * Derives the judgement of a predicate over a table's rows. This object has no side effects. It
  * alone decides which predicates may skip files. Each predicate has one rule, which defines the
  * filters for its three outcomes. The proofs of the filters are in IndexFilter, next to each kind
  * of filter, and the proofs of composition are in Judgement. The fixtures in sql/skipping are
@@ -125,8 +125,7 @@ object PredicateRules {
    * The judgement of a predicate without a rule. The predicate is evaluated on constant files, and
    * evaluation may fail. For EndsWith and Contains, and for predicates that may be NULL in any row,
    * `mayNotBeTrue` keeps every file. Otherwise, metadata-only queries would check all files in the
-   * store. That would cost more than it saves, because it would only spare them the few constant
-   * files.
+   * store just to avoid reading a few constant files. This would cost more than it saves.
    */
   private def unruled(predicate: Expression): Judgement = {
     lazy val whenNull = nullsOf(predicate)
@@ -155,8 +154,8 @@ object PredicateRules {
   }
 
   /**
-   * The judgement of `value IS NULL`, or None if there is no rule for it. Whatever FilterColumn
-   * matches is treated as a column.
+   * The judgement of `value IS NULL`, or None if there is no rule for it. Every expression that
+   * FilterColumn matches is treated as a column.
    */
   private def nullness(value: Expression): Option[Judgement] = value match {
     case FilterColumn(c) => Some(Judgement(isTotal = true)(HasNull(c), HasValue(c), Never))
@@ -168,8 +167,8 @@ object PredicateRules {
   }
 
   /**
-   * Conditions that may fail are not composed. Even where every possible result is known, the query
-   * must read the rows and raise the error.
+   * Conditions whose evaluation may fail are not composed. Even if every possible result is known,
+   * the query must read the rows and raise the error.
    */
   private def chosen(
       predicate: Expression,
@@ -199,7 +198,10 @@ object PredicateRules {
         })
     }
 
-  /** Each nested comparison of predicates with predicates doubles the size of the filter. */
+  /**
+   * The filter, unless it is too large. Each nested comparison of predicates with predicates
+   * doubles its size.
+   */
   private def notTooLarge(filter: IndexFilter): IndexFilter =
     if (filter.size > MaxSize) Always else filter
 
@@ -270,8 +272,8 @@ object PredicateRules {
 
   /**
    * IN with a list. If the list contains a null, IN is NULL rather than FALSE for a row that equals
-   * no other value. With an empty list, IN is FALSE even for a null, so nothing is proved about
-   * FALSE.
+   * no other value. With an empty list, IN is FALSE even for a null, so no file is proved to have
+   * no FALSE.
    */
   private def inList(predicate: Expression, c: FilterColumn, list: Iterable[Any]): Judgement = {
     lazy val none = other(c, list.filter(_ != null))

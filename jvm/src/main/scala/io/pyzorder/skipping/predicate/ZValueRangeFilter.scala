@@ -13,7 +13,7 @@ import io.pyzorder.index.model.{IndexedColumn, ZValueColumn}
  * z-value lies between the file's least and greatest z-values. If the box does not contain any
  * z-value between these two, the file has no such row. This skips files that minima and maxima
  * cannot skip, because a file that begins and ends at arbitrary points of the curve fills only part
- * of the box that its bounds span.
+ * of the box spanned by its bounds.
  *
  * @param curve the z-value column of the index
  * @param low   for each clustering column, the least bits of rows in the box, unsigned
@@ -78,7 +78,7 @@ object ZValueRangeFilter {
     val All: Bits = Bits(0L, Greatest)
 
     /**
-     * A greater value never has lesser bits, -0.0 and 0.0 have the same bits, and NaN has the
+     * A greater value never has smaller bits, -0.0 and 0.0 have the same bits, and NaN has the
      * greatest bits. A predicate that is never TRUE for a null is TRUE only for values with bits of
      * 1 or more.
      */

@@ -13,13 +13,13 @@ object CatalogAccess {
   /** The name of the session catalog. */
   val sessionCatalog: String = CatalogManager.SESSION_CATALOG_NAME
 
-  /** The session catalog's description of a table; None if another catalog has the table. */
+  /** The session catalog's description of a table; None if the table is in another catalog. */
   def catalogTable(table: Table): Option[CatalogTable] = table match {
     case V1Table(description) => Some(description)
     case _ => None
   }
 
-  /** The schema that Spark reads files with. All of its columns are nullable. */
+  /** The schema with which Spark reads files. All of its columns are nullable. */
   def asNullable(schema: StructType): StructType = schema.asNullable
 
   /**

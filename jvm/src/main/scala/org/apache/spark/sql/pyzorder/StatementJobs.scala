@@ -9,7 +9,7 @@ object StatementJobs {
   /** @param rows number of rows read by tasks that have ended */
   final case class Stage(tasks: Int, ended: Int, rows: Long)
 
-  /** @param tags the tags that the code that started the job has set */
+  /** @param tags the tags that were set by the code that started the job */
   final case class Job(number: Int, tags: Seq[String], running: Boolean, stages: Seq[Stage])
 
   /**

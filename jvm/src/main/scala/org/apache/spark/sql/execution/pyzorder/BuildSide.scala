@@ -15,8 +15,8 @@ import org.apache.spark.sql.execution.joins.{HashJoin, HashedRelation, HashedRel
  * whose key is null. The class is in Spark's package because Spark's hash tables are private to
  * that package.
  *
- * @param side the node of the plan: the exchange itself, one that reuses it, or a stage of adaptive
- *             execution
+ * @param side the node in the plan, which is the exchange itself, a node that reuses it, or a stage
+ *             of adaptive execution
  */
 final class BuildSide private (
     val side: SparkPlan,
@@ -29,7 +29,7 @@ final class BuildSide private (
   /** The plan whose rows are broadcast. */
   def rows: SparkPlan = exchange.children.head
 
-  /** Whether adaptive execution has made a stage of the broadcast. */
+  /** Whether adaptive execution has turned the broadcast into a stage. */
   def isStage: Boolean = side.isInstanceOf[BroadcastQueryStageExec]
 
   /** Whether the rows have been broadcast already. */
@@ -40,15 +40,14 @@ final class BuildSide private (
 
   /**
    * The values of the join's keys. Each combination occurs at least once. Waits for the broadcast,
-   * but not longer than the join itself would. None if the broadcast takes longer, has more than
+   * but not longer than the join itself would. None if the broadcast takes longer or has more than
    * `limit` rows, or if its hash table was not built from these keys.
    *
-   * Spark packs several integral keys into one LONG, which is then the table's key. Whether or not
-   * the keys are packed, the table's key is computed from `keys`, and packing loses no information.
-   * All rows of an entry therefore have the same `keys`, and it is enough to compute the keys of
-   * the first row.
+   * Spark packs several integral keys into one LONG, which is then the hash table's key. In any
+   * case, the table's key is computed from `keys` without losing information. All rows of an entry
+   * therefore have the same `keys`, and it is enough to compute the keys of the first row.
    *
-   * Values that point into the memory of Spark's rows are copied.
+   * Values that refer to the memory of Spark's rows are copied.
    */
   def valuesOf(keys: Seq[Expression], limit: Long): Option[Iterator[Seq[Any]]] =
     if (!madeBy(keys)) None
