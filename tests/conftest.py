@@ -31,7 +31,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
                  "int96RebaseModeInRead", "int96RebaseModeInWrite"):  # fmt: skip
         # The defaults of Spark 4. Without them, Spark 3.5 refuses dates before 1582.
         settings[f"spark.sql.parquet.{mode}"] = "CORRECTED"
-    session = sessions.session(threads=2, memory="2g", **settings)
+    session = sessions.session(threads=2, memory="1536m", **settings)
     if not bridge.is_connect(session):
         session.sparkContext.setLogLevel("ERROR")
     yield session

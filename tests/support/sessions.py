@@ -46,6 +46,8 @@ def session(threads: int = 1, memory: str = "1g", **settings: str) -> SparkSessi
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.executor.memory", "1g")
+        # By default, each broadcast table takes a page of up to 64 MiB.
+        .config("spark.buffer.pageSize", "1m")
         .config("spark.sql.shuffle.partitions", "4")
     )
     for name, value in settings.items():
