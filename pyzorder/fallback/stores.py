@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 class HadoopStore:
     """Any store that Spark supports, through Hadoop's FileSystem."""
 
+    key = "hadoop"
+
     def __init__(self, spark: Any, root: str) -> None:
         self._jvm = spark._jvm
         conf = spark._jsparkSession.sessionState().newHadoopConf()

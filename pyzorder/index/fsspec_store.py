@@ -24,6 +24,7 @@ class FsspecStore:
 
     def __init__(self, system: Any) -> None:
         self.system = system
+        self.key = id(system)
 
     def names(self, folder: str) -> list[str]:
         return sorted(path.rpartition("/")[2] for path in self._listed(folder))

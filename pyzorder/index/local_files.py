@@ -61,6 +61,11 @@ def linked(path: str) -> bool:
     return any(os.path.islink("/".join(parts[: i + 1])) for i in range(own, len(parts)))
 
 
+def is_hidden_name(name: str) -> bool:
+    """Whether Spark ignores files and folders with this name."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
 def strange(root: str, path: str) -> bool:
     """Whether the path from a table's folder to a file contains a link with a foreign target.
 
@@ -97,7 +102,7 @@ def statuses(folder: str) -> Iterator[tuple[list[str], list[int], list[int]]]:
 
 
 def _entries(folder: str, above: frozenset[str]) -> list[os.DirEntry[str]]:
-    """Returns everything below a folder, except folders.
+    """Returns everything below a folder, except folders and what is in hidden folders.
 
     Args:
         above: the resolved paths of the folders above this one.
@@ -113,7 +118,8 @@ def _entries(folder: str, above: frozenset[str]) -> list[os.DirEntry[str]]:
         folders = {entry.path for entry in entries if os.path.isdir(entry.path)}
     found = [entry for entry in entries if entry.path not in folders] if folders else entries
     for inner in folders:
-        found += _entries(inner, above | {here})
+        if not is_hidden_name(os.path.basename(inner)):
+            found += _entries(inner, above | {here})
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -29,7 +29,7 @@ _MOST_BUCKET_BITS = 16
 _MOST_FALSE = 4
 
 #: The directories that were read last, and their maximum total size in bytes.
-_directories: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+_directories: OrderedDict[tuple[Hashable, str, SegmentRef], tuple[Store, bytes]] = OrderedDict()
 _MOST_CACHED = 64 << 20
 
 
@@ -149,14 +149,16 @@ class _Segment:
         return None
 
     def _directory(self) -> bytes:
-        key = (self._path, self._ref.file)
+        ref = self._ref
+        key = (self._store.key, self._path, ref)
         if key not in _directories:
-            start, end = self._ref.directory, self._ref.length
-            _directories[key] = self._read(start, end - start, self._ref.crc32)
-            while sum(map(len, _directories.values())) > _MOST_CACHED and len(_directories) > 1:
+            data = self._read(ref.directory, ref.length - ref.directory, ref.crc32)
+            _directories[key] = self._store, data
+            while sum(len(kept) for _, kept in _directories.values()) > _MOST_CACHED:
                 _directories.popitem(last=False)
+            return data
         _directories.move_to_end(key)
-        return _directories[key]
+        return _directories[key][1]
 
     def _read(self, start: int, length: int, crc32: int) -> bytes:
         data = self._store.read(self._path, start, length)

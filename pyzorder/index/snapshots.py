@@ -6,6 +6,7 @@ import io
 import logging
 import zlib
 from collections import OrderedDict
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,7 +55,8 @@ _CODECS = ("SNAPPY", "UNCOMPRESSED")
 
 #: Maximum number of snapshots whose rows are cached. The least recently used is dropped first.
 _KEPT = 8
-_loaded: OrderedDict[tuple[str, str], pa.Table] = OrderedDict()
+#: The stores are kept because their keys may be addresses.
+_loaded: OrderedDict[tuple[Hashable, Pointer], tuple[Store, pa.Table]] = OrderedDict()
 _warned: set[str] = set()
 
 
@@ -96,18 +98,18 @@ def latest(store: Store, folder: TableFolder) -> Snapshot | None:
 
 
 def _rows(store: Store, pointer: Pointer) -> pa.Table:
-    key = (pointer.folder.root, pointer.file)
+    key = (store.key, pointer)
     if key in _loaded:
         _loaded.move_to_end(key)
-        return _loaded[key]
+        return _loaded[key][1]
     data = store.read(f"{pointer.folder.index}/{pointer.file}")
     if len(data) != pointer.length:
         raise Unusable(f"{pointer.file} has {len(data)} bytes instead of {pointer.length}")
     if zlib.crc32(data) != pointer.crc32:
         raise Unusable(f"{pointer.file} does not match the checksum in its pointer")
     rows = _decoded(data, pointer)
-    _loaded[key] = rows
-    while len(_loaded) > _KEPT or sum(kept.nbytes for kept in _loaded.values()) > MOST_MEMORY:
+    _loaded[key] = store, rows
+    while len(_loaded) > _KEPT or sum(rows.nbytes for _, rows in _loaded.values()) > MOST_MEMORY:
         _loaded.popitem(last=False)
     return rows
 

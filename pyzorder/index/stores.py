@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow.fs
@@ -62,11 +62,15 @@ class Listing(NamedTuple):
 class Store(Protocol):
     """The operations that the index needs from a store."""
 
+    @property
+    def key(self) -> Hashable:
+        """A key that two stores share only if every path leads to the same file in both."""
+
     def names(self, folder: str) -> list[str]:
         """Lists the names in a folder. Returns an empty list if the folder does not exist."""
 
     def files(self, folder: str) -> Listing:
-        """Lists all files below a folder in any order."""
+        """Lists the files below a folder in any order. May omit files in hidden folders."""
 
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
         """Reads a file from `start` to its end, or at most `length` bytes of it.
@@ -96,6 +100,8 @@ class Store(Protocol):
 class LocalStore:
     """The local file system. Paths through symbolic links in `_zorder` are treated as missing."""
 
+    key = "local"
+
     def names(self, folder: str) -> list[str]:
         if local_files.linked(folder):
             return []
@@ -110,9 +116,6 @@ class LocalStore:
             found.paths.extend(paths)
             found.sizes.extend(sizes)
             found.times.extend(times)
-        own = [n for n, path in enumerate(found.paths) if "_zorder" in path]
-        for number in reversed([n for n in own if local_files.linked(found.paths[n])]):
-            del found.paths[number], found.sizes[number], found.times[number]
         return found
 
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
@@ -169,6 +172,7 @@ class ArrowStore:
         """
         self.scheme = ""
         self.system: Any = system
+        self.key = "arrow" if system is None else id(system)
         if system is None:
             self.system, path = pyarrow.fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", root))
             if not root.endswith(path):

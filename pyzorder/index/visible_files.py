@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyzorder.index.journal import FileRef, JournalState, Overlay
+from pyzorder.index.local_files import is_hidden_name
 from pyzorder.index.stores import Stat, Store
 from pyzorder.index.table_folder import TableFolder
 
@@ -143,10 +144,7 @@ def visible_files(store: Store, folder: TableFolder) -> VisibleFiles:
 
 def is_hidden(relative: str) -> bool:
     """Whether a part of a file's path makes Spark ignore the file."""
-    return any(
-        part.startswith(".") or (part.startswith("_") and "=" not in part)
-        for part in relative.split("/")
-    )
+    return any(map(is_hidden_name, relative.split("/")))
 
 
 def _listed(store: Store, folder: TableFolder) -> VisibleFiles:

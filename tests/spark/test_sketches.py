@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.support import scans, sketches
+from pyzorder.index import LocalStore, TableFolder, snapshot_writer
+from pyzorder.index.entries import ColumnStatistics, FileEntry
+from pyzorder.index.pointers import IndexedColumn
+from tests.support import indexes, scans, sketches
 from tests.support.tables import data_files
 
 FILES, ROWS = 16, 100
@@ -403,3 +406,30 @@ def test_random_damage_changes_no_answer(spark: SparkSession, table: Path) -> No
         pointing(file=place.name)(table)
         found = {opened(spark, table, f"key = xxhash64({j}L)") for j in range(0, 1600, 400)}
         assert found <= {1, 2, FILES}
+
+
+def test_only_files_of_the_table_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    """A forged entry cannot make OPTIMIZE publish the values in a file outside the table."""
+    table, secret = tmp_path / "t", tmp_path / "secret.parquet"
+    rows(spark, 0, 80).write.parquet(str(table))
+    secret.hardlink_to(data_files(table)[0])
+    spark.conf.set(sketches.BUDGET, "0")
+    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", "15k")
+    spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
+    settings = indexes.table(spark, table)[0]["read_settings"]
+    seen = secret.stat()
+    entry = FileEntry(
+        f"file:{secret}",
+        seen.st_size,
+        seen.st_mtime_ns // 1_000_000,
+        ROWS,
+        ("id",),
+        settings,
+        {IndexedColumn(("key",), "long"): ColumnStatistics((-(2**63), 2**63 - 1), null_count=0)},
+    )
+    snapshot_writer.publish(LocalStore(), TableFolder(str(table)), tuple, entries=[entry])
+    spark.conf.set(sketches.BUDGET, "1")
+    spark.sql(f"OPTIMIZE '{table}'")
+    assert sketches.pointer(table)["sketched"] == ["key", "name", "price"]
+    found = {row["path"]: row["sketch_file"] for row in indexes.table(spark, table)}
+    assert found.pop(f"file:{secret}") is None and None not in found.values()

@@ -3,6 +3,8 @@ refused."""
 
 from __future__ import annotations
 
+import os
+import zlib
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +13,7 @@ import pytest
 
 import pyzorder
 from pyzorder import ZOrderError
+from pyzorder.engines.indexing import index_files
 from pyzorder.engines.tables import open_table
 from tests.support.engine_tables import make, write
 from tests.support.journal_vectors import Vector, vectors
@@ -96,3 +99,29 @@ def test_paths_that_are_no_folders(tmp_path: Path) -> None:
         with pytest.raises(ZOrderError) as raised:
             pyzorder.files(path)
         assert raised.value.condition == condition
+
+
+def test_the_same_path_on_two_file_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table is never read with the rows of another table's index, even if the other index names
+    the same files with the same checksums."""
+    monkeypatch.setattr(zlib, "crc32", lambda *_: 7)
+    systems = {}
+    for name, first in (("own", 1001), ("theirs", 2001)):
+        folder = tmp_path / name / "t"
+        write(folder, {"a.parquet": pa.table({"a": [first, first + 1, first + 2]})})
+        os.utime(folder / "a.parquet", (1_700_000_000, 1_700_000_000))
+        index_files(folder)
+        systems[name] = pyarrow.fs.SubTreeFileSystem(
+            str(folder.parent), pyarrow.fs.LocalFileSystem()
+        )
+    own, theirs = (tmp_path / name / "t" / "_zorder" for name in ("own", "theirs"))
+    (pointer,), (forged,) = (list((z / "_index").glob("_v*.json")) for z in (own, theirs))
+    (data,), (other,) = (list((z / "_index").glob("_snapshot-*")) for z in (own, theirs))
+    assert data.stat().st_size == other.stat().st_size
+    files = [zorder.parent / "a.parquet" for zorder in (own, theirs)]
+    assert files[0].stat().st_size == files[1].stat().st_size
+    forged.write_bytes(pointer.read_bytes())
+    other.rename(other.with_name(data.name))
+    (theirs / "_incarnation").write_bytes((own / "_incarnation").read_bytes())
+    assert len(pyzorder.files("t", "a = 2001", filesystem=systems["theirs"])) == 1
+    assert len(pyzorder.files("t", "a = 1002", filesystem=systems["own"])) == 1

@@ -145,7 +145,7 @@ def test_cached_rows_take_no_more_memory(tmp_path: Path, monkeypatch: pytest.Mon
         folder = TableFolder(str(tmp_path / str(i)))
         publish(STORE, folder, lambda _: [A], entries=entries(*map(str, range(1000))))
         assert latest(STORE, folder) is not None
-    assert 0 < sum(rows.nbytes for rows in snapshots._loaded.values()) <= 300_000
+    assert 0 < sum(rows.nbytes for _, rows in snapshots._loaded.values()) <= 300_000
 
 
 @pytest.mark.parametrize("name", ["path", "size", "clustered_by", "read_settings"])

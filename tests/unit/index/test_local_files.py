@@ -99,3 +99,19 @@ def test_statuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -
         found |= dict(zip(paths, zip(sizes, times, strict=True), strict=True))
     assert found == seen
     assert list(local_files.statuses(f"{top}/none")) == [([], [], [])]
+
+
+def test_hidden_folders_are_not_listed(tmp_path: Path) -> None:
+    """A folder below `_zorder` may contain links that lead outside, and exponentially many paths."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x").touch()
+    for hidden in ("_zorder", ".b", "a/_c"):
+        (tmp_path / hidden).mkdir()
+        (tmp_path / hidden / "x").touch()
+        for number in range(60):
+            inner = tmp_path / hidden / str(number)
+            inner.mkdir()
+            for link in ("first", "second"):
+                (inner / link).symlink_to(tmp_path / hidden / str(number + 1))
+    listed = LocalStore().files(str(tmp_path))
+    assert listed.paths == [str(tmp_path / "a" / "x")]

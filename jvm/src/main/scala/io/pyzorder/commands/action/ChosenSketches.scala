@@ -44,10 +44,13 @@ private[commands] object ChosenSketches {
         ref <- SkippingIndex.latest(session, table)
         if none.budget > 0 && ref.sketched.isEmpty && ref.numFiles >= FewFiles
         snapshot <- IndexStore.load(session, ref)
-        entries = snapshot.entries if none.allows(entries.map(_.size).sum)
+        if none.allows(snapshot.entries.map(_.size).sum)
       } {
+        // The index may be forged. Only files that a listing finds belong to the table.
+        val entries = SkippingIndex.valid(snapshot.entries, TableFiles.list(session, table))
+
         val columns = ref.columns.filter(c => ValueHash.of(c.dataType).isDefined)
-        val step = entries.length / SampledFiles
+        val step = math.max(1, entries.length / SampledFiles)
         val sample = entries.indices.by(step).take(SampledFiles).map(entries)
         val known = sketched(session, table, sample, columns, none)
         val chosen = columns.filter(pays(_, sample, known, none.budget)).take(MostColumns)
