@@ -185,7 +185,10 @@ def contains(code: bytes, base: int, rice: int, wanted: Sequence[int]) -> bool:
 
 
 def _is_about(entry: _Bytes, wanted: IndexedColumn) -> bool:
-    path = tuple(entry.take(entry.number()).decode() for _ in range(entry.number()))
+    depth = entry.number()
+    if depth != len(wanted.path):
+        return False
+    path = tuple(entry.take(entry.number()).decode() for _ in range(depth))
     return (path, entry.take(entry.number())) == (
         wanted.path,
         json.dumps(wanted.data_type, ensure_ascii=False).encode(),

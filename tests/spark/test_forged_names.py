@@ -18,6 +18,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from pyzorder.index import LocalStore, TableFolder, snapshot_writer
+from pyzorder.index.entries import FileEntry
+from tests.support import indexes
 from tests.support.scans import settings
 from tests.support.tables import delete_folder
 
@@ -261,3 +264,24 @@ def test_the_history_of_odd_names(spark: SparkSession, table: Path) -> None:
         done={},
     )
     assert spark.sql("SELECT * FROM optimize_history('forger')").first()["partitions"] == 1
+
+
+def test_an_insert_does_not_trust_the_sizes_in_an_index(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The number of files that INSERT writes depends on the rows that it has read."""
+    folder = tmp_path / "sized"
+    spark.sql(
+        f"CREATE TABLE sized (id BIGINT) USING parquet LOCATION '{folder}' TBLPROPERTIES"
+        " ('zorder.clusterBy' = 'id', 'zorder.write.cluster' = 'true')"
+    )
+    try:
+        spark.range(1000).write.insertInto("sized")
+        read = indexes.table(spark, folder)[0]["read_settings"]
+        forged = FileEntry("gone.parquet", 10**9, 1, 1, (), read)
+        snapshot_writer.publish(LocalStore(), TableFolder(str(folder)), tuple, entries=[forged])
+        before = set(folder.glob("*.parquet"))
+        spark.range(1000).write.insertInto("sized")
+        assert len(set(folder.glob("*.parquet")) - before) == 1
+    finally:
+        spark.sql("DROP TABLE sized")

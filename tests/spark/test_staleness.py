@@ -19,6 +19,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import pyzorder
+from pyzorder.index import LocalStore, TableFolder, snapshot_writer
+from pyzorder.index.coverage import Coverage
+from pyzorder.index.entries import FileEntry
+from tests.support import indexes
 from tests.support.processes.journal_driver import paused
 from tests.support.scans import explain, settings
 from tests.support.staleness import KINDS, append, bound, count, fresh, insert
@@ -277,3 +281,22 @@ def test_a_table_dropped_and_made_anew(
         spark.range(3).selectExpr("id", "1 p").write.parquet(str(tmp_path / "u"))
         spark.sql(f"ALTER TABLE stale SET LOCATION '{tmp_path / 'u'}'")
         assert count(fresh(reader)) == 3
+
+
+def test_an_index_that_names_files_of_another_folder(spark: SparkSession, tmp_path: Path) -> None:
+    """A query that reads two folders by path takes the files of each from its own index."""
+    own, theirs = tmp_path / "own", tmp_path / "theirs"
+    spark.range(0, 100, 1, 2).write.parquet(str(own))
+    spark.range(1000, 1010, 1, 1).write.parquet(str(theirs))
+    for folder in (own, theirs):
+        spark.sql(f"CREATE SKIPPING INDEX ON '{folder}' (id)")
+    first = sorted(own.glob("*.parquet"))[0]
+    seen = first.stat()
+    read = indexes.table(spark, theirs)[0]["read_settings"]
+    forged = FileEntry(f"file:{first}", seen.st_size, seen.st_mtime_ns // 1_000_000, 50, (), read)
+    snapshot_writer.publish(
+        LocalStore(), TableFolder(str(theirs)), tuple, entries=[forged],
+        coverage=lambda old, rows: Coverage(int(time.time() * 1000), is_whole=True),
+    )  # fmt: skip
+    with settings(spark, spark__sql__zorder__index__maxStaleness="1h"):
+        assert spark.read.parquet(str(own), str(theirs)).where("id >= 0").count() == 110

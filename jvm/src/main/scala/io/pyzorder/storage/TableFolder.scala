@@ -56,13 +56,14 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
    * from the catalog, and if no folder on the path to it is a link.
    */
   def holds(folder: String): Boolean =
-    if (folder.isEmpty) true
-    else if (TableFolder.leaves(folder)) false
-    else {
+    trusts(folder) && (folder.isEmpty || !isLinked(folder))
+
+  /** The same as `holds`, but the path to the folder may contain links. */
+  def trusts(folder: String): Boolean =
+    folder.isEmpty || !TableFolder.leaves(folder) && {
       val path = resolve(folder)
-      val isNamed = !TableFolder.isWhole(folder) ||
-        !TableFolder.isAtOrBelow(path, root) && above(path).exists(isPlace)
-      isNamed && !isLinked(folder)
+      !TableFolder.isWhole(folder) ||
+      !TableFolder.isAtOrBelow(path, root) && above(path).exists(isPlace)
     }
 
   /**

@@ -104,7 +104,8 @@ case class ClusteredRowsExec(
 
   /**
    * The size of a stored row in bytes: the average in the indexed files, or an estimate if there
-   * are no indexed files.
+   * are no indexed files. The index may be forged, and a row takes hardly more space in a file than
+   * in memory.
    */
   private def bytesOfRow(drawn: RowSample): Double = {
     val session = this.session.asInstanceOf[shim.SparkSession]
@@ -115,7 +116,7 @@ case class ClusteredRowsExec(
       entries = snapshot.entries
       rows = entries.map(_.numRecords).sum
       if rows > 0
-    } yield entries.map(_.size).sum.toDouble / rows
+    } yield math.min(entries.map(_.size.toDouble).sum / rows, drawn.rowSize * MostStored)
     known.getOrElse(drawn.rowSize * StoredShare)
   }
 
@@ -133,4 +134,7 @@ object ClusteredRowsExec {
 
   /** The rough ratio of a row's encoded and compressed size to its size in Spark's memory. */
   private val StoredShare = 0.3
+
+  /** The maximum of this ratio. Small files have large footers. */
+  private val MostStored = 10.0
 }

@@ -18,6 +18,10 @@ final case class IndexedColumn(path: Seq[String], dataType: DataType) {
 
 object IndexedColumn {
 
+  /** The maximum number of columns in an index, and the maximum number of names in a path. */
+  val MaxColumns: Int = 10000
+  val MaxDepth: Int = 100
+
   /** `a.b` for Seq(a, b), and `` `a.b` `` for Seq(a.b). Two paths never share a name. */
   def nameOf(path: Seq[String]): String = path.map(quoteIfNeeded).mkString(".")
 

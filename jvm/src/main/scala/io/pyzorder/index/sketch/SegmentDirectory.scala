@@ -86,7 +86,8 @@ final class SegmentColumn(
     }
   }
 
-  def estimatedBytes: Int = 6 * bits.length + 8 * checksums.length + 100
+  def estimatedBytes: Int =
+    6 * bits.length + 8 * checksums.length + column.path.map(2 * _.length + 64).sum + 100
 }
 
 /**
@@ -136,7 +137,7 @@ object SegmentDirectory {
   def parse(bytes: Array[Byte], end: Int): SegmentDirectory = {
     val buffer = new SegmentBuffer(bytes)
     val numFiles = buffer.number()
-    val count = buffer.number()
+    val count = buffer.number(IndexedColumn.MaxColumns)
     var start = 0
     val columns = List.newBuilder[SegmentColumn]
     (0 until count).foreach { _ =>
@@ -154,7 +155,8 @@ object SegmentDirectory {
       numFiles: Int,
       start: Int,
       end: Int): SegmentColumn = {
-    val path = List.fill(buffer.length())(new String(buffer.bytes(), UTF_8))
+    val path =
+      List.fill(buffer.number(IndexedColumn.MaxDepth))(new String(buffer.bytes(), UTF_8))
     val dataType = typeOf(new String(buffer.bytes(), UTF_8))
     val bucketBits = buffer.number(MaxBucketBits)
     buffer.check(numFiles)

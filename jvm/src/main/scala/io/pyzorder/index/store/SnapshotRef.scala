@@ -101,10 +101,6 @@ object SnapshotRef {
 
   private val mapper = new ObjectMapper()
 
-  /** The maximum number of columns, and the maximum number of names in a column's path. */
-  private val MaxColumns = 10000
-  private val MaxDepth = 100
-
   /** The maximum number of z-value columns. An OPTIMIZE by the direct method adds at most one. */
   private val MaxCurves = 16
 
@@ -179,8 +175,8 @@ object SnapshotRef {
    * square.
    */
   private def checked(columns: List[IndexedColumn]): List[IndexedColumn] = {
-    if (columns.length > MaxColumns || columns.count(isCurve) > MaxCurves ||
-      columns.exists(_.path.length > MaxDepth) ||
+    if (columns.length > IndexedColumn.MaxColumns || columns.count(isCurve) > MaxCurves ||
+      columns.exists(_.path.length > IndexedColumn.MaxDepth) ||
       columns.map(_.path).toSet.size < columns.length) {
       throw new IllegalArgumentException(
         s"its ${columns.length} columns have duplicates, or are more numerous or more deeply " +

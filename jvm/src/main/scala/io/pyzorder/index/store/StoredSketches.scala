@@ -45,10 +45,13 @@ private[store] final class StoredSketches(
   }
 
   override def sizeOf(column: IndexedColumn): (Int, Long) = {
-    val found = readers.keys.toSeq.flatMap(segment =>
-      reading(segment, otherwise = Seq.empty[SegmentColumn])(_.directory.columns))
-      .filter(_.column == column)
-    (found.map(_.sketched).sum, found.map(c => (c.starts.last - c.starts.head).toLong).sum)
+    val found = readers.keys.toSeq.flatMap { segment =>
+      reading(segment, otherwise = Option.empty[(Int, Long)]) { reader =>
+        reader.directory.columns.find(_.column == column).map(own =>
+          (own.sketched, (own.starts.last - own.starts.head).toLong))
+      }
+    }
+    (found.map(_._1).sum, found.map(_._2).sum)
   }
 
   private def reading[T](segment: String, otherwise: T)(read: SegmentReader => T): T =

@@ -222,7 +222,9 @@ object JournaledListing {
     val now = System.currentTimeMillis()
     val snapshots = covering.flatMap(ref => SnapshotListing.of(session, ref).map(ref -> _))
     def known(paths: Set[Path]): Map[Path, Seq[FileStatus]] =
-      snapshots.map(_._2.below(paths)).foldLeft(Map.empty[Path, Seq[FileStatus]])(_ ++ _)
+      snapshots.flatMap { case (ref, files) =>
+        trusting(Seq(ref.folder), at).map(files.below(_, paths))
+      }.foldLeft(Map.empty[Path, Seq[FileStatus]])(_ ++ _)
     val files = new JournaledFileIndex(
       session, at.paths, at.options, at.schema, at.spec, trusting(folders, at), at.pinned, known)
     val times = snapshots.flatMap(_._1.coverage).map(_.listedAt) :+ now

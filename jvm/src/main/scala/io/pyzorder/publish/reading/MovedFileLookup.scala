@@ -1,9 +1,9 @@
 package io.pyzorder.publish.reading
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 
-import io.pyzorder.storage.{FileSystems, RunNumber, TableFolder}
+import io.pyzorder.storage.{FileSystems, MoveFile, RunNumber, TableFolder}
 
 /** Finds data files that an OPTIMIZE has moved since a scan was planned. */
 object MovedFileLookup {
@@ -19,8 +19,9 @@ object MovedFileLookup {
    *
    * @param missing          the planned path
    * @param size             the planned size in bytes; 0 if unknown
-   * @param modificationTime the planned modification time; 0 if unknown. Used only to choose among
-   *                         several retired files that once had the same name
+   * @param modificationTime the planned modification time; 0 if unknown. Several retired files may
+   *                         once have had the same name. The time tells them apart, also from the
+   *                         missing file. On stores where a move changes it, it is only preferred
    * @param roots            the root paths of the file's relation
    */
   def locate(
@@ -31,10 +32,12 @@ object MovedFileLookup {
       roots: Seq[Path] = Nil): Option[Path] = {
     val fs = missing.getFileSystem(hadoopConf)
     val path = fs.makeQualified(missing)
+    def isPlanned(status: FileStatus): Boolean = status.getModificationTime == modificationTime
     def once: Option[Path] =
       tablesOf(fs, path, roots).flatMap(places(fs, _, path)).flatMap(FileSystems.status(fs, _))
         .filter(size <= 0 || _.getLen == size)
-        .sortBy(status => status.getModificationTime != modificationTime)
+        .filter(status => !MoveFile.keepsTime(fs) || modificationTime <= 0 || isPlanned(status))
+        .sortBy(!isPlanned(_))
         .headOption.map(_.getPath)
         .orElse(if (FileSystems.exists(fs, path)) Some(path) else None)
     once.orElse(once)

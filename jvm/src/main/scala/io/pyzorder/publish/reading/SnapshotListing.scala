@@ -17,7 +17,6 @@ import io.pyzorder.storage.TableFolder
  * @param folders  the files with an entry, keyed by folder
  */
 final class SnapshotListing private (
-    table: TableFolder,
     coverage: Coverage,
     folders: Map[Path, Seq[FileStatus]]) {
 
@@ -26,10 +25,14 @@ final class SnapshotListing private (
    * the result. Paths without files are also missing, because they are cheap to list.
    *
    * Names in the index may be forged, but each file in the result lies below a path that the caller
-   * would have listed.
+   * would have listed, and in a folder that `table` trusts. An index therefore cannot describe
+   * another folder that the same query reads by its path.
+   *
+   * @param table the folder of the index, and the partition locations that the caller knows
    */
-  def below(paths: Set[Path]): Map[Path, Seq[FileStatus]] = {
-    val found = folders.toSeq.flatMap { case (folder, files) =>
+  def below(table: TableFolder, paths: Set[Path]): Map[Path, Seq[FileStatus]] = {
+    val own = folders.filter { case (folder, _) => table.trusts(table.relativize(folder)) }
+    val found = own.toSeq.flatMap { case (folder, files) =>
       val inOwn = coverage.isWhole && TableFolder.isAtOrBelow(folder, table.root)
       val above = if (inOwn) SnapshotListing.upwards(folder).find(paths) else Some(folder)
       above.filter(paths).map(_ -> files)
@@ -80,7 +83,7 @@ object SnapshotListing {
         snapshot.size(i), false, 1, blockSize, snapshot.modificationTime(i),
         table.resolve(names(i)))
     }
-    new SnapshotListing(table, coverage, files.groupBy(_.getPath.getParent))
+    new SnapshotListing(coverage, files.groupBy(_.getPath.getParent))
   }
 
   /** Whether no listing of the table could find a file with this name. */

@@ -1,0 +1,35 @@
+package io.pyzorder.index.sketch
+
+import java.util.Arrays
+
+import org.apache.spark.sql.types.LongType
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.pyzorder.index.model.IndexedColumn
+
+class SegmentDirectorySuite extends AnyFunSuite {
+
+  private def directory(columns: Seq[IndexedColumn]): SegmentDirectory = {
+    val codes = CodedHashes.of(Array(1L << 60, 2L << 60), Long.MaxValue)
+    val segment = SegmentWriter.encode(1, columns.map(_ -> IndexedSeq(codes)))
+    val bytes = Arrays.copyOfRange(segment.bytes, segment.directory, segment.bytes.length)
+    SegmentDirectory.parse(bytes, segment.directory)
+  }
+
+  private def column(depth: Int): IndexedColumn =
+    IndexedColumn(Seq.fill(depth)("a"), LongType)
+
+  test("a directory has the columns that were written") {
+    val columns = Seq(column(1), column(2), column(IndexedColumn.MaxDepth))
+    assert(directory(columns).columns.map(_.column) == columns)
+  }
+
+  test("a forged directory cannot fill the memory with names") {
+    assertThrows[IllegalStateException](directory(Seq(column(IndexedColumn.MaxDepth + 1))))
+    val many = Seq.tabulate(IndexedColumn.MaxColumns + 1)(i => IndexedColumn(Seq(s"a$i"), LongType))
+    assertThrows[IllegalStateException](directory(many))
+    val (short, long) = (column(1), IndexedColumn(Seq("a" * 100000), LongType))
+    val sizes = Seq(short, long).map(c => directory(Seq(c)).estimatedBytes)
+    assert(sizes(1) - sizes(0) > 100000)
+  }
+}
