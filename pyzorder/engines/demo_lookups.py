@@ -42,7 +42,10 @@ def ask(folder: Path, predicate: str) -> list[EngineAnswer]:
         connection.register("store_sales", table)
         query = f"SELECT count(*) FROM store_sales WHERE {predicate}"
         ((by_duckdb,),) = connection.sql(query).fetchall()
-    kept = [pl.col(name).is_between(low, high) for name, (low, high) in spans]
+    kept = [
+        pl.col(name) == low if low == high else pl.col(name).is_between(low, high)
+        for name, (low, high) in spans
+    ]
     by_polars = pyzorder.scan_polars(folder).filter(*kept).select(pl.len()).collect().item()
     return [
         EngineAnswer("DuckDB", by_duckdb, len(list(table.get_fragments(wanted)))),

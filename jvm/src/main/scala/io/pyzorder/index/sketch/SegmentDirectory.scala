@@ -3,6 +3,8 @@ package io.pyzorder.index.sketch
 import java.nio.ByteBuffer
 import java.nio.charset.StandardCharsets.UTF_8
 
+import scala.collection.mutable.ArrayBuilder
+
 import org.apache.spark.sql.types.DataType
 
 import io.pyzorder.index.model.IndexedColumn
@@ -77,11 +79,19 @@ final class SegmentColumn(
     bits.indices.map { file =>
       if (bits(file) == 0) None
       else {
-        val values = blocks.indices.flatMap { bucket =>
+        val values = new ArrayBuilder.ofLong
+        blocks.indices.foreach { bucket =>
           val reader = partOf(file, blocks(bucket), bucket)
-          Iterator.continually(reader.next()).takeWhile(_ >= 0)
-        }.toArray
-        Some(CodedHashes.coded(values, bits(file).toInt, rices(file).toInt))
+          var value = reader.next()
+          while (value >= 0) {
+            if (values.length == SegmentDirectory.MaxValues) {
+              throw new IllegalStateException("a sketch has too many values")
+            }
+            values += value
+            value = reader.next()
+          }
+        }
+        Some(CodedHashes.coded(values.result(), bits(file).toInt, rices(file).toInt))
       }
     }
   }
@@ -128,6 +138,9 @@ object SegmentDirectory {
   private[sketch] val MaxBucketBits = 16
 
   private val MaxBits = 62
+
+  /** Files with far fewer distinct values have no sketch. */
+  private[sketch] val MaxValues = 1 << 22
 
   /**
    * Parses a directory, which may come from an untrusted writer. Throws if it is invalid.

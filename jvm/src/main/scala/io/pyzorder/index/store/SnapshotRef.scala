@@ -101,6 +101,9 @@ object SnapshotRef {
 
   private val mapper = new ObjectMapper()
 
+  /** The maximum length of a name in a column's path. */
+  private val MaxName = 65535
+
   /** The maximum number of z-value columns. An OPTIMIZE by the direct method adds at most one. */
   private val MaxCurves = 16
 
@@ -177,6 +180,7 @@ object SnapshotRef {
   private def checked(columns: List[IndexedColumn]): List[IndexedColumn] = {
     if (columns.length > IndexedColumn.MaxColumns || columns.count(isCurve) > MaxCurves ||
       columns.exists(_.path.length > IndexedColumn.MaxDepth) ||
+      columns.exists(_.path.exists(_.length > MaxName)) ||
       columns.map(_.path).toSet.size < columns.length) {
       throw new IllegalArgumentException(
         s"its ${columns.length} columns have duplicates, or are more numerous or more deeply " +

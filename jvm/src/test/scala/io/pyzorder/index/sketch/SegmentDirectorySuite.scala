@@ -32,4 +32,13 @@ class SegmentDirectorySuite extends AnyFunSuite {
     val sizes = Seq(short, long).map(c => directory(Seq(c)).estimatedBytes)
     assert(sizes(1) - sizes(0) > 100000)
   }
+
+  test("a forged block cannot fill the memory with values") {
+    val zeros = new Array[Byte](4 + (1 << 20)) // each bit is a value, after the length of 2^20
+    Array(0x80, 0x80, 0x40).map(_.toByte).copyToArray(zeros)
+    val block = SketchBlock.of(Arrays.copyOf(zeros, 3 + (1 << 20)), 1)
+    val forged =
+      new SegmentColumn(column(1), 0, Array[Byte](62), Array[Byte](0), Array(0, 9), Array(0))
+    assertThrows[IllegalStateException](forged.files(_ => block))
+  }
 }
