@@ -31,8 +31,8 @@ from pyzorder.index.snapshots import Snapshot
 #: store the same numbers.
 _GREGORIAN = -141_427
 
-#: Read settings with which Spark does not find columns by name.
-_BY_NAME = ("fieldids=true", "orcpositions=true")
+#: Read settings with which Spark does not match columns by their names in any case.
+_OTHERWISE = ("fieldids=true", "orcpositions=true", "casesensitive=true")
 
 
 class PortableStatistics(SnapshotStatistics):
@@ -49,7 +49,7 @@ class PortableStatistics(SnapshotStatistics):
         by_name = [
             text
             for text in texts
-            if SEPARATOR in text and not any(bad in text.lower() for bad in _BY_NAME)
+            if SEPARATOR in text and not any(bad in text.lower() for bad in _OTHERWISE)
         ]
         found = pc.is_in(snapshot.rows["read_settings"], pa.array(by_name, pa.string()))
         self.usable: Flags = found.to_numpy().astype(bool)

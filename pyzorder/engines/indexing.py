@@ -106,7 +106,8 @@ def index_files(
     if before is None and not table.files:
         raise failures.no_files(location)
     wanted = _columns(table, before, columns)
-    missing = [file for file in table.files if _key(file) not in listing.known]
+    known = listing.known
+    missing = [file for file in table.files if _key(file) not in known]
     outcome = Outcome(wanted, len(table.files))
     entries = _entries(table, missing, wanted, outcome)
     if not dry_run and (entries or before is not None):

@@ -1,8 +1,8 @@
 """Finds partition columns in folders named `name=value`, and infers the same types as Spark.
 
-The rules are those of Spark's PartitioningUtils for a folder that is read by its path. Timestamps
-are the exception: Spark reads them in the session's time zone, which is unknown here, so they have
-no zone.
+The rules are those of Spark's PartitioningUtils for a folder that is read by its path, with two
+exceptions. Spark reads timestamps in the session's time zone, which is unknown here, so they have
+no zone. Spark reads each escaped byte as a character, but other engines decode the bytes as UTF-8.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from functools import reduce
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -111,8 +112,14 @@ def _levels(root: str, folder: str) -> tuple[str, list[tuple[str, str]]] | None:
 
 
 def unescaped(text: str) -> str:
-    """Replaces each `%xx` in a folder's name with the character that has this number."""
-    return re.sub("%([0-9A-Fa-f]{2})", lambda found: chr(int(found[1], 16)), text)
+    """Replaces each `%xx` in a folder's name with the byte that has this number.
+
+    Spark writes characters other than ASCII as they are. Other engines write their UTF-8 bytes.
+    """
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        return unquote(text, encoding="latin-1")
 
 
 def _inferred(text: str) -> str:

@@ -88,7 +88,11 @@ class _Source:
         """
         kept = [True] * len(self._table.files)
         if predicate is not None and n_rows is None:  # with `n_rows`, only the first rows count
-            conditions = [c for c in conditions_of(predicate) if self._is_ordered_alike(c)]
+            conditions = [
+                condition
+                for condition in conditions_of(predicate)
+                if self._is_ordered_alike(condition) and not self._may_match_null(condition)
+            ]
             kept = list(select_files(self._table, conditions).kept)
         shown = with_columns or list(self.schema)
         used = shown if predicate is None else [*shown, *predicate.meta.root_names()]
@@ -115,6 +119,28 @@ class _Source:
         ]
         return all(t is not None and _is_ordered(t) for t in types) and all(
             t is not None and (t.is_integer() or t.is_float()) for t in converted
+        )
+
+    def _may_match_null(self, condition: exp.Expression) -> bool:
+        """Whether a condition may be TRUE for nulls in a column of the files.
+
+        Names in the index ignore case, but Polars reads nulls from a file that spells a column
+        differently. For such a file, the index describes other values.
+        """
+        partitions = {column.name for column in self._table.partitions}
+
+        def is_safe(node: exp.Expression) -> bool:
+            is_negated = sum(isinstance(above, exp.Not) for above in _ancestors(node)) % 2 == 1
+            if isinstance(node, exp.Is):
+                return is_negated
+            sides = (node.this, node.expression)
+            constants = [side for side in sides if side.find(exp.Column) is None]
+            return not is_negated and any(side.find(exp.Null) is None for side in constants)
+
+        return any(
+            not is_safe(node) and column.name not in partitions
+            for node in condition.find_all(exp.Is, exp.NullSafeEQ)
+            for column in node.find_all(exp.Column)
         )
 
     def _groups(self, kept: list[bool]) -> Iterator[tuple[str, list[VisibleFile]]]:
@@ -161,6 +187,13 @@ class _Source:
             for column in self._table.partitions
         ]
         return rows.with_columns(values).select(list(self.schema))
+
+
+def _ancestors(node: exp.Expression) -> Iterator[exp.Expression]:
+    above = node.parent
+    while above is not None:
+        yield above
+        above = above.parent
 
 
 def _is_ordered(data_type: Any) -> bool:

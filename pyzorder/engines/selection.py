@@ -27,6 +27,8 @@ from pyzorder.index.snapshot_statistics import Flags
 #: A time zone that no rule mistakes for one with a fixed offset.
 _UNKNOWN_ZONE = "unknown"
 
+_NO_INDEX = "the table has no usable index; pyzorder index creates one"
+
 #: Conditions with more characters are truncated in messages.
 _LONGEST_SHOWN = 200
 
@@ -61,6 +63,8 @@ def parsed_condition(text: str) -> list[exp.Expression]:
         raise failures.not_a_condition(text, "it cannot be parsed") from None
     if not isinstance(found, exp.Condition) or isinstance(found, (exp.Query, exp.Star)):
         raise failures.not_a_condition(text, f"it is a {found.key.upper()}")
+    if any(not (node.expressions or node.args.get("query")) for node in found.find_all(exp.In)):
+        raise failures.not_a_condition(text, "IN needs at least one value")
     return list(conjuncts(parse(text)))
 
 
@@ -97,7 +101,7 @@ def select_files(
             evaluator.problems.append(str(reason) or "the condition is nested too deeply")
             return np.ones(len(table.files), dtype=bool)
 
-    reasons = []
+    reasons = [_NO_INDEX] if conditions and table.snapshot is None and table.files else []
     for condition in conditions:
         kept &= by_bounds(condition)
         if evaluator.problems:

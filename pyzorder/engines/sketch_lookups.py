@@ -20,6 +20,7 @@ from pyzorder.index import sketches
 from pyzorder.index.predicates.conditions import (
     NotUnderstood,
     Text,
+    chain,
     is_plain,
     operands,
     parts_of,
@@ -73,11 +74,14 @@ class SketchLookups:
     def _kept(self, node: exp.Expression, files: Flags) -> Flags:
         node = unwrapped(node)
         if isinstance(node, exp.And):
-            return self._kept(node.expression, self._kept(node.this, files))
+            for side in chain(node, exp.And):
+                files = self._kept(side, files)
+            return files
         if isinstance(node, exp.Or):
-            left, right = (files & self._by_bounds(side) for side in (node.this, node.expression))
-            found = self._kept(node.this, left)
-            return found | self._kept(node.expression, right & ~found)
+            found = np.zeros_like(files)
+            for side in chain(node, exp.Or):
+                found |= self._kept(side, files & ~found & self._by_bounds(side))
+            return found
         try:
             return self._with_values(node, files)
         except (NotUnderstood, pa.ArrowException):

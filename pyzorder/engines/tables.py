@@ -142,6 +142,8 @@ def table_of(
 
 
 def _located(path: str, filesystem: Any) -> str:
+    if not path:
+        raise failures.path_not_found(path)
     location = plain(path)
     if filesystem is not None or is_whole(location):
         return location
@@ -154,6 +156,8 @@ def _store(location: str, filesystem: Any) -> Store:
             return store_of(location)
         if isinstance(filesystem, pyarrow.fs.FileSystem):
             return ArrowStore(location, filesystem)
+        if not hasattr(filesystem, "find"):
+            raise TypeError("the argument filesystem is not a file system of PyArrow or fsspec")
         return FsspecStore(filesystem)
     except Exception as failure:  # each file system raises different errors
         raise failures.unreachable(location, str(failure).rstrip(".")) from failure

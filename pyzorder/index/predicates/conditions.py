@@ -115,12 +115,19 @@ def parse(text: str, only_names: bool = False) -> exp.Expression:
 
 def conjuncts(condition: exp.Expression | None) -> Iterator[exp.Expression]:
     """Yields the operands of AND at the top of a condition, from left to right."""
+    return chain(condition, exp.And)
+
+
+def chain(
+    condition: exp.Expression | None, connector: type[exp.Connector]
+) -> Iterator[exp.Expression]:
+    """Yields the operands of a connector at the top of a condition, from left to right."""
     left = [condition]  # a stack, because nesting may exceed Python's recursion limit
     while left:
         node = left.pop()
         if isinstance(node, exp.Paren):
             left.append(node.this)
-        elif isinstance(node, exp.And):
+        elif isinstance(node, connector):
             left += (node.expression, node.this)
         elif node is not None:
             yield node

@@ -9,6 +9,7 @@ A filter of None keeps every file.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 from sqlglot import exp
 
@@ -29,6 +30,7 @@ from pyzorder.index.predicates.conditions import (
     Text,
     affirmed,
     call_of,
+    chain,
     is_beyond_bigint,
     is_negated,
     is_plain,
@@ -70,9 +72,9 @@ class IndexFilters:
         if isinstance(node, exp.Not):
             return self._judged(node.this, not negated)
         if isinstance(node, (exp.And, exp.Or)):
-            left, right = (self._judged(side, negated) for side in (node.this, node.expression))
-            conjunction = isinstance(node, exp.And) != negated
-            return both(left, right) if conjunction else either(left, right)
+            combine = both if isinstance(node, exp.And) != negated else either
+            sides = chain(node, type(node))
+            return _combined(combine, [self._judged(side, negated) for side in sides])
         if is_negated(node):
             return self._judged(affirmed(node), not negated)
         try:
@@ -296,3 +298,11 @@ class IndexFilters:
     @staticmethod
     def _no_column(parts: tuple[str, ...]) -> str:
         raise NotUnderstood(f"{'.'.join(parts)} is not a constant")
+
+
+def _combined(combine: Callable[[Filter, Filter], Filter], filters: list[Filter]) -> Filter:
+    """Combines filters pairwise, so that the parentheses in the result are not nested deeply."""
+    while len(filters) > 1:
+        pairs = zip(filters[::2], filters[1::2], strict=False)
+        filters = [combine(*pair) for pair in pairs] + filters[len(filters) // 2 * 2 :]
+    return filters[0]

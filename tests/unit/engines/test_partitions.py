@@ -27,6 +27,7 @@ TYPES: list[tuple[list[str], str, list[Any]]] = [
     (["2024-01-01 10%3A00%3A00.5", "2024-01-02"], "timestamp",
      [datetime(2024, 1, 1, 10, 0, 0, 500_000), datetime(2024, 1, 2)]),
     (["a%2Fb", "c=d", "é"], "string", ["a/b", "c=d", "é"]),
+    (["caf%C3%A9", "caf%E9", "50%", "%zz"], "string", ["café", "café", "50%", "%zz"]),
     (["true"], "string", ["true"]),
     ([NULL], "string", [None]),
     (["1_000"], "string", ["1_000"]),

@@ -15,6 +15,7 @@ from polars import col
 
 import pyzorder
 from pyzorder.engines import polars_source
+from pyzorder.engines.indexing import index_files
 from tests.support.engine_tables import make, spoil, write
 from tests.unit.engines.test_selection import rows
 
@@ -139,3 +140,19 @@ def test_partitions(tmp_path: Path) -> None:
     assert frame.filter((col("p") == 1) & (col("a") > 1)).collect().rows() == [(3, 1)]
     assert frame.filter(col("p") == 7).collect().rows() == []
     assert frame.select("p").head(3).collect().height == 3
+
+
+def test_names_in_another_case(tmp_path: Path) -> None:
+    """Polars reads nulls from a file that spells a column differently from the first file."""
+    files = {
+        "a.parquet": pa.table({"k": [1], "v": [10]}),
+        "b.parquet": pa.table({"K": [1], "v": [20]}),
+    }
+    write(tmp_path, files)
+    index_files(tmp_path)
+    plain = pl.scan_parquet([tmp_path / name for name in files], missing_columns="insert",
+                            extra_columns="ignore")  # fmt: skip
+    null, eq, ne = col("k").is_null(), col("k").eq_missing(None), col("k").ne_missing(1)
+    for condition in (null, eq, ne, ~(col("k").is_not_null()), null & (col("v") == 20), null | eq):
+        found = pyzorder.scan_polars(tmp_path).filter(condition).collect()
+        assert found.equals(plain.filter(condition).collect()) and found.height == 1

@@ -41,6 +41,8 @@ CASES = [
     ("i = 15", "1"), ("15 = i", "1"), ("i > 25 AND s < 'k3'", "2"), ("i IN (1, 45, 100)", "04"),
     ("i NOT IN (1, 2)", "01234"), ("NOT (i < 30)", "34"), ("i BETWEEN 9 AND 21", "12"),
     ("i IS NULL", "01234"), ("i <=> 15", "1"), ("i <=> NULL", "01234"), ("i = NULL", ""),
+    (" OR ".join(["i = 15", *(f"i = {k}" for k in range(1000, 1400))]), "1"),
+    (" AND ".join(["i > 15", *(f"i != {k}" for k in range(1000, 1200))]), "1234"),
     ("i > 25.5", "234"), ("i = 3000000000", ""), ("i = '15'", "1"), ("i = 1e1", ""), ("i < i", ""),
     ("I = 15", "1"), ("`i` = 15", "1"), ("i = 15 OR s = 'k33'", "13"),
     ("s LIKE 'k3%'", "3"), ("s NOT LIKE 'k3%'", "0124"), ("startswith(s, 'k11')", "1"),
@@ -89,7 +91,7 @@ def test_reasons(table: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "where", ["", "i = = 3", "SELECT 1", "i = 1; i = 2", "DROP TABLE t", "i x"]
+    "where", ["", "i = = 3", "SELECT 1", "i = 1; i = 2", "DROP TABLE t", "i x", "i IN ()"]
 )
 def test_no_conditions(table: Path, where: str) -> None:
     with pytest.raises(ZOrderError) as raised:
@@ -166,7 +168,10 @@ def test_unknown_statistics(
     assert kept(tmp_path, where) == expected
 
 
-@pytest.mark.parametrize("settings", ["fieldIds=true | ", "orcPositions=TRUE | ", "unreadable", ""])
+@pytest.mark.parametrize(
+    "settings",
+    ["fieldIds=true | ", "orcPositions=TRUE | ", "caseSensitive=true | ", "unreadable", ""],
+)
 def test_columns_that_are_not_found_by_name(
     tmp_path: Path, settings: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,11 +80,13 @@ final class SegmentColumn(
       if (bits(file) == 0) None
       else {
         val values = new ArrayBuilder.ofLong
+        var count = 0
         blocks.indices.foreach { bucket =>
           val reader = partOf(file, blocks(bucket), bucket)
           var value = reader.next()
           while (value >= 0) {
-            if (values.length == SegmentDirectory.MaxValues) {
+            count += 1
+            if (count > SegmentDirectory.MaxValues) {
               throw new IllegalStateException("a sketch has too many values")
             }
             values += value
