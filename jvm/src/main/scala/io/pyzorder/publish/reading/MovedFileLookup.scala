@@ -19,9 +19,10 @@ object MovedFileLookup {
    *
    * @param missing          the planned path
    * @param size             the planned size in bytes; 0 if unknown
-   * @param modificationTime the planned modification time; 0 if unknown. Several retired files may
-   *                         once have had the same name. The time tells them apart, also from the
-   *                         missing file. On stores where a move changes it, it is only preferred
+   * @param modificationTime the planned modification time; 0 if unknown. Several files may once
+   *                         have had this name, so a retired file must have this time, unless the
+   *                         store changes it when a file moves. A staged file may have another
+   *                         time, because its name is unique and the table may be a copy
    * @param roots            the root paths of the file's relation
    */
   def locate(
@@ -33,13 +34,15 @@ object MovedFileLookup {
     val fs = missing.getFileSystem(hadoopConf)
     val path = fs.makeQualified(missing)
     def isPlanned(status: FileStatus): Boolean = status.getModificationTime == modificationTime
-    def once: Option[Path] =
-      tablesOf(fs, path, roots).flatMap(places(fs, _, path)).flatMap(FileSystems.status(fs, _))
-        .filter(size <= 0 || _.getLen == size)
+    def hasSize(status: FileStatus): Boolean = size <= 0 || status.getLen == size
+    def once: Option[Path] = {
+      val tables = tablesOf(fs, path, roots)
+      val retired = tables.flatMap(retiredPaths(fs, _, path)).flatMap(FileSystems.status(fs, _))
         .filter(status => !MoveFile.keepsTime(fs) || modificationTime <= 0 || isPlanned(status))
-        .sortBy(!isPlanned(_))
-        .headOption.map(_.getPath)
+      val staged = tables.flatMap(stagedPaths(fs, _, path)).flatMap(FileSystems.status(fs, _))
+      (retired ++ staged).filter(hasSize).sortBy(!isPlanned(_)).headOption.map(_.getPath)
         .orElse(if (FileSystems.exists(fs, path)) Some(path) else None)
+    }
     once.orElse(once)
   }
 
@@ -58,15 +61,13 @@ object MovedFileLookup {
       .map(new TableFolder(_)).filter(table => FileSystems.exists(fs, table.zorder))
   }
 
-  /**
-   * The paths that pyzorder may have moved the file to: first the retired paths, then the staged
-   * paths, each starting with the latest run.
-   */
-  private def places(fs: FileSystem, table: TableFolder, path: Path): Seq[Path] = {
-    val name = table.relativize(path)
-    runs(fs, new Path(table.zorder, "_retired")).map(table.retiredPath(_, name)) ++
-      runs(fs, new Path(table.zorder, "_staging")).map(table.stagedPath(_, name))
-  }
+  /** The paths that the file would have if a run has retired it, starting with the latest run. */
+  private def retiredPaths(fs: FileSystem, table: TableFolder, path: Path): Seq[Path] =
+    runs(fs, new Path(table.zorder, "_retired")).map(table.retiredPath(_, table.relativize(path)))
+
+  /** The paths that the file would have if a run had not moved it into place yet. */
+  private def stagedPaths(fs: FileSystem, table: TableFolder, path: Path): Seq[Path] =
+    runs(fs, new Path(table.zorder, "_staging")).map(table.stagedPath(_, table.relativize(path)))
 
   private def runs(fs: FileSystem, folder: Path): Seq[Long] =
     FileSystems.list(fs, folder).flatMap(entry => RunNumber.ofFolder(entry.getPath.getName))
