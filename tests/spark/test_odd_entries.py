@@ -183,6 +183,24 @@ def test_any_names(
     assert (elsewhere / "file").read_text() == "theirs"
 
 
+@pytest.mark.parametrize("place", ["_staging", "_retired"])
+def test_a_file_where_a_run_needs_a_folder(
+    spark: SparkSession, source: Path, tmp_path: Path, place: str
+) -> None:
+    """OPTIMIZE refuses before its commit, and works once the file has been deleted."""
+    table = shutil.copytree(source, tmp_path / "t")
+    path = table / "_zorder" / place / "_2"
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    before = {file.name for file in table.glob("*.parquet")}
+    with pytest.raises(PySparkException, match="ZORDER_NOT_A_FOLDER"):
+        spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (other)")
+    assert {file.name for file in table.glob("*.parquet")} == before
+    path.unlink()
+    spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (other)")
+    assert rows(spark, table) == ROWS
+
+
 @pytest.mark.parametrize("instead", ["folder", "link to nothing"])
 def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, instead: str) -> None:
     """No row is lost if one of pyzorder's files is replaced with a folder or a dangling link.

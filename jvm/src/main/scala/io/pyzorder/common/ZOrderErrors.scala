@@ -280,6 +280,8 @@ object ZOrderErrors {
   def unfinishedWithoutPartition(root: String, place: String): ZOrderException =
     error("ZORDER_UNFINISHED_ELSEWHERE.NO_PARTITION", "root" -> root, "place" -> place)
 
+  def notAFolder(path: String): ZOrderException = error("ZORDER_NOT_A_FOLDER", "path" -> path)
+
   def usedUpNumbers(journal: String): ZOrderException =
     error("ZORDER_NO_RUN_NUMBER", "journal" -> journal)
 

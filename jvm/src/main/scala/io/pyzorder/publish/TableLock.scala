@@ -78,6 +78,12 @@ private[publish] object TableLock {
       System.currentTimeMillis(), length)
     if (state.run == RunNumber.Greatest) throw ZOrderErrors.usedUpNumbers(folder.journal.toString)
     val run = state.run + 1
+    // If one of these names is taken, the run could not move files after its commit.
+    val fs = folder.zorder.getFileSystem(conf)
+    Seq(folder.staging(run), folder.retired(run)).foreach(path =>
+      if (FileSystems.status(fs, path).exists(!_.isDirectory)) {
+        throw ZOrderErrors.notAFolder(path.toString)
+      })
     MetadataFiles.makeFolder(conf,
       folder.journal) // missing for the first run of an incarnation
     val lease = new Lease(conf, folder, run, record.owner, length)
