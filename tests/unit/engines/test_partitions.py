@@ -27,14 +27,19 @@ TYPES: list[tuple[list[str], str, list[Any]]] = [
     (["2024-01-01 10%3A00%3A00.5", "2024-01-02"], "timestamp",
      [datetime(2024, 1, 1, 10, 0, 0, 500_000), datetime(2024, 1, 2)]),
     (["a%2Fb", "c=d", "é"], "string", ["a/b", "c=d", "é"]),
-    (["caf%C3%A9", "caf%E9", "50%", "%zz"], "string", ["café", "café", "50%", "%zz"]),
     (["true"], "string", ["true"]),
     ([NULL], "string", [None]),
     (["1_000"], "string", ["1_000"]),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("texts", "data_type", "expected"), TYPES)
+#: Values that engines other than Spark write. Spark reads each escaped byte as a character.
+ESCAPED: list[tuple[list[str], str, list[Any]]] = [
+    (["caf%C3%A9", "caf%E9", "50%", "%zz"], "string", ["café", "café", "50%", "%zz"]),
+]
+
+
+@pytest.mark.parametrize(("texts", "data_type", "expected"), TYPES + ESCAPED)
 def test_types(texts: list[str], data_type: str, expected: list[Any]) -> None:
     (column,) = partition_columns("/t", [f"p={text}" for text in texts])
     assert column.name == "p" and column.data_type == data_type
