@@ -35,7 +35,7 @@ def located(spark: SparkSession, file: Path, size: int, modified: int) -> str | 
     lookup = getattr(jvm.io.pyzorder.publish.reading, "MovedFileLookup$")
     conf = spark._jsparkSession.sessionState().newHadoopConf()
     path = jvm.org.apache.hadoop.fs.Path(str(file))
-    roots = jvm.scala.jdk.javaapi.CollectionConverters.asScala([]).toList()
+    roots = getattr(getattr(jvm.scala.collection.immutable, "Nil$"), "MODULE$")
     found = getattr(lookup, "MODULE$").locate(conf, path, size, modified, roots)
     return None if found.isEmpty() else str(found.get().toString())
 
