@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyzorder.engines import failures
 from pyzorder.engines.file_statistics import FileStatistics
 from pyzorder.engines.tables import Table
 from pyzorder.index.pointers import IndexedColumn
@@ -62,10 +63,27 @@ def chosen(
         if column.path[0] not in taken and field_of(schema, column.path) is not None
     }
     if columns is not None:
-        return [able[name] for name in dict.fromkeys(columns) if name in able]
+        return _named(table, schema, able, [columns] if isinstance(columns, str) else columns)
     first = [able[name] for name in _clustering(table) if name in able]
     most = max(1, MOST_BOUNDS // max(1, len(table.files)))
     return list(dict.fromkeys([*first, *able.values()]))[: max(most, len(first))]
+
+
+def _named(
+    table: Table, schema: pa.Schema, able: dict[str, int], names: Sequence[str]
+) -> list[int]:
+    """Returns the named columns that have bounds.
+
+    Raises:
+        ZOrderError: the table has no column of this name.
+    """
+    bounded = {name.lower(): number for name, number in able.items()}
+    known = {field.name.lower() for field in schema}
+    for name in names:
+        lowered = name.lower()
+        if not {lowered, lowered.partition(".")[0]} & (known | bounded.keys()):
+            raise failures.no_column(table.location, name, schema.names)
+    return [bounded[name.lower()] for name in dict.fromkeys(names) if name.lower() in bounded]
 
 
 def _clustering(table: Table) -> tuple[str, ...]:

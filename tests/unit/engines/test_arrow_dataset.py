@@ -319,8 +319,11 @@ def test_orc(tmp_path: Path) -> None:
 
 def test_given_columns_and_schema(tmp_path: Path) -> None:
     make(tmp_path, FILES)
-    found = pyzorder.dataset(tmp_path, columns=["s", "unknown"])
-    assert opened(found, F("i") == 15) == "01234" and opened(found, F("s") == "k11") == "1"
+    for names in (["s"], ["S"], "s", ["s", "st"]):
+        found = pyzorder.dataset(tmp_path, columns=names)
+        assert opened(found, F("i") == 15) == "01234" and opened(found, F("s") == "k11") == "1"
+    with pytest.raises(ZOrderError, match="has no column 'unknown'"):
+        pyzorder.dataset(tmp_path, columns=["s", "unknown"])
     schema = pa.schema([("i", pa.int64()), ("new", pa.string())])
     found = pyzorder.dataset(tmp_path, schema=schema)
     assert opened(found, F("i") == 15) == "1"
