@@ -58,6 +58,7 @@ def files(
 
 def dataset(
     path: str | os.PathLike[str],
+    where: str | None = None,
     *,
     schema: pyarrow.Schema | None = None,
     columns: Sequence[str] | None = None,
@@ -73,6 +74,9 @@ def dataset(
 
     Args:
         path: the folder of a table, or of one of its partitions; a local path or a URI.
+        where: a condition in Spark's SQL, as in `files`. The dataset then lacks the files that
+            cannot contain a matching row, so all queries on it must include this condition. Unlike
+            bounds, this also uses the index's sketches.
         schema: the columns to read. As in Spark, the default is the columns of the first file,
             followed by the partition columns.
         columns: the columns whose bounds are attached to the files. By default, these are the
@@ -88,7 +92,7 @@ def dataset(
     """
     with needed_packages("arrow"):
         from pyzorder.engines.arrow_dataset import open_dataset
-    return open_dataset(path, schema, columns, format, max_staleness, filesystem)
+    return open_dataset(path, schema, columns, format, max_staleness, filesystem, where)
 
 
 def scan_polars(

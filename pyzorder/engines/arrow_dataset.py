@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ import pyarrow.dataset as ds
 
 from pyzorder.engines import failures
 from pyzorder.engines.guarantees import guarantees
+from pyzorder.engines.selection import select_files, understood
 from pyzorder.engines.staleness import seconds_of
 from pyzorder.engines.tables import Table, arrow_system, open_table, without_garbage_collection
 
@@ -27,6 +29,7 @@ def open_dataset(
     format: str | None,
     max_staleness: str | float | timedelta | None,
     filesystem: Any,
+    where: str | None = None,
 ) -> ds.Dataset:
     """Opens a table. The parameters are those of `pyzorder.dataset`.
 
@@ -42,6 +45,9 @@ def open_dataset(
     system, scheme = arrow_system(table)
     if schema is None:
         schema = schema_of(table, file_format)
+    if where is not None:
+        kept = select_files(table, understood(where)).kept
+        table = replace(table, files=table.files.only(kept))
     fragments = [
         file_format.make_fragment(
             file.place[scheme:], filesystem=system, partition_expression=guarantee

@@ -34,7 +34,7 @@ def ask(folder: Path, predicate: str) -> list[EngineAnswer]:
     import polars as pl
     import pyarrow.compute as pc
 
-    table, spans = pyzorder.dataset(folder), ranges(predicate).items()
+    table, spans = pyzorder.dataset(folder, where=predicate), ranges(predicate).items()
     wanted = reduce(
         and_, [(pc.field(c) >= low) & (pc.field(c) <= high) for c, (low, high) in spans]
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -75,6 +76,17 @@ def test_other_conditions(table: Path, condition: str) -> None:
 def test_polars(table: Path) -> None:
     found = pyzorder.scan_polars(table).filter(pl.col("key") == value(77)).collect()
     assert found["id"].to_list() == [77]
+
+
+def test_a_dataset_with_a_condition(table: Path) -> None:
+    where = f"key = {value(77)}"
+    found = pyzorder.dataset(table, where=where)
+    assert len(found.files) == 1 and len(pyzorder.dataset(table).files) == FILES
+    ids = duckdb.sql(f"SELECT id FROM found WHERE {where}").fetchall()
+    assert ids == [(77,)]
+    assert len(pyzorder.dataset(table, where="key + rand() = 1").files) == FILES
+    with pytest.raises(pyzorder.ZOrderError, match="ZORDER_NOT_A_CONDITION"):
+        pyzorder.dataset(table, where="key =")
 
 
 def test_files_that_python_indexes(spark: SparkSession, table: Path) -> None:
