@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -16,9 +17,10 @@ import pyarrow.dataset as ds
 
 from pyzorder.engines import failures
 from pyzorder.engines.guarantees import guarantees
-from pyzorder.engines.selection import select_files, understood
+from pyzorder.engines.selection import parsed_condition, select_files
 from pyzorder.engines.staleness import seconds_of
 from pyzorder.engines.tables import Table, arrow_system, open_table, without_garbage_collection
+from pyzorder.index.predicates.conditions import NotUnderstood
 
 
 @without_garbage_collection()
@@ -46,8 +48,9 @@ def open_dataset(
     if schema is None:
         schema = schema_of(table, file_format)
     if where is not None:
-        kept = select_files(table, understood(where)).kept
-        table = replace(table, files=table.files.only(kept))
+        with suppress(NotUnderstood):  # no file is left out then
+            kept = select_files(table, parsed_condition(where)).kept
+            table = replace(table, files=table.files.only(kept))
     fragments = [
         file_format.make_fragment(
             file.place[scheme:], filesystem=system, partition_expression=guarantee

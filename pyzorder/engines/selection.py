@@ -68,18 +68,6 @@ def parsed_condition(text: str) -> list[exp.Expression]:
     return list(conjuncts(parse(text)))
 
 
-def understood(text: str) -> list[exp.Expression]:
-    """Returns what `parsed_condition` returns, or nothing if the condition is not understood.
-
-    Raises:
-        ZOrderError: the text is not a condition.
-    """
-    try:
-        return parsed_condition(text)
-    except NotUnderstood:
-        return []
-
-
 def select_files(
     table: Table, conditions: Sequence[exp.Expression], time_zone: str | None = None
 ) -> Selection:

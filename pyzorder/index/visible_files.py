@@ -25,7 +25,6 @@ from pyzorder.index.table_folder import TableFolder
 _TRIES = 50
 
 Numbers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 class VisibleFile(NamedTuple):
@@ -80,7 +79,7 @@ class VisibleFiles:
         order = sorted(range(len(self)), key=self.paths.__getitem__)
         return self._at(np.array(order, dtype=np.int64))
 
-    def only(self, flags: Sequence[bool] | Flags) -> VisibleFiles:
+    def only(self, flags: Sequence[bool] | npt.NDArray[np.bool_]) -> VisibleFiles:
         """Returns the files whose flag is true."""
         return self._at(np.flatnonzero(flags))
 
