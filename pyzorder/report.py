@@ -330,8 +330,8 @@ def inline(picture: Picture, name: str, title: str) -> Markup:
         r' id="([^"]*)"', lambda id_: f' id="{name}-{id_[1]}"' if id_[1] in used else "", svg
     )
     svg = re.sub(r"(url\(#|xlink:href=\"#)", rf"\1{name}-", svg)
-    for colour, variable in VARIABLES.items():
-        svg = svg.replace(colour, f"var({variable})")
+    for color, variable in VARIABLES.items():
+        svg = svg.replace(color, f"var({variable})")
     return Markup(svg.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1))
 
 

@@ -23,7 +23,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     for source, page in links.ELSEWHERE.items():
         text = (reference.ROOT / source).read_text(encoding="utf-8")
         if source == "LICENSE":
-            text = f"# Licence\n\n```\n{text}\n```\n"
+            text = f"# License\n\n```\n{text}\n```\n"
         files.append(File.generated(config, page, content=text))
     return files
 

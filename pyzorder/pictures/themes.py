@@ -17,9 +17,9 @@ def themed(svg: str) -> str:
     In dark mode, the background is transparent. Programs that do not support CSS variables draw the
     light colors.
     """
-    dark = "; ".join(f"{VARIABLES[colour]}: {other}" for colour, other in DARK.items())
-    for colour, variable in VARIABLES.items():
-        svg = svg.replace(colour, f"var({variable}, {colour})")
+    dark = "; ".join(f"{VARIABLES[color]}: {other}" for color, other in DARK.items())
+    for color, variable in VARIABLES.items():
+        svg = svg.replace(color, f"var({variable}, {color})")
     style = f"<style>@media (prefers-color-scheme: dark) {{ svg {{ {dark} }} }}</style>\n"
     start = svg.index(">", svg.index("<svg")) + 1
     return f"{svg[:start]}\n{style}{svg[start:]}"

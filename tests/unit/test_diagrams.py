@@ -165,13 +165,13 @@ def test_texts_are_legible_on_a_phone(draw: Callable[[], str]) -> None:
 
 
 @drawn
-def test_colours_are_the_palette_s(draw: Callable[[], str]) -> None:
-    """Diagrams use only colours from the palette, because only these colours have counterparts for
+def test_colors_are_from_the_palette(draw: Callable[[], str]) -> None:
+    """Diagrams use only colors from the palette, because only these colors have counterparts for
     dark mode."""
     svg = draw()
     assert "prefers-color-scheme: dark" in svg
-    colours = re.findall(r"(?:fill|stroke): ([^;\"]+)", svg)
-    assert {c for c in colours if not c.startswith("var(--")} == {"none"}
+    colors = re.findall(r"(?:fill|stroke): ([^;\"]+)", svg)
+    assert {c for c in colors if not c.startswith("var(--")} == {"none"}
 
 
 @drawn

@@ -19,10 +19,10 @@ from pyzorder.pictures.picture import Picture
 from tests.support.layouts import GRID, layout
 
 
-def faces(picture: Picture, colour: str) -> int:
-    """The number of rectangles with the given fill colour."""
+def faces(picture: Picture, color: str) -> int:
+    """The number of rectangles with the given fill color."""
     found = [c for axes in picture.axes for c in axes.collections if isinstance(c, PolyCollection)]
-    filled = [c for c in found if len(c.get_facecolor()) and to_hex(c.get_facecolor()[0]) == colour]
+    filled = [c for c in found if len(c.get_facecolor()) and to_hex(c.get_facecolor()[0]) == color]
     return sum(len(c.get_paths()) for c in filled)
 
 

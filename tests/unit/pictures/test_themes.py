@@ -14,7 +14,7 @@ from pyzorder.pictures.picture import canvas
 from pyzorder.pictures.themes import themed_svg
 
 
-def test_a_picture_has_other_colours_on_dark_pages() -> None:
+def test_a_picture_has_other_colors_on_dark_pages() -> None:
     picture = canvas(2, 2)
     picture.add_artist(Rectangle((0, 0), 1, 1, facecolor=palette.FILE, edgecolor=palette.FILE_EDGE))
     svg = themed_svg(picture)
@@ -24,11 +24,11 @@ def test_a_picture_has_other_colours_on_dark_pages() -> None:
     assert f"--file: {palette.DARK[palette.FILE]}" in dark.split("; ")
 
 
-def test_dark_colours_are_those_of_reports() -> None:
+def test_dark_colors_are_those_of_reports() -> None:
     folder = Path(pyzorder.__file__).parent / "templates"
     text = (folder / "report.html").read_text(encoding="utf-8")
     light, dark = text.split("@media (prefers-color-scheme: dark)")
-    for colour, variable in palette.VARIABLES.items():
-        wanted = palette.DARK.get(colour, colour)
+    for color, variable in palette.VARIABLES.items():
+        wanted = palette.DARK.get(color, color)
         said = [re.findall(rf"{variable}: ([^;]+);", text) for text in (dark, light)]
         assert (said[0] or said[1]) == [wanted]
