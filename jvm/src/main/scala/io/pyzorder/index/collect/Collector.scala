@@ -4,7 +4,7 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.pyzorder.{shim, Requests}
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.util.SerializableConfiguration
 import org.slf4j.LoggerFactory
@@ -161,12 +161,24 @@ object Collector {
     } else {
       val slices = math.min(paths.length, math.max(1, context.defaultParallelism * 4))
       val footers = context.parallelize(paths, slices)
-        .map(TaskFunction { (file: (Int, String)) =>
-          Collector.footer(file._2, orc, conf.value.value, question).map(file._1 -> _)
+        .mapPartitions(TaskFunction { (files: Iterator[(Int, String)]) =>
+          Collector.footers(files.toSeq, orc, conf.value.value, question)
         })
-      JobDescription.step(context, "read file statistics")(footers.collect()).flatten.toMap
+      JobDescription.step(context, "read file statistics")(footers.collect()).toMap
     }
   }
+
+  /** Reads the footers that can be read. A remote store gets several requests at a time. */
+  private def footers(
+      files: Seq[(Int, String)],
+      orc: Boolean,
+      conf: Configuration,
+      question: FooterQuestion): Iterator[(Int, FileFooter)] =
+    files.headOption.iterator.flatMap { case (_, first) =>
+      Requests.inParallel(new Path(first).getFileSystem(conf), files) { case (i, path) =>
+        footer(path, orc, conf, question).map(i -> _)
+      }.flatten
+    }
 
   /** Reads one footer. Returns None if it cannot be read. */
   private def footer(
