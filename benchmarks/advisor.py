@@ -191,12 +191,12 @@ def main() -> int:
     header = ["workload", "advised", "MiB opened before", "after", "predicted", "times fewer",
               "growth of table"]  # fmt: skip
     said = (
-        f"store_sales of TPC-DS at scale factor {arguments.scale:g} in about {arguments.files} "
-        f"files, indexed, and in the order in which dsdgen generates the rows. The advisor saw "
-        f"{STATEMENTS} statements of each workload. The figures are averages over {STATEMENTS} "
-        "other statements. The order of rows affects compression, so the last column shows the "
-        "size of the whole table afterwards relative to its size before. Measured by "
-        "`make bench-advisor`."
+        f"The table is `store_sales` of TPC-DS at scale factor {arguments.scale:g}. It is indexed, "
+        f"and consists of about {arguments.files} files with the rows in the order in which dsdgen "
+        f"generates them. The advisor saw {STATEMENTS} statements of each workload. The figures "
+        f"are averages over {STATEMENTS} other statements. The order of rows affects compression, "
+        "so the last column shows the size of the whole table afterwards, relative to its size "
+        "before. Measured by `make bench-advisor`."
     )
     report.write(
         "advisor", "What the advisor's advice saves", said, [header, *(m[0] for m in measured)]

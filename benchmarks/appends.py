@@ -3,7 +3,7 @@ open.
 
     python benchmarks/appends.py [--rounds 10] [--files 64]
 
-The table has a million rows, clustered by (a, b). Each append adds 5 % of that number. In one
+The table has a million rows, clustered by (a, b). Each append adds 5% of that number. In one
 series, the appended rows are spread over the whole space. In the other series, `a` acts as a
 timestamp, so each append has higher values of `a` than all earlier rows. A lookup opens the files
 whose bounds in the Parquet footers contain the value, so the figures do not vary between runs. The
@@ -115,8 +115,9 @@ def main() -> int:
     spark.stop()
     report.write(
         "appends", "OPTIMIZE after appends",
-        f"A million rows, {arguments.files} files, appends of 5 %. "
-        "Measured by `make bench-appends`.",
+        f"The table has a million rows in {arguments.files} files. Each append adds 5% of that "
+        "number of rows. Bytes are fractions of the table's size. Measured by "
+        "`make bench-appends`.",
         [HEADER, *lines])  # fmt: skip
     print("\n".join("  ".join(line) for line in [HEADER, *lines]))
     return 0

@@ -97,7 +97,10 @@ def main() -> int:
         for line in measure(spark, uniform(columns), files, method)
     ]
     spark.stop()
-    said = "The share of a table's files that queries open. Measured by `make bench-curve`."
+    said = (
+        "The figures are the shares of a table's files that queries open. Measured by "
+        "`make bench-curve`."
+    )
     title = "What z-values save in addition to minima and maxima"
     report.write("curve_ranges", title, said, [header, *lines])
     return 0

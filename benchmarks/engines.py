@@ -3,8 +3,8 @@
     python benchmarks/engines.py [--files 10000,100000] [--times 5]
 
 The files of a table are hard links to one small Parquet file. Each link has its own entry in an
-index of three columns. Several processes without Java open the table once each, and the figures are
-medians over these processes. The folder and the index are in the operating system's cache.
+index of three columns. Each of several processes without Java opens the table once, and the figures
+are medians over these processes. The folder and the index are in the operating system's cache.
 """
 
 from __future__ import annotations

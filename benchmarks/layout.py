@@ -226,8 +226,9 @@ def main() -> int:
                 lines.sort(key=lambda line: order.index(tuple(line[:3])))  # type: ignore[arg-type]
                 report.write(
                     part, "Layouts",
-                    "The share of a table's files that queries open. "
-                    "Measured by `make bench-layout`.",
+                    "The figures are the shares of a table that queries open: shares of its files, "
+                    "unless the heading names bytes, row groups or rows. Measured by "
+                    "`make bench-layout`.",
                     [HEADER, *lines])  # fmt: skip
         compared = against_pyzorder(lines)
         for row in compared:
@@ -235,9 +236,10 @@ def main() -> int:
         if compared:
             report.write(
                 "layout_peers", "Files opened, relative to pyzorder",
-                "The number of files that queries open in another project's layout, divided by the "
-                "number in pyzorder's layout. Both have the same rows and columns, and about the "
-                "same number of files. `all` is the mean over lookups on each column and boxes. "
+                "The figures are the number of files that queries open in another project's "
+                "layout, divided by the number that they open in pyzorder's layout. Both layouts "
+                "have the same rows and columns, and about the same number of files. `all` is the "
+                "mean over lookups on each column and boxes. "
                 "Measured by `make bench-layout`.",
                 [["layout", "table", "files", "lookup", "box", "all"], *compared])  # fmt: skip
     spark.stop()

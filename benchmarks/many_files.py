@@ -189,7 +189,7 @@ def main() -> int:
             report.write(
                 "many_files", "Whole queries on tables of many files",
                 f"Each query reads {READ * LINKS} files. `first query` is the first query of a "
-                "fresh process. `later` is the median of the third and all later queries.",
+                "fresh process. `later` is the median time of all queries after the second.",
                 table)  # fmt: skip
     return 0
 

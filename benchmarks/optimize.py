@@ -193,8 +193,8 @@ def against_peers(table: Path, files: int, rows: list[list[str]]) -> None:
         print("  ".join(rows[-1]), flush=True)
         report.write(
             "optimize_peers", "OPTIMIZE against others",
-            "TPC-H lineitem at scale factor 1. pyzorder and the peer alternate on the peer's Spark "
-            "version. Measured by `make peers bench-optimize`.",
+            "The table is TPC-H `lineitem` at scale factor 1. Runs of pyzorder and of the peer "
+            "alternate, on the peer's Spark version. Measured by `make peers bench-optimize`.",
             [PEERS_HEADER, *rows])  # fmt: skip
 
 
@@ -223,7 +223,8 @@ def main() -> int:
     if rows:
         report.write(
             "optimize", "What an OPTIMIZE costs",
-            "TPC-H lineitem, with a heap of 2 GiB. Measured by `make bench-optimize`.",
+            "The table is TPC-H `lineitem`, and the JVM has a heap of 2 GiB. Measured by "
+            "`make bench-optimize`.",
             [HEADER, *rows])  # fmt: skip
         print("\n".join("  ".join(row) for row in [HEADER, *rows]))
     against_peers(table, arguments.files, report.read("optimize_peers") if arguments.resume else [])

@@ -110,9 +110,9 @@ def main() -> int:
     print(" | ".join(rows[-1]))
     report.write(
         "small_tables", "What the extension costs on small tables",
-        "Medians of the time with skipping divided by the time without it, measured in pairs in "
-        "one session. The last line compares reading a table that OPTIMIZE has written with "
-        "reading the same rows from one file.", rows)  # fmt: skip
+        "The last column is the time with skipping, divided by the time without it. It is the "
+        "median over pairs of runs in one session. The last line compares reading a table that "
+        "OPTIMIZE has written with reading the same rows from one file.", rows)  # fmt: skip
     worst = max(float(row[2]) for row in rows[1:] if "join" in row[0])
     print(f"joins: at most {worst:.3f}; {MOST} is the limit")
     return 0 if worst <= MOST else 1

@@ -26,10 +26,10 @@ class Reader(NamedTuple):
 
 READERS = [
     Reader("Spark", "SELECT … FROM sales WHERE …", "pyzorder's extension", True),
-    Reader("Anything", "pyzorder files sales --where …", "the condition in SQL", True),
-    Reader("PyArrow, DuckDB", "pyzorder.dataset(path)", "filters that the engine hands down", True),
-    Reader("Polars", "pyzorder.scan_polars(path)", "filters that Polars hands down", True),
-    Reader("Any engine", "the folder's files", "nothing: it does not know the index", False),
+    Reader("Any tool", "pyzorder files sales --where …", "the condition in SQL", True),
+    Reader("PyArrow, DuckDB", "pyzorder.dataset(path)", "filters that it pushes down", True),
+    Reader("Polars", "pyzorder.scan_polars(path)", "filters that it pushes down", True),
+    Reader("Any engine", "the folder's files", "nothing: it does not use the index", False),
 ]
 
 _ROW, _FILES = 78, 236

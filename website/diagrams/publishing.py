@@ -1,7 +1,7 @@
 """Draws docs/optimize.svg, which shows what OPTIMIZE does to a table's folder.
 
 Each stage is a case in sql/journal/stages.json. The tests run these cases on the journal readers in
-the jar and in the Python package. They therefore also check what the diagram says about readers.
+the jar and in the Python package, so they also check what the diagram says about readers.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _file(drawing: Drawing, y: float, path: str, is_read: bool) -> None:
 
 
 def look(name: str) -> Look:
-    """Returns the fill and edge colours of a file. New files have different colours."""
+    """Returns the fill and edge colors of a file. New files have different colors."""
     return ACCENT if name.startswith(NEW) else PLAIN
 
 

@@ -211,7 +211,7 @@ def _table(drawing: Drawing, y: float, kept: set[str]) -> float:
         drawing.text(right, y + 36, "max", SMALL, anchor="end", opacity=PALE)
         drawing.text(nulls, y + 36, "nulls", SMALL, anchor="end", opacity=PALE)
     middle = sum(_span(DAYS, _DAY)) / 2
-    drawing.text(middle, y + 36, "query", SMALL, bold=True, anchor="middle", colour=BOX)
+    drawing.text(middle, y + 36, "query", SMALL, bold=True, anchor="middle", color=BOX)
     for i, entry in enumerate(INDEX):
         _row(drawing, top + _ROW * i, entry, entry.path in kept)
     return bottom

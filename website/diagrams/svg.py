@@ -1,4 +1,4 @@
-"""Draws diagrams of boxes, text and files. They use the palette's colours and fit on a phone.
+"""Draws diagrams of boxes, text and files. They use the palette's colors and fit on a phone.
 
 A diagram is 440 units wide. On a screen that is 400 pixels wide, its smallest text of 12.5 units is
 still more than 11 pixels high.
@@ -26,7 +26,7 @@ PALE = 0.72
 SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
 MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
-#: The fill and edge colours of opened and new files, and those of all other files.
+#: The fill and edge colors of opened and new files, and those of all other files.
 ACCENT, PLAIN = (OPENED, OPENED_EDGE), (FILE, FILE_EDGE)
 
 #: Pixels per unit on wide screens.
@@ -60,13 +60,13 @@ class Drawing:
 
     def text(
         self, x: float, y: float, words: str, size: float = NORMAL, code: bool = False,
-        bold: bool = False, anchor: str = "start", opacity: float = 1, colour: str = INK,
+        bold: bool = False, anchor: str = "start", opacity: float = 1, color: str = INK,
     ) -> None:  # fmt: skip
         """Draws a line of text. Its start, middle or end is at x."""
         style = _style(
             font_size=f"{size:g}px", font_family=MONO if code else SANS,
             font_weight="600" if bold else "normal", text_anchor=anchor,
-            fill=colour, fill_opacity=opacity,
+            fill=color, fill_opacity=opacity,
         )  # fmt: skip
         self._add(f'<text x="{x:g}" y="{y:g}" {style}>{escape(words, quote=False)}</text>')
 
