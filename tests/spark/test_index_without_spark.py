@@ -178,7 +178,9 @@ def test_spark_optimizes_meanwhile(
 
 
 def test_z_values_of_files_that_python_indexed(spark: SparkSession, tmp_path: Path) -> None:
-    """The direct method also skips files by z-values, which footers do not contain."""
+    """Files that the direct method wrote are skipped by z-values even after `pyzorder index` has
+    added a file. For the added file, the index has no z-values, because footers do not contain
+    them."""
     table = tmp_path / "t"
     spark.sql(staleness.KINDS["a table"].format(table))
     staleness.insert(spark, 0, 1000)
@@ -194,7 +196,8 @@ def test_z_values_of_files_that_python_indexed(spark: SparkSession, tmp_path: Pa
 
 
 def test_what_only_the_catalog_knows(spark: SparkSession, tmp_path: Path) -> None:
-    """Files lack a column with a DEFAULT, and values of CHAR are padded only when Spark reads."""
+    """Answers are right for a column with a DEFAULT that the file lacks, and for a CHAR column.
+    Spark pads CHAR values only when it reads them."""
     table = tmp_path / "t"
     table.mkdir()
     spark.sql(f"CREATE TABLE stale (id BIGINT, c CHAR(5)) USING parquet LOCATION '{table}'")

@@ -37,7 +37,7 @@ def test_killed(spark: SparkSession, tmp_path: Path, partitioned: str, point: st
 
 
 def test_two_folders(spark: SparkSession, tmp_path: Path) -> None:
-    """One of the folders in a plan has been optimized before."""
+    """A plan over two folders returns every row once even if one folder was optimized before."""
     first, second = tmp_path / "first", tmp_path / "second"
     for folder in (first, second):
         spark.range(0, 20, 1, 3).write.parquet(str(folder))

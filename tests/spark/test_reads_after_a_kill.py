@@ -73,8 +73,8 @@ def test_copies(spark: SparkSession, tmp_path: Path, kind: str, point: str) -> N
 
 @pytest.mark.parametrize("gone", ["a partition", "the catalog"])
 def test_copies_of_partitions(spark: SparkSession, table: Path, gone: str) -> None:
-    """The copy of a partition shows whether it is a copy, even if other partitions are missing in
-    the copied folder."""
+    """A read of a copied folder returns each row of the remaining partitions once. Each partition's
+    folder shows whether it is a copy."""
     copy = table.parent / "copy"
     shutil.copytree(table, copy, copy_function=shutil.copyfile)
     rows = [i for i in ROWS if i % 3 != 2]

@@ -133,7 +133,7 @@ def test_a_widened_column(spark: SparkSession, tmp_path: Path, narrow: str, wide
 
 
 def test_files_of_two_types(spark: SparkSession, tmp_path: Path) -> None:
-    """A table whose older files store a narrower type, as after ALTER COLUMN … TYPE."""
+    """Lookups find all rows if some files store a narrower type, as after ALTER COLUMN … TYPE."""
     spark.conf.set(sketches.BUDGET, "1")
     table = tmp_path / "t"
     table.mkdir()
@@ -177,8 +177,8 @@ def test_milliseconds(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_old_calendars(spark: SparkSession, tmp_path: Path) -> None:
-    """Lookups in files in the hybrid calendar find the values that Spark reads, which depend on the
-    session."""
+    """Lookups in files that use the hybrid calendar find the values that Spark reads. These values
+    depend on the session."""
     spark.conf.set(sketches.BUDGET, "1")
     for data_type in ("DATE", "TIMESTAMP"):
         table = tmp_path / data_type

@@ -95,7 +95,8 @@ def test_other_conditions_open_all_files(spark: SparkSession, table: Path, condi
 
 
 def test_counts_use_sketches(spark: SparkSession, table: Path) -> None:
-    """If no row of a file equals a value, all of its rows differ from the value."""
+    """A count of the rows that differ from a value opens only the files that may contain the value,
+    because in all other files, every row differs from it."""
     view(spark, table)
     query = "SELECT count(*) FROM t WHERE key != xxhash64(77L)"
     assert spark.sql(query).first() == (FILES * ROWS - 1,)

@@ -20,7 +20,7 @@ _P1, _P2, _P3, _P4, _P5 = (
 
 
 def xxh64(data: bytes) -> int:
-    """XXH64 with the seed 0, implemented from its specification."""
+    """XXH64 with seed 0, implemented from its specification."""
     length, at = len(data), 0
     if length >= 32:
         lanes = [(_P1 + _P2) & _MASK, _P2, 0, -_P1 & _MASK]

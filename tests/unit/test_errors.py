@@ -1,5 +1,5 @@
-"""The error catalogue is consistent, and code that raises an error passes every parameter of its
-message."""
+"""pyzorder/error_conditions.json is consistent, and code that raises an error passes every
+parameter of its message."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ MESSAGES = messages()
 
 
 def scala_calls(source: str) -> Iterator[tuple[str, set[str]]]:
-    """The catalogue entries that a Scala file uses, and the parameters that it passes to each
-    entry."""
+    """The entries of error_conditions.json that a Scala file uses, and the parameters that it
+    passes to each entry."""
     for start in re.finditer(r'\berror\(\s*"(ZORDER_[A-Z_.]+)"', source):
         depth, end, arguments = 1, start.end(), ""
         while depth:
@@ -54,8 +54,8 @@ def scala_calls(source: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def python_calls(source: str) -> Iterator[tuple[str, set[str]]]:
-    """The catalogue entries that a Python file uses, and the parameters that it passes to each
-    entry."""
+    """The entries of error_conditions.json that a Python file uses, and the parameters that it
+    passes to each entry."""
     for call in ast.walk(ast.parse(source)):
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "error":
             (name,) = call.args
@@ -78,8 +78,8 @@ CALLS = [
 
 @pytest.mark.parametrize("page", ["pyproject.toml", "MANIFEST.in"])
 def test_the_catalogue_is_packaged(page: str) -> None:
-    """The wheel and the source distribution contain the catalogue. test_pom.py checks that the jar
-    contains it."""
+    """The wheel and the source distribution contain error_conditions.json. test_pom.py checks that
+    the jar contains it."""
     assert errors.CATALOGUE.name in text(page)
 
 
@@ -207,7 +207,7 @@ def quotes(words: str, message: str) -> bool:
 
 @pytest.mark.parametrize(("condition", "words"), rejected())
 def test_refused_statements_quote_the_catalogue(condition: str, words: str) -> None:
-    """Quotations in rejected.txt match the catalogue. The tests that run the statements check the
-    values of placeholders."""
+    """Quotations in rejected.txt match error_conditions.json. The tests that run the statements
+    check the values of placeholders."""
     own = [" ".join(MESSAGES[name]) for name in MESSAGES if name.partition(".")[0] == condition]
     assert words in PARAMETERS or any(quotes(words, message) for message in own)

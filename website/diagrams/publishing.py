@@ -107,9 +107,9 @@ def described() -> str:
     for number, stage in enumerate(stages(), 1):
         record = f" and the record {stage.record[0]} ({stage.record[1]})" if stage.record else ""
         parts.append(
-            f"{number}. {stage.title}: the folder has {', '.join(stage.files)}{record}; a reader "
-            f"with pyzorder reads {' and '.join(stage.visible)}, one without it "
-            f"{' and '.join(stage.listed)}."
+            f"{number}. {stage.title}. The folder contains {', '.join(stage.files)}{record}. "
+            f"Readers with pyzorder read {' and '.join(stage.visible)}. "
+            f"Readers without pyzorder read {' and '.join(stage.listed)}."
         )
     return " ".join(parts)
 

@@ -102,7 +102,8 @@ def test_statuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -
 
 
 def test_hidden_folders_are_not_listed(tmp_path: Path) -> None:
-    """A folder below `_zorder` may contain links that lead outside, and exponentially many paths."""
+    """Hidden folders are not listed, because a folder below `_zorder` may contain links that lead
+    outside the table, and exponentially many paths."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "x").touch()
     for hidden in ("_zorder", ".b", "a/_c"):

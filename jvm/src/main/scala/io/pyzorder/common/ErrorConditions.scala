@@ -5,10 +5,10 @@ import java.util.regex.Matcher
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 /**
- * The error catalogue, pyzorder/error_conditions.json, which the Scala code, the Python code and
- * the documentation share. It contains the SQLSTATE and the message of each condition. A condition
- * with several possible reasons has a variant for each reason, such as `ZORDER_NO_SPACE.FULL`.
- * Users see only the name of the condition.
+ * The error conditions in pyzorder/error_conditions.json, a file that the Scala code, the Python
+ * code and the documentation share. It contains the SQLSTATE and the message of each condition. A
+ * condition with several possible reasons has a variant for each reason, such as
+ * `ZORDER_NO_SPACE.FULL`. Users see only the name of the condition.
  */
 private[common] object ErrorConditions {
 
@@ -43,7 +43,7 @@ private[common] object ErrorConditions {
     Entry(parts.head, condition.get("sqlState").asText, lines.mkString(" "))
   }
 
-  /** Reads the catalogue, which is possible only while the jar's class loader is open. */
+  /** Reads the conditions, which is possible only while the jar's class loader is open. */
   def load(): Unit = catalogue
 
   private lazy val catalogue: JsonNode = {

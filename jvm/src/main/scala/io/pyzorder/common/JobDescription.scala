@@ -17,7 +17,7 @@ object JobDescription {
   }
 
   /**
-   * Tags the jobs that `body` runs as the step `what`, then restores the enclosing step, if any.
+   * Tags the jobs that `body` runs with the step `what`, then restores the enclosing step, if any.
    */
   def step[T](context: SparkContext, what: String)(body: => T): T = {
     val outer = context.getJobTags().filter(_.startsWith(StepTag))

@@ -402,7 +402,10 @@ object ZOrderErrors {
 
   // ---- construction ---------------------------------------------------------------------------
 
-  /** `name` names a catalogue entry. Its placeholders must be exactly the keys of `parameters`. */
+  /**
+   * `name` names an entry of ErrorConditions. Its placeholders must be exactly the keys of
+   * `parameters`.
+   */
   private def error(name: String, parameters: (String, String)*): ZOrderException = {
     val entry = ErrorConditions.entry(name)
     val safe = parameters.map { case (key, value) => key -> shown(value) }.toMap

@@ -48,8 +48,8 @@ object FileSystems {
   }
 
   /**
-   * Whether the path is on a local disk and leads to neither a file nor a folder, but for example
-   * to a pipe.
+   * Whether the path is on a local disk and leads to something other than a file or a folder, such
+   * as a pipe.
    */
   private[pyzorder] def isSpecial(path: Path): Boolean =
     Option(path.toUri.getScheme).forall(_.equalsIgnoreCase("file")) &&

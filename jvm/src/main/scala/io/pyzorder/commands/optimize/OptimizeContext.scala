@@ -101,8 +101,8 @@ private[optimize] final class OptimizeContext(
   /**
    * The index column for the z-values of the direct method. None if the method is not `direct`, if
    * a clustering column has no statistics, or if the table has a column with the same name. Also
-   * None if, under some read settings, Spark would read other values from a clustering column than
-   * were written.
+   * None if, under some read settings, the values that Spark reads from a clustering column could
+   * differ from the values that were written.
    *
    * @param timestamps the stored type of timestamps in the new files (see InputFooters)
    */

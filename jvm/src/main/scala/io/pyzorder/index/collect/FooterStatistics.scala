@@ -114,8 +114,8 @@ private[index] object FooterStatistics {
 
   /**
    * Finds the leaf that Spark reads a column from. At each step, at most one field may have the
-   * given name; with several, a read would fail or pick one of them. Lists, maps and repeated
-   * fields do not have one value per row.
+   * given name. If several fields had it, a read would fail or pick one of them. Lists, maps and
+   * repeated fields do not have one value per row.
    */
   private def find(group: GroupType, path: List[String], question: FooterQuestion): Found = {
     val fields = group.getFields.asScala.filter(f => question.sameName(f.getName, path.head))

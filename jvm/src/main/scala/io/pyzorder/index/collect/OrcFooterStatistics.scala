@@ -193,7 +193,7 @@ private[index] object OrcFooterStatistics {
 
   /**
    * Finds the leaf that Spark reads a column from. At each step, at most one field may have the
-   * given name; with several, a read would fail or pick one of them.
+   * given name. If several fields had it, a read would fail or pick one of them.
    */
   private def find(
       struct: TypeDescription,

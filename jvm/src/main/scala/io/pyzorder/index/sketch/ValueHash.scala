@@ -12,7 +12,7 @@ import io.pyzorder.index.model.{IndexedColumns, LongValue}
 
 /**
  * Hashes the values of one type. Values that Spark considers equal have equal hashes. The hash is
- * XXH64 with the seed 0, applied to
+ * XXH64 with seed 0, applied to
  * - 8 little-endian bytes for numbers, dates, timestamps and intervals. FLOAT is widened to DOUBLE,
  *   and -0.0 becomes 0.0. A decimal is represented by its unscaled value.
  * - the value's own bytes for strings and binaries, and the bytes of the unscaled value for

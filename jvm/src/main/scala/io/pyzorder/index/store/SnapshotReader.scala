@@ -299,8 +299,8 @@ private[index] object SnapshotReader {
     }
 
   /**
-   * Prevents Parquet from loading Hadoop's configuration files for each reader. They have no effect
-   * here.
+   * Prevents Parquet from loading Hadoop's configuration files for each reader. These files would
+   * have no effect here.
    */
   private val noSettings = new Configuration(false)
 

@@ -76,8 +76,8 @@ object MergeSelection {
   }
 
   /**
-   * The size of those files that lookups open, as a multiple of the size that lookups would open if
-   * all of the files were rewritten; 1 is best.
+   * The total size of those files that lookups open, as a multiple of what it would be if all of
+   * the files were rewritten; 1 is best.
    */
   def excess(
       space: BoxSpace,

@@ -64,8 +64,8 @@ object LayoutRecord {
 
   /**
    * Reads the layout from a record. Returns None if the record has no layout, or a layout that
-   * OPTIMIZE cannot have written. Anyone with write access to the folder can forge the record, so
-   * only a limited number of column names, a bounded size, and known methods and curves are
+   * OPTIMIZE could not have written. Anyone with write access to the folder can forge the record,
+   * so only a limited number of column names, a bounded size, and known methods and curves are
    * accepted. The names are used only if the table has columns with these names.
    */
   private[publish] def of(record: JsonNode): Option[LayoutRecord] =

@@ -14,8 +14,8 @@ object MovedFileLookup {
    *
    * An old file moves to its retired path and possibly back. A new file moves from its staged path
    * to its own path. A move creates the new name before it removes the old one. Checking the
-   * retired, staged and own paths in this order can therefore miss the file only if its direction
-   * changes during the checks. For this reason, all paths are checked twice.
+   * retired, staged and own paths in this order can therefore miss the file only if the direction
+   * of its move changes during the checks. For this reason, all paths are checked twice.
    *
    * @param missing          the planned path
    * @param size             the planned size in bytes; 0 if unknown
@@ -61,7 +61,7 @@ object MovedFileLookup {
       .map(new TableFolder(_)).filter(table => FileSystems.exists(fs, table.zorder))
   }
 
-  /** The paths that the file would have if a run has retired it, starting with the latest run. */
+  /** The paths that the file would have if a run had retired it, starting with the latest run. */
   private def retiredPaths(fs: FileSystem, table: TableFolder, path: Path): Seq[Path] =
     runs(fs, new Path(table.zorder, "_retired")).map(table.retiredPath(_, table.relativize(path)))
 

@@ -60,7 +60,7 @@ private[relocate] final class PreviousPartitionLocations(
   }
 
   /**
-   * Those moves of a run for which no partition uses the previous folder any more. If a later run
+   * The moves of a run, except those whose previous folder a partition still uses. If a later run
    * has moved a partition out of the same folder again, the move is left out, because the later run
    * has read the files that were added in between.
    */

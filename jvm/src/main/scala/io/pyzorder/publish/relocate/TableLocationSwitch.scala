@@ -91,7 +91,10 @@ private[publish] final class TableLocationSwitch(
   /** Whether `to` contains this record's mark, which is removed once the catalog names `to`. */
   private def isMine: Boolean = FillingMark.isIn(hadoopConf, to.root, from, Records.write(record))
 
-  /** Deletes `to` unless the catalog names it. Before it does, no other process uses `to`. */
+  /**
+   * Deletes `to` unless the catalog names it. Until the catalog names `to`, no other process uses
+   * it.
+   */
   override def undo(): Unit =
     if (isMine && !location.contains(to.root)) fs.delete(to.root, true)
 

@@ -9,10 +9,9 @@ import org.apache.spark.unsafe.types.UTF8String
  * (or FALSE, or NULL). The answer "no" is always proved. Where nothing can be proved, the answer is
  * "yes".
  *
- * Each kind of filter states which rows it seeks and why a file without matching bounds contains
- * none of them. Filters compose through AND and OR only. There is no negation: the negation of
- * "some row may be sought" is "no row is sought", whereas NOT would need "some row may not be
- * sought".
+ * Each kind of filter states which rows match it and why a file that it skips contains no such row.
+ * Filters compose through AND and OR only. There is no negation. Negating "some row may match"
+ * gives "no row matches", but NOT needs "some row may fail to match".
  */
 trait IndexFilter {
 
@@ -49,7 +48,7 @@ object IndexFilter {
     override def toString: String = "true"
   }
 
-  /** Keeps no file. Used where no row is sought, for example in a comparison with NULL. */
+  /** Keeps no file. Used where no row can match, for example in a comparison with NULL. */
   case object Never extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
       Some(new FileTest { override def mayMatch(file: Int): Boolean = false })
@@ -58,7 +57,8 @@ object IndexFilter {
   }
 
   /**
-   * Seeks the rows that both sides seek. Skips a file if either side proves that the file has none.
+   * Matches the rows that match both sides. Skips a file if either side proves that no row matches
+   * it.
    */
   final case class And(left: IndexFilter, right: IndexFilter) extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
@@ -76,7 +76,7 @@ object IndexFilter {
   }
 
   /**
-   * Seeks the rows that either side seeks. Skips a file if both sides prove that the file has none.
+   * Matches the rows that match either side. Skips a file if both sides prove that no row matches.
    */
   final case class Or(left: IndexFilter, right: IndexFilter) extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
@@ -135,7 +135,9 @@ object IndexFilter {
     override def toString: String = column.plain.sql("_num_nulls") + " > 0"
   }
 
-  /** `c IS NOT NULL`, and any predicate that is NULL for a null, is TRUE only for values or NaN. */
+  /**
+   * Both `c IS NOT NULL` and any predicate that is NULL for a null are TRUE only for values or NaN.
+   */
   final case class HasValue(column: FilterColumn) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = new FileTest {
       override def mayMatch(file: Int): Boolean = facts.mayHaveValue(file)

@@ -7,7 +7,7 @@ import org.apache.spark.unsafe.types.UTF8String
 import io.pyzorder.skipping.predicate.IndexFilter._
 
 /**
- * The range of one column's values in the rows that a filter seeks, from `least` to `greatest`.
+ * The range of one column's values in the rows that match a filter, from `least` to `greatest`.
  * None means that there is no limit. The range is used only for display, never to skip a file.
  */
 final case class PredicateBox(least: Option[Any], greatest: Option[Any])

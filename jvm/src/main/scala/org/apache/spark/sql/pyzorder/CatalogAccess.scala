@@ -25,8 +25,8 @@ object CatalogAccess {
   /**
    * A table's current partitions according to the catalog. Their folders are not listed.
    *
-   * @param alternatives filters on the partition columns; a partition is included if all filters of
-   *                     at least one alternative hold
+   * @param alternatives filters on the partition columns; a partition is included if it passes all
+   *                     filters of at least one alternative
    */
   def partitions(
       session: shim.SparkSession,

@@ -12,9 +12,9 @@ import org.apache.spark.sql.internal.SQLConf
  * @param key     full key, `spark.sql.zorder.<noun>.<noun>`
  * @param default the default value as a string
  * @param doc     description for `SET -v`
- * @param parse   parses a string; throws an IllegalArgumentException that explains why the string
- *                is invalid, if it is
- * @param public  whether `SET -v` shows the setting; false for settings for tests
+ * @param parse   parses a string; if the string is invalid, throws an IllegalArgumentException that
+ *                explains why
+ * @param public  whether `SET -v` shows the setting; false for test settings
  */
 class Setting[T](
     val key: String,
