@@ -17,7 +17,7 @@ import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.publish.{Filled, LastOptimize, Writer}
 import io.pyzorder.publish.journal.{LayoutRecord, Records, RetireRecord, SummaryFiles}
 import io.pyzorder.publish.relocate.{LastSwitch, PartitionLocationSwitch, PreviousLocations}
-import io.pyzorder.storage.FileRef
+import io.pyzorder.storage.{FileRef, FileSystems}
 
 /**
  * RESTORE … TO BEFORE OPTIMIZE: replaces the files that the last OPTIMIZE wrote with the files that
@@ -64,6 +64,12 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
   /** Restores files within the table's folder. */
   private def putBack(writer: Writer, last: LastOptimize): Row = {
     checkPartitions(last.record)
+    SummaryFiles.without(last.record.retire).map(_.path)
+      .find { path =>
+        val file = folder.resolve(path)
+        FileSystems.exists(file.getFileSystem(hadoopConf), file)
+      }
+      .foreach(path => throw ZOrderErrors.restoreNameTaken(folder.root.toString, path))
     writer.checkSpace(last.record.retire.map(_.size).sum)
     val places = last.record.retire.map(file =>
       file.path -> writer.folder.retiredPath(last.run, file.path))
@@ -86,6 +92,14 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
     }
 
   /**
+   * Throws if a file that was added after the OPTIMIZE has the name of a file to be restored. Some
+   * writers number their files, so they may reuse a name that is free since the OPTIMIZE.
+   */
+  private def checkNames(names: Seq[String]): Unit =
+    names.diff(names.distinct).headOption.foreach(name =>
+      throw ZOrderErrors.restoreNameTaken(folder.root.toString, name))
+
+  /**
    * The folder and its ancestors. A partition includes all folders below its location. The folder
    * therefore belongs to a partition if any of these paths is the partition's location.
    */
@@ -104,6 +118,7 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
     val summaries = SummaryFiles.in(hadoopConf, last.home, last.retire.map(_.folder))
     val places = SwitchingTables.placesOf(last.home, last.retire ++ summaries) ++
       SwitchingTables.placesOf(writer.folder, now.filterNot(file => added(file.path)))
+    checkNames(places.map(_._1))
     val to = writer.switchLocation(table.identifier.get, now) { to =>
       val filler = Writer.begin(session, to.root, Records.Restore)
       Writer.use(filler) {
@@ -129,6 +144,10 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
     val places = last.switch.moves.map(move => folder.relativize(move.to) -> move).toMap
     val now = TableFiles.list(session, table).filter(file => places.contains(file.folder))
     val added = now.filterNot(last.add.toSet)
+    checkNames(added.map(_.path) ++
+      places.toSeq.flatMap { case (place, move) =>
+        move.read.map(file => if (place.isEmpty) file.name else s"$place/${file.name}")
+      })
     val moves = SwitchingTables.moves(session, table, places.keys.toSeq)
     writer.layout = LayoutRecord.last(hadoopConf, folder, before = last.switch.run)
     writer.switchPartitions(table.identifier.get, moves, now) { folders =>

@@ -360,6 +360,10 @@ object ZOrderErrors {
   def everyOptimizeUndone(folder: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.ALL_UNDONE", "folder" -> folder)
 
+  /** For a file to be restored if another writer has given its name to a new file. */
+  def restoreNameTaken(folder: String, path: String): ZOrderException =
+    error("ZORDER_CANNOT_RESTORE.NAME_TAKEN", "folder" -> folder, "path" -> path)
+
   /** For a second RESTORE in a row on a table whose location OPTIMIZE switches. */
   def oneRestoreAtMost(folder: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.ONE_AT_MOST", "folder" -> folder)

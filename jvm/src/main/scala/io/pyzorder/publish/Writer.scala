@@ -126,6 +126,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       files.retire(() => alive, count => if (count == 1) reach("mid-retire"))
       reach("before-commit")
       files.checkFolders()
+      files.checkNewNames()
       commit()
       committed = true
     } finally {

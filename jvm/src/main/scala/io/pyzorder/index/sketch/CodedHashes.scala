@@ -68,11 +68,14 @@ object CodedHashes {
       .find { case (kept, values) =>
         (RiceCode.sizeOf(values, riceOf(values.length, kept)) + 7) / 8 <= most
       }
-      .map { case (kept, values) => coded(values, kept, riceOf(values.length, kept)) }
+      .map { case (kept, values) => coded(values, kept) }
   }
 
   /** Encodes sorted distinct numbers of `bits` bits. */
-  def coded(sorted: Array[Long], bits: Int, rice: Int): CodedHashes = {
+  def coded(sorted: Array[Long], bits: Int): CodedHashes =
+    coded(sorted, bits, riceOf(sorted.length, bits))
+
+  private[sketch] def coded(sorted: Array[Long], bits: Int, rice: Int): CodedHashes = {
     val sink = new BitSink
     RiceCode.encode(sorted, 0, sorted.length, 0L, rice, sink)
     CodedHashes(bits, rice, sorted.length, sink.result)

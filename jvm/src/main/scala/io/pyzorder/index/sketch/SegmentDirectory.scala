@@ -83,17 +83,21 @@ final class SegmentColumn(
         var count = 0
         blocks.indices.foreach { bucket =>
           val reader = partOf(file, blocks(bucket), bucket)
+          val end = (bucket + 1L) << (bits(file) - bucketBits)
           var value = reader.next()
           while (value >= 0) {
             count += 1
             if (count > SegmentDirectory.MaxValues) {
               throw new IllegalStateException("a sketch has too many values")
             }
+            if (value >= end) {
+              throw new IllegalStateException("a sketch has a value that belongs to another block")
+            }
             values += value
             value = reader.next()
           }
         }
-        Some(CodedHashes.coded(values.result(), bits(file).toInt, rices(file).toInt))
+        Some(CodedHashes.coded(values.result(), bits(file).toInt))
       }
     }
   }

@@ -5,6 +5,7 @@ import java.math.{BigDecimal => JBigDecimal, BigInteger}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.{HashMap => JHashMap}
 import java.util.concurrent.ConcurrentLinkedQueue
+import java.util.concurrent.atomic.AtomicLong
 
 import scala.collection.mutable.ArrayBuffer
 
@@ -47,15 +48,16 @@ private[index] final class SnapshotReader(
   /** The properties of the files, except for column statistics. */
   def files(): FileArrays = {
     groups // checks the number of rows before arrays of that length are allocated
+    val text = limitedText()
     val paths = new PathTable.Builder(numFiles)
     eachInParallel(IndexSchema.Path) { (i, reader) =>
-      val bytes = reader.getBinary.getBytesUnsafe
+      val bytes = text(reader).getBytesUnsafe
       val path = new String(bytes, UTF_8)
       if (TableFolder.leaves(path)) ignored(path) else paths.set(i, bytes)
     }
     val settings = new InternedValues.Builder[Binary, ReadSettings](
       numFiles, text => ReadSettings.parse(text.toStringUsingUTF8))
-    each(IndexSchema.ReadSettings)((i, reader) => settings.set(i, reader.getBinary))
+    each(IndexSchema.ReadSettings)((i, reader) => settings.set(i, text(reader)))
     new FileArrays(
       paths.result(),
       longs(IndexSchema.Size),
@@ -73,11 +75,12 @@ private[index] final class SnapshotReader(
   private def sketches(): SketchArrays = {
     val segments = Array.fill(numFiles)("")
     val numbers = new Array[Long](numFiles)
+    val text = limitedText()
     if (has(IndexSchema.SketchFile) && has(IndexSchema.SketchNumber)) {
       val known = new JHashMap[Binary, String]()
       each(IndexSchema.SketchFile)((i, reader) =>
         segments(i) =
-          known.computeIfAbsent(reader.getBinary, (name: Binary) => name.toStringUsingUTF8))
+          known.computeIfAbsent(text(reader), (name: Binary) => name.toStringUsingUTF8))
       eachInParallel(IndexSchema.SketchNumber)((i, reader) => numbers(i) = reader.getInteger.toLong)
     }
     SketchArrays.of(segments, numbers)
@@ -89,9 +92,23 @@ private[index] final class SnapshotReader(
   /** The files' paths. `files` keeps only their hashes. */
   def paths(): Array[String] = {
     val values = new Array[String](numFiles)
-    eachInParallel(IndexSchema.Path)((i, reader) =>
-      values(i) = reader.getBinary.toStringUsingUTF8)
+    val text = limitedText()
+    eachInParallel(IndexSchema.Path)((i, reader) => values(i) = text(reader).toStringUsingUTF8)
     values
+  }
+
+  /**
+   * Reads strings, and throws if all of them together are much longer than the file. Dictionaries
+   * and compression let a small forged file repeat a long string any number of times.
+   */
+  private def limitedText(): ColumnReader => Binary = {
+    val left = new AtomicLong(SnapshotReader.textLimit(input().getLength))
+    reader => {
+      val value = reader.getBinary
+      if (left.addAndGet(-value.length) < 0)
+        throw new IllegalStateException("it has more text than a file of its size can have")
+      value
+    }
   }
 
   /** One column's statistics. */
@@ -149,6 +166,7 @@ private[index] final class SnapshotReader(
   }
 
   private def lists(name: String): InternedValues[Seq[String]] = {
+    val text = limitedText()
     val values = new InternedValues.Builder[Seq[Binary], Seq[String]](
       numFiles, list => list.map(_.toStringUsingUTF8))
     val list = ArrayBuffer.empty[Binary]
@@ -163,7 +181,7 @@ private[index] final class SnapshotReader(
       if (list.length == SnapshotReader.MaxListLength)
         throw new IllegalStateException(
           s"column $name has a list of more than ${SnapshotReader.MaxListLength} values")
-      list += reader.getBinary
+      list += text(reader)
     }
     goOnTo(numFiles)
     values.result()
@@ -258,6 +276,9 @@ private[index] object SnapshotReader {
    * repeats one name could take only a few bytes in the file but exhaust the memory.
    */
   private val MaxListLength = 10000
+
+  /** The maximum length in bytes of all strings of a column, given the length of the file. */
+  private def textLimit(length: Long): Long = (16L << 20) + 64 * length
 
   /**
    * The maximum length of a bound. Valid bounds of strings have at most TruncatedBounds.MaxBytes

@@ -5,6 +5,7 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.spark.sql.pyzorder.Requests
 
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.storage.{CreateIfAbsent, FileRef, FileSystems, Incarnation, Links, MetadataFiles}
@@ -122,6 +123,20 @@ private[publish] final class RunFiles(
         }
       }
     }
+
+  /**
+   * Throws if another writer has created a file with the name of a new file. This can happen if
+   * RESTORE puts back files with numbered names. After COMMIT, it would be too late to detect this.
+   */
+  def checkNewNames(): Unit = {
+    val replaced = record.retire.map(_.path).toSet
+    val names = record.add.map(_.path).filterNot(replaced).map(table.resolve)
+    val fs = table.root.getFileSystem(hadoopConf)
+    Requests.inParallel(fs, names) { name =>
+      if (FileSystems.exists(name.getFileSystem(hadoopConf), name))
+        throw ZOrderErrors.conflict(s"$name was written by another process")
+    }
+  }
 
   /**
    * Throws if a folder also belongs to another table. A partition's folder may itself be the folder

@@ -93,13 +93,25 @@ private final class FollowedRows[T](
     read: PartitionedFile => Iterator[T])
     extends Iterator[T] with Closeable {
 
-  private var at = file
+  private var at = planned
   private var rows: Iterator[T] = Iterator.empty
   private var delivered = 0L
   private var moves = 0
 
-  try rows = read(file)
+  try rows = read(at)
   catch { case NonFatal(failure) => follow(failure) }
+
+  /**
+   * The planned file. If an OPTIMIZE has retired it and another writer has since reused its name,
+   * this is the retired file. Names with a UUID are never reused, so they save the request.
+   */
+  private def planned: PartitionedFile =
+    if (FollowMoved.hasUuid(file.toPath.getName)) file
+    else {
+      val replaced = MovedFileLookup.replaced(
+        conf, file.toPath, file.fileSize, file.modificationTime, roots)
+      replaced.fold(file)(path => file.copy(filePath = SparkPath.fromPath(path)))
+    }
 
   override def hasNext: Boolean =
     try rows.hasNext
@@ -163,6 +175,10 @@ private object FollowMoved {
 
   /** Maximum number of times that a reader looks for its file's new path. */
   val MaxMoves = 5
+
+  private val Uuid = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}".r.unanchored
+
+  def hasUuid(name: String): Boolean = Uuid.findFirstIn(name).isDefined
 
   def apply(
       session: SparkSession,

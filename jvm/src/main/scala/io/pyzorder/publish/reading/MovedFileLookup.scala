@@ -33,17 +33,59 @@ object MovedFileLookup {
       roots: Seq[Path] = Nil): Option[Path] = {
     val fs = missing.getFileSystem(hadoopConf)
     val path = fs.makeQualified(missing)
-    def isPlanned(status: FileStatus): Boolean = status.getModificationTime == modificationTime
-    def hasSize(status: FileStatus): Boolean = size <= 0 || status.getLen == size
+    val planned = new Planned(fs, size, modificationTime)
     def once: Option[Path] = {
       val tables = tablesOf(fs, path, roots)
-      val retired = tables.flatMap(retiredPaths(fs, _, path)).flatMap(FileSystems.status(fs, _))
-        .filter(status => !MoveFile.keepsTime(fs) || modificationTime <= 0 || isPlanned(status))
       val staged = tables.flatMap(stagedPaths(fs, _, path)).flatMap(FileSystems.status(fs, _))
-      (retired ++ staged).filter(hasSize).sortBy(!isPlanned(_)).headOption.map(_.getPath)
-        .orElse(if (FileSystems.exists(fs, path)) Some(path) else None)
+      (retired(fs, tables, path, planned) ++ staged.filter(planned.hasSize))
+        .sortBy(!planned.hasTime(_)).headOption.map(_.getPath)
+        .orElse(FileSystems.status(fs, path).filter(planned.fits).map(_.getPath))
     }
     once.orElse(once)
+  }
+
+  /**
+   * The retired path of a planned data file if another file now has its name. None if the file is
+   * still in place, or if no OPTIMIZE has retired it. Also None on stores where a move changes the
+   * modification time, because an older file may have had the same name and size.
+   *
+   * The parameters are those of `locate`.
+   */
+  def replaced(
+      hadoopConf: Configuration,
+      name: Path,
+      size: Long,
+      modificationTime: Long,
+      roots: Seq[Path]): Option[Path] = {
+    val fs = name.getFileSystem(hadoopConf)
+    val path = fs.makeQualified(name)
+    val planned = new Planned(fs, size, modificationTime)
+    if (size <= 0 || modificationTime <= 0 || !MoveFile.keepsTime(fs)) None
+    else {
+      FileSystems.status(fs, path).filterNot(now => planned.hasSize(now) && planned.hasTime(now))
+        .flatMap(_ => retired(fs, tablesOf(fs, path, roots), path, planned).headOption)
+        .map(_.getPath)
+    }
+  }
+
+  private def retired(
+      fs: FileSystem,
+      tables: Seq[TableFolder],
+      path: Path,
+      planned: Planned): Seq[FileStatus] =
+    tables.flatMap(retiredPaths(fs, _, path)).flatMap(FileSystems.status(fs, _))
+      .filter(planned.fits)
+
+  /** The properties of a planned file; 0 if they are unknown. */
+  private final class Planned(fs: FileSystem, size: Long, modificationTime: Long) {
+
+    def hasSize(status: FileStatus): Boolean = size <= 0 || status.getLen == size
+
+    def hasTime(status: FileStatus): Boolean = status.getModificationTime == modificationTime
+
+    /** Whether it can be the planned file after a move. */
+    def fits(status: FileStatus): Boolean =
+      hasSize(status) && (modificationTime <= 0 || !MoveFile.keepsTime(fs) || hasTime(status))
   }
 
   /**

@@ -41,4 +41,30 @@ class SegmentDirectorySuite extends AnyFunSuite {
       new SegmentColumn(column(1), 0, Array[Byte](62), Array[Byte](0), Array(0, 9), Array(0))
     assertThrows[IllegalStateException](forged.files(_ => block))
   }
+
+  /** The sketch of one file with two blocks, each with one value, which is the block's n-th. */
+  private def forged(first: Int, second: Int): IndexedSeq[Option[CodedHashes]] = {
+    val blocks = Seq(first, second).map { ones =>
+      val sink = new BitSink
+      sink.ones(ones.toLong)
+      sink.pad()
+      SketchBlock.of((sink.result.length.toByte +: sink.result), 1)
+    }
+    new SegmentColumn(column(1), 1, Array[Byte](62), Array[Byte](0), Array(0, 1, 2), Array(0, 0))
+      .files(blocks)
+  }
+
+  test("a forged parameter of the code cannot fill the memory when a sketch is copied") {
+    val codes = forged(5, 7).head.get
+    assert(codes.prefixes.toSeq == Seq(5L, (1L << 61) + 7))
+    assert(codes.code.length < 100)
+  }
+
+  test("a forged block cannot have values of another block") {
+    val (bits, block) = (2, SketchBlock.of(Array[Byte](1, 0xF0.toByte), 1)) // 4 in the first block
+    val column2 =
+      new SegmentColumn(column(1), 1, Array[Byte](bits.toByte), Array[Byte](0), Array(0, 1, 2),
+        Array(0, 0))
+    assertThrows[IllegalStateException](column2.files(_ => block))
+  }
 }
