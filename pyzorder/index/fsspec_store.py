@@ -55,10 +55,10 @@ class FsspecStore:
         return found
 
     def create(self, path: str, data: bytes) -> bool:
-        raise NotImplementedError("this store is only read")
+        raise NotImplementedError("this store is read-only")
 
     def remove(self, path: str) -> None:
-        raise NotImplementedError("this store is only read")
+        raise NotImplementedError("this store is read-only")
 
     def _listed(self, folder: str) -> list[str]:
         self.system.invalidate_cache()

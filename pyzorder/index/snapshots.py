@@ -250,8 +250,8 @@ def warn_once(folder: TableFolder, effect: str, reason: str) -> None:
     if text not in _warned:
         _warned.add(text)
         log.warning(
-            "%s. To rebuild it, run REFRESH SKIPPING INDEX ON '%s' or, without Spark, pyzorder "
-            "index.",
+            "%s. To rebuild it, run REFRESH SKIPPING INDEX ON '%s' or, without Spark, the command "
+            "'pyzorder index'.",
             text,
             folder.root,
         )

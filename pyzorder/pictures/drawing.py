@@ -166,7 +166,7 @@ def notes(layout: Layout) -> list[str]:
     found = layout.notes()
     if left_out:
         found.append(
-            f"Not drawn: {counted(left_out, 'file')}, because there are more than {MOST_FILES:,}."
+            f"Not drawn: {counted(left_out, 'file')}, because at most {MOST_FILES:,} are drawn."
         )
     return found
 
