@@ -67,7 +67,7 @@ def partition_columns(root: str, folders: Sequence[str]) -> list[PartitionColumn
     """Returns the partition columns of a table.
 
     Args:
-        root: the table's folder, which errors name.
+        root: the table's folder, for error messages.
         folders: the folders with data files, relative to the table's folder. An empty string stands
             for the table's folder.
 
@@ -97,7 +97,7 @@ def partition_columns(root: str, folders: Sequence[str]) -> list[PartitionColumn
 def _levels(root: str, folder: str) -> tuple[str, list[tuple[str, str]]] | None:
     """Splits a folder's path into the part above the partition columns, and their names and values.
 
-    Only the innermost run of folders named `name=value` counts.
+    Only the innermost consecutive folders named `name=value` count.
     """
     parts = folder.split("/") if folder else []
     while parts and "=" not in parts[-1]:

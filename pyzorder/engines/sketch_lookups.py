@@ -1,4 +1,4 @@
-"""Rules out files by the sketches of their columns (sql/FORMAT.md, section "Sketches")."""
+"""Rules out files with the sketches of their columns (sql/FORMAT.md, section "Sketches")."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ def _skipped(
         failed: tuple[str, ...] = ()
         try:
             ruled_out |= _false(frame, " AND ".join(tests))
-        except Exception:  # a single test may fail, so evaluate each by itself
+        except Exception:  # a test may fail, so evaluate each test separately
             for test in tests:
                 try:
                     ruled_out |= _false(frame, test)

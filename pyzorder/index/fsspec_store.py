@@ -30,7 +30,7 @@ class FsspecStore:
         return sorted(path.rpartition("/")[2] for path in self._listed(folder))
 
     def files(self, folder: str) -> Listing:
-        self.system.invalidate_cache()  # some file systems remember their listings
+        self.system.invalidate_cache()  # some file systems cache their listings
         try:
             found = self.system.find(folder, detail=True)
         except FileNotFoundError:

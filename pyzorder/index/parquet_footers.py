@@ -1,8 +1,9 @@
 """Reads statistics from Parquet footers if they provably describe the values that Spark reads.
 
-PyArrow already withholds unsound statistics: those of INT96 columns, of columns with an order that
-it does not support, and from writers that are known to have written wrong statistics (PARQUET-251).
-parquet_rules defines which values of the Spark type a pair of exposed bounds represents.
+PyArrow already withholds unsound statistics: those of INT96 columns, those of columns whose order
+PyArrow does not support, and those of writers that are known to have written wrong statistics
+(PARQUET-251). parquet_rules defines which values of the Spark type a pair of exposed bounds
+represents.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ def crowded(layout: Layout) -> list[bool]:
 
 
 def noted(layouts: Mapping[str, Layout]) -> list[str]:
-    """Returns the notes on all panels, prefixed by the panel's title if there are several."""
+    """Returns the notes on all panels, with the panels' titles if there are several panels."""
     several = len(layouts) > 1
     return [
         plain(f"{name}: {note}") if several else note
