@@ -36,7 +36,9 @@ Examples:
     "--where", metavar="SQL", help="Highlight the files that a query with this condition opens."
 )
 @click.option("--ranks", is_flag=True, help="Space the bounds of the files evenly.")
-@click.option("--depth", is_flag=True, help="Draw how many files cover each value, instead of the files' ranges.")
+@click.option(
+    "--depth", is_flag=True, help="Instead of ranges, draw how many files cover each value."
+)
 @click.option(
     "--curve",
     "curves",

@@ -23,7 +23,9 @@ Examples:
 )
 @click.argument("path", metavar="PATH")
 @click.option(
-    "--where", metavar="SQL", help="Leave out files that cannot contain rows matching this condition."
+    "--where",
+    metavar="SQL",
+    help="Leave out files that cannot contain rows matching this condition.",
 )
 @click.option(
     "--time-zone",
