@@ -23,7 +23,7 @@ object ZOrderConf {
     "spark.sql.zorder.journal.overlay",
     "true",
     "When true, readers check a table's journal, so they see every row exactly once, even while " +
-      "an OPTIMIZE is running or after it was killed. When false, they list the folder as plain " +
+      "an OPTIMIZE is running or after one was killed. When false, they list the folder as plain " +
       "Spark does.",
     boolean)
 
@@ -94,15 +94,15 @@ object ZOrderConf {
   val readersByPath: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.readers.byPath",
     "false",
-    "Set this to true if the table's folder is read by path. Its location must then not change, " +
-      "so OPTIMIZE refuses to switch it.",
+    "Set this to true if the table's folder is read by path. The table's location must then not " +
+      "change, so OPTIMIZE refuses to switch it.",
     boolean)
 
   val writeCluster: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.write.cluster",
     "false",
     "When true, INSERT and other writes cluster their rows as OPTIMIZE would, if the table " +
-      "declares clustering columns with the property zorder.clusterBy or CLUSTER BY. The last " +
+      "declares clustering columns with CLUSTER BY or the property zorder.clusterBy. The last " +
       "stage of the query then runs twice, the first time to sample the rows.",
     boolean)
 
