@@ -43,7 +43,7 @@ MOST_MEMORY = 1 << 30
 #: The approximate memory in bytes for an entry, excluding the values in its columns.
 _ENTRY_BYTES = 64
 
-#: The maximum size of a decimal, which has at most 38 digits.
+#: The maximum size of a decimal in bytes. A decimal has at most 38 digits.
 _DECIMAL_BYTES = 16
 
 #: Longer reasons are truncated in warnings, because they may contain text from the index.
