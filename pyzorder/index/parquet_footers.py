@@ -171,7 +171,7 @@ Tree = list[tuple[str, Any]]
 
 
 def _tree(schema: Any) -> Tree | None:
-    """Returns the columns of a file, or None if the leaves cannot be told apart.
+    """Returns the columns of a file, or None if the leaves cannot be distinguished.
 
     The names of leaves are joined by dots and may contain dots, so the nesting is taken from the
     Arrow schema, which has the same leaves in the same order.

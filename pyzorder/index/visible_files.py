@@ -224,7 +224,7 @@ def _apply(
 
 
 def _is_copied(store: Store, state: JournalState, overlay: Overlay, folder: str) -> bool:
-    """Whether the folder is a copy. Its files then have other modification times than the record."""
+    """Whether the folder is a copy. If so, its files do not have the recorded modification times."""
     if folder not in overlay.marked:
         return False
     marker = state.folder.marker(state.run, overlay.incarnation, folder)
