@@ -38,7 +38,7 @@ Examples:
 @click.option(
     "--event-log",
     metavar="DIR",
-    help="A Spark event log or a folder of them (spark.eventLog.dir), in any store Spark can read.",
+    help="A Spark event log or a folder of logs (spark.eventLog.dir), in any store Spark can read.",
 )
 @click.option(
     "--max-columns",
@@ -54,7 +54,7 @@ Examples:
     default=0.1,
     show_default=True,
     metavar="0-1",
-    help="Each additional column must reduce the size of the files opened by this share.",
+    help="Minimum reduction of the opened files' size that justifies an additional column.",
 )
 @click.option(
     "--least-gain",
@@ -62,7 +62,7 @@ Examples:
     default=0.2,
     show_default=True,
     metavar="0-1",
-    help="Recommend a change only if it reduces the size of the files opened by this share.",
+    help="Minimum reduction of the opened files' size that justifies a change.",
 )
 @click.option(
     "--sample-rows",

@@ -50,8 +50,8 @@ def command(settings: Settings, target: Target | None) -> None:
     """Check everything that pyzorder needs, and say what to fix.
 
     Checks Java, Spark, the jar, versions, the catalog, and the store of TARGET or, by default, of
-    the metastore's warehouse. To check the store, creates a file
-    whose name begins with _, and deletes it again. The exit code is 1 if something needs fixing.
+    the metastore's warehouse. The store is checked by creating and then deleting a file whose name
+    begins with _. The exit code is 1 if something needs fixing.
     """
     failed = False
     checks = []

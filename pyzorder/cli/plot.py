@@ -35,7 +35,7 @@ Examples:
 @click.option(
     "--where", metavar="SQL", help="Highlight the files that a query with this condition opens."
 )
-@click.option("--ranks", is_flag=True, help="Space the bounds of the files evenly.")
+@click.option("--ranks", is_flag=True, help="Space the files' bounds evenly along the axes.")
 @click.option(
     "--depth", is_flag=True, help="Instead of ranges, draw how many files cover each value."
 )

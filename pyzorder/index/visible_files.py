@@ -224,7 +224,7 @@ def _apply(
 
 
 def _is_copied(store: Store, state: JournalState, overlay: Overlay, folder: str) -> bool:
-    """Whether the folder is a copy. If so, its files do not have the recorded modification times."""
+    """Whether the folder is a copy. If so, its files lack the recorded modification times."""
     if folder not in overlay.marked:
         return False
     marker = state.folder.marker(state.run, overlay.incarnation, folder)
