@@ -47,11 +47,13 @@ def command(
     null: bool,
     as_json: bool,
 ) -> None:
-    """List the data files of the folder PATH that may contain rows matching a condition.
+    """List the files of a table that may match a condition.
 
-    Finds the files through the journal. Even while OPTIMIZE replaces files, each row is therefore
-    in exactly one of the listed files. Needs neither Spark nor Java. Prints one path per line. The
-    number of files is printed to stderr, as are the parts of the condition that were not used.
+    PATH is the table's folder. Files are found through the journal. Even while OPTIMIZE replaces
+    files, each row is therefore in exactly one of the listed files. Needs neither Spark nor Java.
+
+    Prints one path per line. The number of files is printed to stderr, as are the parts of the
+    condition that were not used.
     """
     if null and as_json:
         raise click.UsageError("--null and --json are different output formats: choose one.")

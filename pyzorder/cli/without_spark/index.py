@@ -43,10 +43,11 @@ Examples:
 @click.option("--dry-run", is_flag=True, help="Read the footers, but write no index.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 def command(path: str, columns: Sequence[tuple[str, ...]], dry_run: bool, as_json: bool) -> None:
-    """Index the new Parquet files in the folder PATH, such as files that DuckDB has added.
+    """Index the new Parquet files of a table, without Spark.
 
-    Uses statistics in the files' footers if they are provably correct, and needs neither Spark nor
-    Java. Files that cannot be indexed are listed with the reason, and queries will open them. Other
+    Indexes the files that other programs, such as DuckDB, have added to the folder PATH. Uses
+    statistics in the files' footers if they are provably correct. Needs neither Spark nor Java.
+    Files that cannot be indexed are listed with the reason, and queries will open them. Other
     writers may run at the same time. If the table is not on a local disk, or if you need minima and
     maxima of FLOAT or DOUBLE columns, run REFRESH SKIPPING INDEX in Spark instead.
     """
