@@ -26,7 +26,7 @@ def files(
     max_staleness: str | float | timedelta | None = None,
     filesystem: Any = None,
 ) -> list[str]:
-    """Returns the data files of a table that may have rows for which a condition is TRUE.
+    """Returns those data files of a table that may have rows for which a condition is TRUE.
 
     Even while an OPTIMIZE runs, or after one was killed, the files contain each row of the table
     exactly once. Needs neither Spark nor Java.

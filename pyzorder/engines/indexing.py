@@ -49,7 +49,7 @@ _THREADS = 16
 #: Number of columns with statistics in a new index, as with Spark's default settings.
 _MOST_COLUMNS = 32
 
-#: The names of columns of the index that contain z-values.
+#: The names of the index columns that contain z-values.
 _Z_VALUES = re.compile(r"zorder_value\(")
 
 #: The properties that identify a file's row in the index: path, size and modification time.
@@ -82,7 +82,7 @@ class Outcome:
 def index_files(
     path: str | os.PathLike[str], columns: Sequence[Sequence[str]] = (), dry_run: bool = False
 ) -> Outcome:
-    """Indexes the files of a table that are not in its index yet, without Spark.
+    """Indexes those files of a table that are not in its index yet, without Spark.
 
     Other writers may publish at the same time. Their entries are kept.
 

@@ -35,7 +35,7 @@ _LONGEST_SHOWN = 200
 
 @dataclass(frozen=True)
 class Selection:
-    """The files of a table that may have rows for which a condition is TRUE.
+    """Those files of a table that may have rows for which a condition is TRUE.
 
     Attributes:
         kept: whether each file may have such a row.

@@ -47,7 +47,7 @@ _UNCLEAR = Place(-1, None)
 
 
 class FooterReader:
-    """Reads the footers of files for the statistics of columns. Threads can share it."""
+    """Reads the statistics of columns from the footers of files. Threads can share a reader."""
 
     def __init__(self, columns: Sequence[IndexedColumn]) -> None:
         self._columns = columns
@@ -100,7 +100,7 @@ def all_null(rows: int) -> ColumnStatistics:
 
 
 def columns_of(path: str) -> list[IndexedColumn]:
-    """Returns the columns of a file that can have statistics, with the types that Spark infers.
+    """Returns those columns of a file that can have statistics, with the types that Spark infers.
 
     Raises:
         OSError: the file cannot be read.

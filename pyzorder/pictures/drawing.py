@@ -209,7 +209,7 @@ def draw_boxes(panel: Any, boxes: Boxes, limits: Sequence[Limits]) -> None:
 def draw_query(
     panel: Any, box: Sequence[Range], scales: Sequence[Scale], limits: Sequence[Limits]
 ) -> bool:
-    """Draws the query's box, which extends to the edge of the panel where it has no limit.
+    """Draws the query's box. On sides without a limit, it extends to the edge of the panel.
 
     Returns:
         False if the box is outside the panel.
