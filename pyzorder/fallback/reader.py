@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TableReader:
-    """Reads the matching rows of a table. Opens only files that may contain such rows."""
+    """Reads rows of a table that match a condition. Opens only files that may contain such rows."""
 
     def __init__(
         self, spark: SparkSession, table: tables.Table, schema: StructType | str | None = None
