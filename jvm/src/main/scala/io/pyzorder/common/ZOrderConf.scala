@@ -32,9 +32,9 @@ object ZOrderConf {
     "spark.sql.zorder.optimize.targetFileSize",
     "256m",
     "The size of the files that OPTIMIZE writes, in bytes or as a size string such as 256m. If " +
-      "unset, OPTIMIZE uses the size that was set for the table's last OPTIMIZE. If no size was " +
-      "set for that OPTIMIZE, the default is 256m, but a table of less than 8 GiB that has " +
-      "clustering columns is divided into up to 32 files of at least 1m each.",
+      "unset, OPTIMIZE uses the size that was set for the table's last OPTIMIZE. If there is " +
+      "no such size, the default is 256m, but a table of less than 8 GiB that has clustering " +
+      "columns is divided into up to 32 files of at least 1m each.",
     bytes)
 
   /** The unit is bytes. */
