@@ -1,6 +1,6 @@
-# All commands for developers. They need Python 3.10 or later and make; Java comes from PyPI if it is missing.
-# Variables: SPARK=3.5 (a section of pyzorder/spark_versions.ini; the newest version if unset),
-# SPARKS="3.5 4.3" (for targets that use several versions; all versions if unset), PYTHON=python3.12,
+# All commands for developers. They need make and Python 3.10 or later. If Java is missing, it is installed from PyPI.
+# Variables: SPARK=3.5 (a section of pyzorder/spark_versions.ini; by default, the newest version),
+# SPARKS="3.5 4.3" (for targets that use several versions; by default, all versions), PYTHON=python3.12,
 # TESTS=tests/unit, CASES=1000 (number of fuzz cases), MINUTES=30 (duration of long-running tests)
 
 PYTHON ?= python3
@@ -35,25 +35,25 @@ env: $(VENV)/made-$(EXTRAS) ## Create the virtual environment .venv-$(SPARK)
 jar: env ## Compile the Scala sources into pyzorder/jars
 	@$(RUN) jvm/build.py
 
-jars: ## Compile the jars for all of SPARKS into pyzorder/jars
+jars: ## Compile the jar for each of SPARKS into pyzorder/jars
 	@for spark in $(SPARKS); do $(MAKE) --no-print-directory jar SPARK=$$spark || exit 1; done
 
-test: jar ## Run all tests, or those in TESTS=tests/unit, on SPARK=4.3 or another, in JOBS=2 processes
+test: jar ## Run all tests, or only TESTS=tests/unit, on one version (SPARK=4.3) in several processes (JOBS=2)
 	@$(RUN) -m tests.support.programs.archive
 	$(RUN) -m pytest -n $(JOBS) --dist worksteal --durations=25 $(TESTS)
 
-spark-repository: ## Offer PySpark's jars to Maven if Maven Central has no Spark $(SPARK)
+spark-repository: ## If Maven Central lacks Spark $(SPARK), provide PySpark's jars to Maven
 	@if $(PYTHON) jvm/spark_repository.py --needed $(SPARK); then \
 	  $(MAKE) --no-print-directory env && $(RUN) jvm/spark_repository.py; fi
 
-test-jvm: spark-repository ## Run the ScalaTest suites of pure logic with Maven, on SPARK=4.3 or another
+test-jvm: spark-repository ## Run the ScalaTest suites, which start no session, with Maven on one version (SPARK=4.3)
 	mvn -B -q -f jvm -P spark-$(SPARK) test
 
 build/pyspark/%/made: pyzorder/spark_versions.ini | $(VENV)/made-test
 	@$(VENV)/bin/python jvm/environment.py --spark $* --only-pyspark $(@D)
 	@touch $@
 
-compile-matrix: $(VENV)/made-test ## Type-check the Scala sources for all of SPARKS; downloads each PySpark
+compile-matrix: $(VENV)/made-test ## Type-check the Scala sources for each of SPARKS; downloads each PySpark
 	@for spark in $(SPARKS); do echo "Spark $$spark"; \
 	  $(MAKE) --no-print-directory build/pyspark/$$spark/made && \
 	  PYTHONPATH=build/pyspark/$$spark $(RUN) jvm/build.py --check || exit 1; done
@@ -61,7 +61,7 @@ compile-matrix: $(VENV)/made-test ## Type-check the Scala sources for all of SPA
 test-packages: env spark-repository ## Publish to a folder, and start spark-sql --packages from it
 	$(RUN) -m tests.support.programs.packages
 
-publish: spark-repository ## Publish jar, sources and scaladoc to the Maven repository build/packages
+publish: spark-repository ## Publish the jar, sources and Scaladoc to the Maven repository build/packages
 	mvn -B -q -f jvm -P spark-$(SPARK),release deploy -DskipTests -Dmaven.install.skip=true \
 	  -DaltDeploymentRepository=local::file:$(CURDIR)/build/packages
 
@@ -79,18 +79,18 @@ test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fi
 		tests/spark/test_older_plans.py tests/spark/test_moved_partitions.py \
 		tests/spark/test_reads_after_a_kill.py
 
-test-fallback: jar ## Run all tests of the fallback for sessions without the jar, including Connect and random queries
+test-fallback: jar ## Test the fallback for sessions without the jar, including Connect sessions and random queries
 	$(RUN) -m pytest -m "" tests/fallback tests/unit/test_index.py tests/unit/index \
 	  tests/spark/test_journal_vectors.py
 
-test-report: $(VENV)/made-test,browser ## Test reports in a browser: the machine's Chromium, or playwright's
+test-report: $(VENV)/made-test,browser ## Test reports in the machine's Chromium or, if there is none, in Playwright's
 	@$(RUN) jvm/build.py
 	$(RUN) -m pytest -m browser tests/spark/test_report_browser.py
 
-test-hdfs: jar ## Test all statements on HDFS, with kills and concurrent writers; Maven fetches Hadoop's jars
+test-hdfs: jar ## Test all statements on HDFS with kills and concurrent writers; fetches Hadoop with Maven
 	$(RUN) -m tests.stores.hdfs tests/stores
 
-test-s3: $(VENV)/made-test,stores ## Test all statements on S3 (moto's server, through S3A), with kills and concurrent writers
+test-s3: $(VENV)/made-test,stores ## Test all statements on S3 (moto's server, through S3A) with kills and concurrent writers
 	@$(RUN) jvm/build.py
 	$(RUN) -m tests.stores.s3 tests/stores
 
@@ -102,7 +102,7 @@ test-connect: jar $(CLIENT)/made ## Test a Spark Connect client without a JVM, i
 	$(RUN) -m tests.support.programs.connect $(CLIENT)/bin/python \
 	  tests/spark/test_connect_client.py tests/spark/test_statements.py tests/spark/test_table.py
 
-test-bi: jar ## Test clients of a Thrift server, then run 16 of them at once for MINUTES=30
+test-bi: jar ## Test clients of a Thrift server, then run 16 clients at the same time for MINUTES=30
 	$(RUN) -m pytest -m "" tests/spark/test_bi_clients.py tests/spark/test_walkthrough.py \
 	  tests/spark/test_thrift_server.py
 	$(RUN) -m tests.bi --minutes $(MINUTES)
@@ -112,16 +112,16 @@ test-beside: ## Test Delta, Iceberg and pyzorder statements with all three exten
 	@$(PYTHON) benchmarks/peers.py fetch "Delta 4.4.0" "Iceberg 1.10.0"
 	.venv-4.0/bin/with-java .venv-4.0/bin/python -m pytest -m beside tests/spark/test_beside.py
 
-fuzz: jar ## Compare the rows of CASES=50000 random predicates with and without skipping; continues where the last run ended
+fuzz: jar ## Compare the results of CASES=50000 random queries with and without skipping; continues where the last run ended
 	$(RUN) -m tests.fuzz --cases $(CASES)
 
 soak: jar ## Run OPTIMIZE for MINUTES=30 while other processes write, alter, query and kill
 	$(RUN) -m tests.soak --minutes $(MINUTES)
 
-mutants: jar ## Mutate the rules that skip files; fails if a mutant passes all tests
+mutants: jar ## Run the tests on mutants of the rules that skip files; fails if a mutant passes all tests
 	PYTHONPATH=jvm $(RUN) -m tests.mutants
 
-coverage: $(VENV)/made-test,coverage ## Measure how much of the Python package its own tests cover
+coverage: $(VENV)/made-test,coverage ## Measure how much of the Python package its tests cover
 	@$(RUN) jvm/build.py
 	@mkdir -p build
 	$(RUN) -m coverage run -m pytest tests/unit tests/property tests/fallback \
@@ -138,23 +138,23 @@ test-matrix: ## Run all tests on each of SPARKS; lists failures at the end
 	@for spark in $(SPARKS); do $(MAKE) test SPARK=$$spark || failed="$$failed $$spark"; done; \
 	  [ -z "$$failed" ] || { echo "Tests failed on Spark$$failed"; exit 1; }
 
-demo: $(VENV)/made-demo ## Query TPC-DS store_sales before and after OPTIMIZE; prints files opened and seconds, and draws a picture
+demo: $(VENV)/made-demo ## Query TPC-DS store_sales before and after OPTIMIZE; prints the files opened and the seconds, and draws a picture
 	@$(RUN) jvm/build.py
 	@$(RUN) -m pyzorder.demo
 
-bench: jar ## Measure the encoders' nanoseconds per row, and the parser's overhead per statement
+bench: jar ## Measure the nanoseconds per row of the encoders, and the overhead of the parser per statement
 	$(RUN) benchmarks/encoders.py
 	$(RUN) benchmarks/parser.py
 
-bench-joins: $(VENV)/made-demo ## Measure the files and seconds of TPC-DS star joins, with and without skipping by join keys
+bench-joins: $(VENV)/made-demo ## Measure the files opened and the seconds taken by TPC-DS star joins, with and without skipping by join keys
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/joins.py
 
-bench-small: $(VENV)/made-demo,bench ## Measure the extension's overhead on tiny tables, and the effect of many files on a small one
+bench-small: $(VENV)/made-demo,bench ## Measure the overhead of the extension on tiny tables, and the effect of many files in a small table
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/small_tables.py
 
-bench-planning: jar ## Measure whole queries on many files, and how much of the planning time the index takes
+bench-planning: jar ## Measure the time of queries on many files, and how much of the planning time the index takes
 	$(RUN) benchmarks/planning.py
 	$(RUN) benchmarks/many_files.py
 
@@ -169,7 +169,7 @@ bench-layout: $(VENV)/made-demo,bench ## Count the files that queries open in th
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/layout.py
 
-bench-curve: $(VENV)/made-demo ## Count the files that queries open with minima and maxima alone, and with z-values in addition
+bench-curve: $(VENV)/made-demo ## Count the files that queries open by minima and maxima alone, and by z-values in addition
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/curve_ranges.py
 
@@ -177,7 +177,7 @@ bench-appends: $(VENV)/made-demo ## Measure how much OPTIMIZE rewrites after eac
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/appends.py
 
-bench-optimize: $(VENV)/made-demo,bench ## Measure the seconds, jobs and bytes of OPTIMIZE, ORDER BY and other projects, run alternately
+bench-optimize: $(VENV)/made-demo,bench ## Measure the seconds, jobs and bytes of OPTIMIZE, ORDER BY and other projects in alternation
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/optimize.py
 
@@ -232,7 +232,7 @@ sdist: env ## Build the source distribution into dist/
 	@mkdir -p dist
 	@PYTHONPATH=jvm $(RUN) -c 'import backend; backend.build_sdist("dist")' > /dev/null
 
-test-wheel: wheel sdist ## Install the wheel with each PySpark version and the sdist with the newest; run OPTIMIZE
+test-wheel: wheel sdist ## Install the wheel with each PySpark version, and the sdist with the newest; then run OPTIMIZE
 	@PYTHONPATH=jvm $(RUN) -m tests.support.programs.wheel dist
 
 clean: ## Remove environments and build outputs

@@ -92,7 +92,7 @@ class Planted:
     columns: frozenset[str]
 
     def statements(self, seed: int) -> list[str]:
-        """Returns random statements. Each function contributes its share of them."""
+        """Returns random statements. Each function contributes its share of the statements."""
         draw = random.Random(seed)
         return [
             question(draw)

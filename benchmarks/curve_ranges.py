@@ -29,7 +29,7 @@ BOXES, SPAN = 60, 1_000_000_000
 
 
 def boxes(columns: Sequence[str], side: float) -> list[dict[str, tuple[int, int]]]:
-    """Returns boxes that span a share of `side` of each column's values. If `side` is 0, returns
+    """Returns boxes that span the share `side` of each column's values. If `side` is 0, returns
     lookups.
 
     A lookup restricts only one of the columns.

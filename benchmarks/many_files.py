@@ -72,7 +72,7 @@ def start(name: str, home: Path) -> SparkSession:
 
 
 def prepare(name: str, folder: Path, home: Path) -> None:
-    """Turns the files of a folder into a table for one of the ways to read it."""
+    """Turns the files in a folder into a table for one of the ways to read tables."""
     spark = start(name, home)
     if name == DELTA:
         spark.sql(f"CONVERT TO DELTA parquet.`{folder}`").collect()

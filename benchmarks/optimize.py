@@ -176,7 +176,7 @@ def against_peers(table: Path, files: int, rows: list[list[str]]) -> None:
     """Measures the peers that `make peers` has fetched, and writes results/optimize_peers.md.
 
     Args:
-        rows: existing results. The results of the remaining peers are added to them.
+        rows: existing results. The results of the other peers are added to these.
     """
     for name, peer in peers.PEERS.items():
         if any(row[0] == name for row in rows):

@@ -87,7 +87,7 @@ def plan_in_turns(with_extension: bool) -> None:
 
 
 def overhead(turns: int) -> tuple[float, float]:
-    """Returns the median milliseconds without the extension, and how many the extension adds.
+    """Returns the median milliseconds without the extension, and those that the extension adds.
 
     Alternates between two processes, one with and one without the extension.
     """

@@ -4,7 +4,7 @@
 
 The tiny tables are optimized and have 3 files of 10 rows each. Each query is run in pairs, once
 with and once without skipping, in a single session. The result is the median ratio over all pairs.
-The small table has a size of about 100 MB. OPTIMIZE writes it with the default file size, to at
+The small table has a size of about 100 MB. With the default file size, OPTIMIZE writes it as at
 most 32 files of at least 1 MiB each. The time to read the whole table is compared with the time to
 read the same rows from one file.
 """

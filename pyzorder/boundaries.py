@@ -56,7 +56,7 @@ class Boundaries:
 
 
 def from_values(data_type: str, values: Column) -> Boundaries:
-    """Returns the distinct non-null values in `values`, which may be in any order, as boundaries.
+    """Builds boundaries from the distinct non-null values in `values`, which may be in any order.
 
     Raises:
         TypeError: values of `data_type` have no order.

@@ -20,7 +20,7 @@ STEP_TAG = "pyzorder-step: "
 
 @dataclass(frozen=True)
 class StageStatus:
-    """Progress of a stage of a Spark job. `rows` counts rows read by finished tasks."""
+    """Progress of a stage of a Spark job. `rows` is the number of rows that finished tasks read."""
 
     tasks: int
     ended: int
@@ -58,7 +58,7 @@ def is_connect_only() -> bool:
 def running_jvm() -> Any | None:
     """Returns the JVM that this process is connected to, or None.
 
-    Connects first if spark-submit started a JVM for this process.
+    If spark-submit started a JVM for this process, connects to that JVM first.
     """
     from pyspark import SparkContext
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 NO_SCAN = "The query scans no Parquet or ORC table."
-"""Printed for a query without scans that pyzorder can explain."""
+"""Printed if a query has no scan that pyzorder can explain."""
 
 
 @dataclass(frozen=True)

@@ -38,12 +38,12 @@ class Run:
 
     run: int
     operation: str
-    """`OPTIMIZE`, `RESTORE` or `VACUUM`; empty if the run's record is torn."""
+    """`OPTIMIZE`, `RESTORE` or `VACUUM`; empty if the run's record is damaged."""
     began: datetime | None
-    """Start time by the writer's clock; None if the run's record is torn."""
+    """Start time according to the writer's clock; None if the run's record is damaged."""
     ended: datetime | None
-    """End time by the store's clock. None if the run is in progress, or was killed and will be
-    completed or undone by the next writing command."""
+    """End time according to the store's clock. None if the run is in progress, or if it was killed
+    and will be completed or undone by the next writing command."""
     committed: bool
     """Whether the run replaced files."""
     removed: int
@@ -56,7 +56,7 @@ class Run:
     partitions: int
     """Number of folders whose data files the run processed."""
     seconds: float | None
-    """Time from `began` to `ended`; None if the run has not ended, or its record is torn."""
+    """Time from `began` to `ended`; None if the run has not ended, or its record is damaged."""
 
     @property
     def took(self) -> timedelta | None:

@@ -59,7 +59,7 @@ def bits_per_column(n: int) -> int:
         ValueError: `n` is not between 1 and 63.
     """
     if not 1 <= n <= LONG_BITS:
-        raise ValueError(f"a z-value of {LONG_BITS} bits holds 1 to {LONG_BITS} columns, not {n}")
+        raise ValueError(f"a z-value of {LONG_BITS} bits has 1 to {LONG_BITS} columns, not {n}")
     return min(31, LONG_BITS // n)
 
 

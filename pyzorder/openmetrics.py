@@ -96,7 +96,7 @@ def health(
         Gauge(
             "unindexed_files",
             "",
-            "Files without an entry in the index, which every query opens.",
+            "Files that have no entry in the index, so every query opens them.",
             [(of_table, first("unindexed"))],
         ),
         Gauge(
@@ -126,13 +126,13 @@ def health(
         Gauge(
             "retired_bytes",
             "bytes",
-            "Size of the retired files, which VACUUM has not deleted yet.",
+            "Size of the retired files that VACUUM has not deleted yet.",
             [(of_table, sum(run.keptBytes for run in runs))],
         ),
         Gauge(
             "last_optimize_timestamp_seconds",
             "seconds",
-            "When the newest clustered file was written.",
+            "Time when the newest clustered file was written.",
             [(of_table, last.timestamp() if last else None)],
         ),
     ]

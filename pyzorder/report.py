@@ -200,7 +200,7 @@ def verdict(found: Layout, columns: Sequence[Health]) -> Verdict:
             False, f"The table has no index: every query opens {len(found.files):,} of {count}."
         )
     opens = "; ".join(
-        f"a lookup of {health.column} opens {percent(health.lookup_share)} of {count}"
+        f"a lookup on {health.column} opens {percent(health.lookup_share)} of {count}"
         for health in by or best(columns)
         if health.lookup_share is not None
     )

@@ -32,10 +32,10 @@ def read(
     statements: StatementReader,
     workload: Workload,
 ) -> None:
-    """Adds the SQL executions in the event logs at or below a path to a workload.
+    """Reads the event logs at or below a path, and adds their SQL executions to a workload.
 
-    The job's description contains the SQL text if spark-sql or the Thrift server ran the query. In
-    that case, the analysis uses the text. Otherwise, it uses the physical plan.
+    If spark-sql or the Thrift server ran the query, the description of the execution is the SQL
+    text, which is then analyzed. Otherwise, the physical plan is analyzed.
 
     Raises:
         ZOrderError: there is no log at the path.

@@ -16,7 +16,7 @@ from pyzorder.advisor.advice import Layout
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Maximum number of columns to combine. These are the ones that save the most on their own.
+#: Maximum number of columns to combine. The columns that save the most on their own are chosen.
 MOST_COLUMNS = 6
 
 #: Number of layouts that each step extends by one more column.

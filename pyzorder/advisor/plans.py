@@ -243,7 +243,7 @@ def predicates_of(scan: Scan, workload: Workload | None) -> Iterator[Predicate]:
 
     told = 0
     for part in parts_of(scan.filters[1:-1]):
-        if part.startswith("IsNotNull("):  # Spark adds this to every comparison
+        if part.startswith("IsNotNull("):  # Spark adds IsNotNull to every comparison
             told += 1
             continue
         try:

@@ -251,7 +251,7 @@ class QueryReadings:
         return Predicate(named.sql(DIALECT), tuple(uses_of(named)))
 
     def _leads(self, source: Source) -> bool:
-        """Whether the source refers to the table, or is a query that reads it."""
+        """Whether the source refers to the table, or is a query that reads the table."""
         if id(source) in self._filters:
             return True
         return any(
@@ -339,7 +339,7 @@ def is_strict(join: exp.Join | None) -> bool:
 
 
 def rejects_null(bound: exp.Expression) -> bool:
-    """Whether a row of nulls fails the condition. The heuristic is good enough for advice."""
+    """Whether a row of nulls fails the condition. This heuristic is good enough for advice."""
     return bound.find(exp.Is, exp.Coalesce, exp.Case, exp.If, exp.NullSafeEQ) is None
 
 

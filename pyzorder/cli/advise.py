@@ -33,12 +33,12 @@ Examples:
     "--queries",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
     metavar="FILE",
-    help="SQL statements, separated by semicolons; - reads stdin.",
+    help="File of SQL statements, separated by semicolons; - reads stdin.",
 )
 @click.option(
     "--event-log",
     metavar="DIR",
-    help="Folder of Spark event logs (spark.eventLog.dir) or one log, in any store Spark can read.",
+    help="A Spark event log or a folder of logs (spark.eventLog.dir), in any store Spark can read.",
 )
 @click.option(
     "--max-columns",
@@ -54,7 +54,7 @@ Examples:
     default=0.1,
     show_default=True,
     metavar="0-1",
-    help="Share by which each additional column must reduce the size of the files opened.",
+    help="Minimum reduction of the opened files' size that justifies an additional column.",
 )
 @click.option(
     "--least-gain",
@@ -62,7 +62,7 @@ Examples:
     default=0.2,
     show_default=True,
     metavar="0-1",
-    help="Share by which a change must reduce the size of the files opened to be recommended.",
+    help="Minimum reduction of the opened files' size that justifies a change.",
 )
 @click.option(
     "--sample-rows",
@@ -76,7 +76,7 @@ Examples:
     "--weigh/--no-weigh",
     default=True,
     show_default=True,
-    help="Read the table once and write a few trial files to measure their size.",
+    help="Read the table once and write a few trial files, to measure file sizes.",
 )
 @session_options
 def command(
@@ -89,11 +89,11 @@ def command(
     """Recommend clustering columns for a table and its queries.
 
     The advice may be to change nothing. Layouts are evaluated on a sample, and the table is not
-    changed. The last line is the statement to run, if there is one.
+    changed. The last line is the statement to run, if any.
     """
     if queries is None and event_log is None:
         raise click.UsageError(
-            "Name the queries to base the advice on: --queries FILE, --event-log DIR, or both."
+            "Pass the queries to base the advice on: --queries FILE, --event-log DIR, or both."
         )
     check_parser()
     asked = [sys.stdin.read()] if queries == "-" else queries

@@ -60,9 +60,9 @@ Exit codes:
   0    success
   1    Spark or pyzorder reported an error; doctor: something needs fixing
   2    invalid command line
-  3    Spark could not be started or reached: pyzorder doctor says why
+  3    Spark could not be started or reached; to find out why, run pyzorder doctor
   4    another writer holds the table's lock or changed the table: retry later
-  130  interrupted by Ctrl-C (143: SIGTERM); OPTIMIZE was undone or completed
+  130  interrupted by Ctrl-C (143: by SIGTERM); OPTIMIZE was undone or completed
 
 \b
 Examples:
@@ -74,7 +74,7 @@ Examples:
   pyzorder files /data/sales --where 'customer_id = 7'
   pyzorder index /data/sales
 
-Results go to stdout (one JSON document with --json), everything else to stderr.
+Results go to stdout (with --json, as one JSON document). Everything else goes to stderr.
 """,
 )
 @click.version_option(__version__, prog_name="pyzorder")

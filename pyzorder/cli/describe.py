@@ -60,7 +60,7 @@ Examples:
 def command(settings: Settings, target: Target, metrics: bool, where: Sequence[str]) -> None:
     """Show the health of a table's skipping index, column by column."""
     if metrics and settings.json:
-        raise click.UsageError("--json and --openmetrics are two output formats: choose one.")
+        raise click.UsageError("--json and --openmetrics are different output formats: choose one.")
     if where and not metrics:
         raise click.UsageError("--where requires --openmetrics, to which it adds a gauge.")
     with session(settings) as spark:

@@ -50,8 +50,8 @@ def command(settings: Settings, target: Target | None) -> None:
     """Check everything that pyzorder needs, and say what to fix.
 
     Checks Java, Spark, the jar, versions, the catalog, and the store of TARGET or, by default, of
-    the metastore's warehouse. The store is checked by creating a file whose name begins with _, and
-    deleting it again. The exit code is 1 if something needs fixing.
+    the metastore's warehouse. The store is checked by creating and then deleting a file whose name
+    begins with _. The exit code is 1 if something needs fixing.
     """
     failed = False
     checks = []
@@ -135,7 +135,7 @@ def catalog(spark: SparkSession) -> str:
     databases = len(spark.sql("SHOW DATABASES").collect())
     if in_memory(spark):
         more = "" if bridge.is_connect(spark) else ", or add --hive for the tables of a metastore"
-        return f"in memory: name tables by folder{more}"
+        return f"in memory: name tables by their folders{more}"
     return f"Hive metastore, {databases} database{'' if databases == 1 else 's'}"
 
 

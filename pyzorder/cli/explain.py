@@ -44,7 +44,7 @@ def command(settings: Settings, query: str) -> None:
         query = sys.stdin.read()
     elif re.fullmatch(r"\S*/\S*", query):
         raise click.BadParameter(
-            f"{query} is not a query. To explain a query on a folder, name the folder in it: "
+            f"{query} is not a query. To explain a query on a folder, name the folder in FROM: "
             f"'SELECT * FROM parquet.`{query}` WHERE …'",
             param_hint="QUERY",
         )

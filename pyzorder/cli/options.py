@@ -41,13 +41,13 @@ class SettingType(click.ParamType[tuple[str, str]]):
 
 OPTIONS = [
     click.option(
-        "--master", metavar="URL", help="Spark master; default: the one in spark-defaults.conf."
+        "--master", metavar="URL", help="Spark master; default: as set in spark-defaults.conf."
     ),
     click.option(
         "--remote",
         envvar="SPARK_REMOTE",
         metavar="sc://…",
-        help="Spark Connect server that runs pyzorder; default: $SPARK_REMOTE.",
+        help="Address of a Spark Connect server with pyzorder; default: $SPARK_REMOTE.",
     ),
     click.option(
         "--hive", is_flag=True, help="Use the Hive metastore that Spark is configured for."

@@ -35,14 +35,16 @@ Examples:
 @click.option(
     "--where", metavar="SQL", help="Highlight the files that a query with this condition opens."
 )
-@click.option("--ranks", is_flag=True, help="Space all bounds evenly.")
-@click.option("--depth", is_flag=True, help="Draw how many files cover each value instead.")
+@click.option("--ranks", is_flag=True, help="Space the files' bounds evenly along the axes.")
+@click.option(
+    "--depth", is_flag=True, help="Instead of ranges, draw how many files cover each value."
+)
 @click.option(
     "--curve",
     "curves",
     type=click.Choice(["zorder", "hilbert", "linear"]),
     multiple=True,
-    help="Draw this curve's path through a grid instead of a table; repeatable.",
+    help="Instead of a table, draw the path of this curve through a grid; repeatable.",
 )
 @click.option(
     "--output",
@@ -76,7 +78,7 @@ def command(
         raise click.BadParameter(str(failure)) from None
     check_writable(output)
     if (target is None) == (not curves):
-        raise click.UsageError("Name either a TARGET, to draw its files, or a --curve.")
+        raise click.UsageError("Pass either a TARGET, to draw its files, or --curve.")
     if depth and where is not None:
         raise click.UsageError("--where highlights individual files, which --depth does not draw.")
     sides = listed(columns) or []

@@ -45,10 +45,11 @@ def command(
     where: str | None,
     output: Path,
 ) -> None:
-    """Write a table's health and pictures to one HTML file.
+    """Write a report on a table to one HTML file.
 
-    The report also lists the table's past runs and gives recommendations. Its pictures show
-    COLUMNS, which default to those that the files are clustered by.
+    The report contains the table's health, pictures of its files, its past runs, and
+    recommendations. The pictures show COLUMNS, which default to those that the files are clustered
+    by.
     """
     from pyzorder import report
 

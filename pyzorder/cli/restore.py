@@ -29,7 +29,8 @@ Examples:
 def command(settings: Settings, target: Target) -> None:
     """Undo a table's last OPTIMIZE. Files added since then are kept.
 
-    This works until the replaced files are deleted, by VACUUM or after their retention period.
+    The files that the OPTIMIZE replaced must still exist. The first VACUUM or OPTIMIZE after their
+    retention period deletes them.
     """
     with session(settings) as spark:
 

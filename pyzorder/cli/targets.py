@@ -94,8 +94,8 @@ def names(text: str) -> list[tuple[str, ...]]:
         part = PART.match(text, at)
         if part is None:
             raise click.BadParameter(
-                f"{text!r} is not a list of names: write a,b.c, with backquotes around names that "
-                "contain commas, dots or backquotes."
+                f"{text!r} is not a list of names: write it like a,b.c, with backquotes around "
+                "names that contain commas, dots or backquotes."
             )
         parts.append(unquoted(part[1]))
         at = part.end()

@@ -32,7 +32,7 @@ Examples:
     "--retain-hours",
     "--retain",
     type=click.IntRange(min=0),
-    help="Keep files replaced less than this many hours ago; default: 168, or as configured.",
+    help="Keep files replaced less than this many hours ago; default: as configured, or else 168.",
 )
 @click.option("--dry-run", is_flag=True, help="Delete nothing; list what would be deleted.")
 @session_options

@@ -6,7 +6,7 @@ The package reads the index and the journal through `pyzorder.index`. Its module
     tables            finds the data files that Spark would list for a table
     staleness         finds the files in the index instead of listing them
     partitions        finds partition columns in the names of folders
-    file_statistics   the statistics of each file that hold for every engine
+    file_statistics   file statistics that are valid in every engine
     selection         finds the files that may match a condition in SQL
     evaluation        evaluates the filters of `index.predicates` on statistics
     values            represents SQL values in Arrow and converts them

@@ -26,7 +26,7 @@ def files(
     max_staleness: str | float | timedelta | None = None,
     filesystem: Any = None,
 ) -> list[str]:
-    """Returns the data files of a table that may have rows for which a condition is TRUE.
+    """Returns those data files of a table that may have rows for which a condition is TRUE.
 
     Even while an OPTIMIZE runs, or after one was killed, the files contain each row of the table
     exactly once. Needs neither Spark nor Java.
@@ -46,7 +46,7 @@ def files(
         paths in that file system.
 
     Raises:
-        ZOrderError: the folder is not that of a plain table, or `where` is not a condition.
+        ZOrderError: the path is not the folder of a plain table, or `where` is not a condition.
     """
     with needed_packages("arrow"):
         from pyzorder.engines.matching_files import matching_files
@@ -88,7 +88,7 @@ def dataset(
         filesystem: the PyArrow or fsspec file system that contains the path.
 
     Raises:
-        ZOrderError: the folder is not that of a plain table, or has no data files.
+        ZOrderError: the path is not the folder of a plain table, or has no data files.
     """
     with needed_packages("arrow"):
         from pyzorder.engines.arrow_dataset import open_dataset
@@ -112,7 +112,8 @@ def scan_polars(
             index is recent enough, the folder is not listed. By default, it is always listed.
 
     Raises:
-        ZOrderError: the folder is not that of a plain table of Parquet files, or has no data files.
+        ZOrderError: the path is not the folder of a plain table of Parquet files, or has no data
+            files.
     """
     with needed_packages("polars"):
         from pyzorder.engines.polars_source import open_frame

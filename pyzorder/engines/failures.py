@@ -46,12 +46,12 @@ def orc_footers(path: str) -> ZOrderError:
 
 
 def not_local(path: str) -> ZOrderError:
-    """The index cannot be written, because the store lacks an atomic create-if-absent here."""
+    """The index cannot be written, because only local disks have an atomic create-if-absent."""
     return error("ZORDER_ENGINE_TABLE.NOT_LOCAL", path=path)
 
 
 def already_indexed(path: str) -> ZOrderError:
-    """Columns were named for a table that has an index."""
+    """Columns to index were passed, but the table already has an index."""
     return error("ZORDER_ENGINE_TABLE.INDEXED", path=path)
 
 
@@ -126,7 +126,7 @@ def partition_folders(path: str) -> ZOrderError:
 
 
 def partition_columns(path: str, found: Sequence[Sequence[str]]) -> ZOrderError:
-    """The names of the partitions' folders contain different columns.
+    """The names of the partition folders contain different columns.
 
     Args:
         found: the columns of two of the folders.

@@ -1,4 +1,4 @@
-"""The statistics of a table's files that hold for every engine.
+"""File statistics that are valid in every engine, not only in Spark.
 
 Each listed file is matched with the index entry that has the same path, size and modification time.
 A file without such an entry has no known statistics. Partition columns have the same value in all
@@ -31,7 +31,7 @@ from pyzorder.index.snapshots import Snapshot
 #: store the same numbers.
 _GREGORIAN = -141_427
 
-#: Read settings with which Spark does not match columns by their names in any case.
+#: Read settings with which Spark does not match columns by their case-insensitive names.
 _OTHERWISE = ("fieldids=true", "orcpositions=true", "casesensitive=true")
 
 
@@ -55,7 +55,7 @@ class PortableStatistics(SnapshotStatistics):
         self.usable: Flags = found.to_numpy().astype(bool)
 
     def agrees(self, column: IndexedColumn) -> Flags:
-        """Returns whether each entry's bounds hold for the values as they are stored."""
+        """Returns, for each entry, whether its bounds are valid for the values as stored."""
         stored = ~self._bools(f"{column.name}_settings_dependent")
         if column.data_type == "date":
             least = self.snapshot.rows[f"{column.name}_minValue"].cast(pa.int32())
@@ -63,7 +63,7 @@ class PortableStatistics(SnapshotStatistics):
         return stored
 
     def known(self, column: IndexedColumn) -> Flags:
-        """Returns whether both bounds of each entry are known and usable."""
+        """Returns, for each entry, whether both bounds are known and usable."""
         rows = self.snapshot.rows
         ends = [pc.is_valid(rows[f"{column.name}_{end}"]) for end in ("minValue", "maxValue")]
         both: Flags = pc.and_(*ends).to_numpy().astype(bool)

@@ -28,7 +28,7 @@ from pyzorder.engines.file_statistics import FileStatistics
 from pyzorder.engines.tables import Table
 from pyzorder.index.pointers import IndexedColumn
 
-#: The maximum number of bounds in all guarantees together. Building one takes a few microseconds.
+#: The maximum number of bounds in all guarantees together. Each takes a few microseconds to build.
 MOST_BOUNDS = 20_000
 
 _SIGNED = {"byte", "short", "integer", "long"}

@@ -1,4 +1,4 @@
-"""Adds the files that other engines have written to a table's index, by their Parquet footers.
+"""Indexes the files that other engines have written, based on the files' Parquet footers.
 
 Statistics come from footers only where they provably describe what Spark reads
 (`pyzorder.index.parquet_footers`). The bounds of other columns remain unknown. Files without a
@@ -49,7 +49,7 @@ _THREADS = 16
 #: Number of columns with statistics in a new index, as with Spark's default settings.
 _MOST_COLUMNS = 32
 
-#: The names of columns of the index that contain z-values.
+#: The names of the index columns that contain z-values.
 _Z_VALUES = re.compile(r"zorder_value\(")
 
 #: The properties that identify a file's row in the index: path, size and modification time.
@@ -82,7 +82,7 @@ class Outcome:
 def index_files(
     path: str | os.PathLike[str], columns: Sequence[Sequence[str]] = (), dry_run: bool = False
 ) -> Outcome:
-    """Indexes the files of a table that are not in its index yet, without Spark.
+    """Indexes those files of a table that are not in its index yet, without Spark.
 
     Other writers may publish at the same time. Their entries are kept.
 
@@ -128,7 +128,7 @@ class _Listing:
     Attributes:
         at: when it began, in milliseconds since the epoch.
         since: the version of the index when it began; 0 if there was no usable one.
-        visible: all files below the folder with the index, including those of no table.
+        visible: all files below the folder with the index, including files that belong to no table.
         is_settled: whether no run was moving files.
     """
 
@@ -211,7 +211,7 @@ def _columns(
 def _last_columns(store: Store, folder: TableFolder) -> tuple[IndexedColumn, ...] | None:
     """Returns the columns of the newest readable pointer, even if its snapshot is unusable.
 
-    Returns None if there is no index, and no columns if no pointer is readable.
+    Returns None if there is no index, and an empty tuple if no pointer is readable.
     """
     known = versions(store, folder)
     for version in reversed(known):
@@ -225,7 +225,7 @@ def _last_columns(store: Store, folder: TableFolder) -> tuple[IndexedColumn, ...
 
 
 def _able(table: Table) -> list[IndexedColumn]:
-    """Returns the columns of the first readable file that can have statistics."""
+    """Returns those columns of the first readable file that can have statistics."""
     partitions = {column.name.lower() for column in table.partitions}
     for file in table.files:
         try:
@@ -251,11 +251,11 @@ def _entries(
     """Reads footers, and records in `outcome` which files get an entry.
 
     Raises:
-        ZOrderError: a file is in the format ORC.
+        ZOrderError: a file is an ORC file.
     """
     partitions = {column.name.lower() for column in table.partitions}
-    # Spark takes the values of partition columns from the names of folders. Z-values are in no
-    # file, which does not mean that they are null.
+    # Spark takes the values of partition columns from the names of folders. Files do not contain
+    # z-values, but that does not mean that the z-values are null.
     stored = [
         column
         for column in columns

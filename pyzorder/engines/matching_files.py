@@ -1,4 +1,4 @@
-"""Lists the files of a table that may have rows for which a condition is TRUE."""
+"""Lists those files of a table that may have rows for which a condition is TRUE."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class MatchingFiles:
     """The files that may have matching rows.
 
     Attributes:
-        paths: the paths from which to read the files. While a run is unfinished, the files may be
-            hidden.
+        paths: the paths from which to read the files. While a run is unfinished, some of
+            these files may be hidden.
         total: the number of files in the table.
         unindexed: the number of files in the table that have no entry in the index.
         reasons: the parts of the condition that do not rule out any files, and why.

@@ -1,8 +1,9 @@
 """Finds partition columns in folders named `name=value`, and infers the same types as Spark.
 
 The rules are those of Spark's PartitioningUtils for a folder that is read by its path, with two
-exceptions. Spark reads timestamps in the session's time zone, which is unknown here, so they have
-no zone. Spark reads each escaped byte as a character, but other engines decode the bytes as UTF-8.
+exceptions. Spark reads timestamps in the session's time zone. This zone is unknown here, so
+timestamps have no zone. Spark reads each escaped byte as a character, but other engines decode the
+bytes as UTF-8.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _TIMESTAMP = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}
 
 _MOST_DIGITS = 38
 
-#: Maps each integer type, starting with the narrowest, to the digits that a decimal needs for it.
+#: The precision of the decimal type for each integer type, starting with the narrowest type.
 _DIGITS = {"int": 10, "bigint": 20}
 
 
@@ -67,7 +68,7 @@ def partition_columns(root: str, folders: Sequence[str]) -> list[PartitionColumn
     """Returns the partition columns of a table.
 
     Args:
-        root: the table's folder, which errors name.
+        root: the table's folder, for error messages.
         folders: the folders with data files, relative to the table's folder. An empty string stands
             for the table's folder.
 
@@ -97,7 +98,7 @@ def partition_columns(root: str, folders: Sequence[str]) -> list[PartitionColumn
 def _levels(root: str, folder: str) -> tuple[str, list[tuple[str, str]]] | None:
     """Splits a folder's path into the part above the partition columns, and their names and values.
 
-    Only the innermost run of folders named `name=value` counts.
+    Only the innermost consecutive folders named `name=value` count.
     """
     parts = folder.split("/") if folder else []
     while parts and "=" not in parts[-1]:

@@ -142,7 +142,7 @@ def _names(node: Any) -> list[str]:
             "Function": {"input": [inner], "function": {"StructExpr": {"FieldByName": str(name)}}}
         }:
             return [*_names(inner), name]
-    raise NotUnderstood("a field is not that of a column")
+    raise NotUnderstood("a field does not belong to a column")
 
 
 def _column(names: Sequence[str]) -> exp.Expression:
@@ -252,7 +252,7 @@ def _listed(octets: Sequence[Any]) -> list[exp.Expression]:
         with pa.ipc.open_stream(bytes(octets)) as stream:
             values = stream.read_all().column(0).to_pylist()
     except (pa.ArrowException, ValueError, IndexError):
-        raise NotUnderstood("a list is not written as Arrow") from None
+        raise NotUnderstood("a list is not serialized as Arrow") from None
     if not 0 < len(values) <= _MOST_VALUES:
         raise NotUnderstood("a list has too many values")
     if not all(type(value) in _OF_PYTHON for value in values):

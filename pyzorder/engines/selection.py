@@ -27,7 +27,7 @@ from pyzorder.index.snapshot_statistics import Flags
 #: A time zone that no rule mistakes for one with a fixed offset.
 _UNKNOWN_ZONE = "unknown"
 
-_NO_INDEX = "the table has no usable index; pyzorder index creates one"
+_NO_INDEX = "the table has no usable index: to create one, run 'pyzorder index'"
 
 #: Conditions with more characters are truncated in messages.
 _LONGEST_SHOWN = 200
@@ -35,7 +35,7 @@ _LONGEST_SHOWN = 200
 
 @dataclass(frozen=True)
 class Selection:
-    """The files of a table that may have rows for which a condition is TRUE.
+    """Those files of a table that may have rows for which a condition is TRUE.
 
     Attributes:
         kept: whether each file may have such a row.
@@ -166,7 +166,7 @@ class _Names:
         if number is None:
             exact = [n for n in same if self._paths[n] == parts]
             if len(same) != 1 and len(exact) != 1:
-                self.problem = f"the index has no statistics of {'.'.join(parts)}"
+                self.problem = f"the index has no statistics for {'.'.join(parts)}"
                 raise NotUnderstood(self.problem)
             number = same[0] if len(same) == 1 else exact[0]
         quoted = (f"`{part.replace('`', '``')}`" for part in self._paths[number])

@@ -1,4 +1,4 @@
-"""Rules out files by the sketches of their columns (sql/FORMAT.md, section "Sketches")."""
+"""Rules out files with the sketches of their columns (sql/FORMAT.md, section "Sketches")."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class SketchLookups:
             return xxhash.xxh64_intdigest(value)
         if isinstance(value, Decimal) and (own in INTEGRAL or own.startswith("decimal")):
             return _of_unscaled(value, 0 if own in INTEGRAL else decimal_of(own)[1])
-        raise NotUnderstood(f"{own} is not looked up as {data_type}")
+        raise NotUnderstood(f"values of type {own} cannot be looked up as {data_type}")
 
 
 def _of_long(value: int) -> int:

@@ -172,7 +172,7 @@ def _folder(store: Store, location: str) -> TableFolder:
 
 
 def check_plain(store: Store, root: str, location: str) -> None:
-    """Raises a ZOrderError if the folder is not that of a plain table."""
+    """Raises a ZOrderError unless the path is the folder of a plain table."""
     if isinstance(store, LocalStore) and not os.path.isdir(location):
         exists = os.path.exists(location)
         raise failures.single_file(location) if exists else failures.path_not_found(location)

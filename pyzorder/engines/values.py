@@ -73,7 +73,7 @@ def represented(data: Any, data_type: str) -> Any:
         return data.cast(pa.binary())
     if data_type == "boolean" or data_type.startswith("decimal"):
         return data
-    raise NotUnderstood(f"values of type {data_type} are not compared")
+    raise NotUnderstood(f"values of type {data_type} cannot be compared")
 
 
 def of_type(data_type: str) -> Value:
@@ -258,14 +258,14 @@ def micros_of(characters: str, target: str, time_zone: str | None) -> int:
         moment = datetime.fromisoformat(f"{day} {clock}")
         if target == "timestamp_ntz":
             if zone:
-                raise NotUnderstood("a timestamp without a zone is compared with one that has one")
+                raise NotUnderstood("a timestamp without a zone is compared with one with a zone")
         elif zone:
             offset = "+00:00" if zone in ("Z", "UTC") else zone
             moment = datetime.fromisoformat(f"{day} {clock}{offset}")
         elif time_zone is None:
             raise NotUnderstood(
                 f"the instant {characters} depends on a time zone: write it with a zone, such as "
-                "2024-01-01 00:00:00Z, or name the zone"
+                "2024-01-01 00:00:00Z, or specify the time zone"
             )
         else:
             moment = moment.replace(tzinfo=ZoneInfo(time_zone))
@@ -329,7 +329,7 @@ def common_type(a: Value, b: Value) -> str | None:
         if _scaled(first, second) > _MOST_DIGITS:
             raise NotUnderstood("the decimals have no common type without rounding")
         return None
-    raise NotUnderstood(f"{first} is not compared with {second}")
+    raise NotUnderstood(f"{first} cannot be compared with {second}")
 
 
 def _is_exact(data_type: str) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a scan that have statistics in an index.
+    """Those columns of a scan that have statistics in an index.
 
     Attributes:
         schema: the schema of the scan.

@@ -101,7 +101,7 @@ def not_a_list(table: str, column: str) -> ZOrderError:
 
 
 def no_clustering_columns(table: str) -> ZOrderError:
-    """There are no clustering columns, or one is named twice."""
+    """No clustering columns are given, or a column is given twice."""
     return error("ZORDER_FALLBACK_TABLE.COLUMNS", table=table)
 
 

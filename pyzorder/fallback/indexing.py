@@ -171,7 +171,7 @@ def _check_writable(table: Table) -> None:
 def denied(spark: SparkSession, table: Table) -> Callable[[IndexedColumn], bool]:
     """Returns a test for columns that must not be recorded in an index.
 
-    Both the session and the table can deny columns.
+    Both the session and the table can exclude columns.
     """
     name = "index.denyColumns"
     texts = [own_setting(spark, name), table.properties.get(f"zorder.{name}", "")]

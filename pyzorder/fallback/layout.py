@@ -82,7 +82,7 @@ def laid_out(
     spark: SparkSession, rows: DataFrame, partitions: Sequence[str], groups: Sequence[Group],
     columns: Sequence[IndexedColumn],
 ) -> DataFrame:  # fmt: skip
-    """Distributes the rows to one task per new file, and sorts them in the order of the file.
+    """Distributes the rows to one task per new file, and sorts the rows of each file.
 
     Args:
         rows: the table's rows.

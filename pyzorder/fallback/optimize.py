@@ -1,4 +1,4 @@
-"""Runs OPTIMIZE … ZORDER BY without the jar, by writing a clustered copy of a table with an index.
+"""Runs OPTIMIZE … ZORDER BY without the jar, by writing a clustered, indexed copy of a table.
 
 The table is not changed, so no lock or journal is needed. Readers of the table are not affected,
 unless the location of a catalog table is switched to the copy.

@@ -1,4 +1,4 @@
-"""Finds the tables of a query whose rows are restricted by conditions.
+"""Finds, in a query, the tables whose rows are restricted by conditions.
 
 In each SELECT, the relevant rows of a table are restricted by
 
@@ -35,13 +35,13 @@ class TableUse:
 
     Attributes:
         start: start of the table's name in the query.
-        end: end of the name, exclusive.
+        end: end of the name (exclusive).
         text: the name as written.
         qualifier: the lower-case qualifier of its columns.
         has_alias: whether the qualifier is an alias.
         conditions: conditions that are TRUE for all relevant rows.
         others: the qualifiers of the other sources of the SELECT.
-        merged: columns of USING; without a qualifier, they belong to the first source instead.
+        merged: columns of USING. Without a qualifier, they belong to the first source instead.
     """
 
     start: int
@@ -55,7 +55,7 @@ class TableUse:
 
 
 def named_tables(query: str) -> set[str]:
-    """Returns the names of all tables in a query, spelled as in its text.
+    """Returns the names of all tables in a query, spelled as in the query's text.
 
     The result is empty for statements that are not queries, and for text that is not understood.
     """
@@ -72,7 +72,7 @@ def named_tables(query: str) -> set[str]:
 
 
 def table_uses(statement: exp.Expression, query: str) -> Iterator[TableUse]:
-    """Yields the tables of a query whose rows are restricted.
+    """Yields the tables whose rows are restricted by conditions in a query.
 
     Args:
         statement: the parsed query.

@@ -74,7 +74,7 @@ class Selection:
         table: the table's name in SQL syntax.
         indexed: number of files in the index.
         skipped: the files without matching rows.
-        reasons: the reasons why no more files are skipped.
+        reasons: the reasons why other files are not skipped.
     """
 
     table: str
@@ -190,8 +190,8 @@ def _skipped(
     tests: list[str],
     columns: list[int],
 ) -> tuple[list[SkippedFile], tuple[str, ...]]:
-    """Returns the unchanged files that fail a test, and the reasons why other files do not fail
-    it."""
+    """Returns the unchanged files that the tests rule out, and the reasons why they do not rule out
+    more files."""
     # Only catalog tables have partitions outside their folder. For other tables, absolute paths are
     # not trusted.
     outside = table.is_catalog and bool(table.partitions)
@@ -207,7 +207,7 @@ def _skipped(
         failed: tuple[str, ...] = ()
         try:
             ruled_out |= _false(frame, " AND ".join(tests))
-        except Exception:  # a single test may fail, so evaluate each by itself
+        except Exception:  # a test may fail, so evaluate each test separately
             for test in tests:
                 try:
                     ruled_out |= _false(frame, test)

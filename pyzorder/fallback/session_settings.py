@@ -107,7 +107,7 @@ def _jvm_time_zone(spark: SparkSession) -> str:
         return str(jvm.java.util.TimeZone.getDefault().getID())
     try:
         text = spark.sql("SELECT reflect('java.util.TimeZone', 'getDefault')").collect()[0][0]
-    except Exception:  # a server may forbid reflect; temporal bounds are then not used
+    except Exception:  # a server may forbid reflect(); if so, temporal bounds are not used
         return ""
     found = re.search(r'[\[,]id="?([^",\]]+)', str(text))
     return found[1] if found else ""

@@ -36,7 +36,7 @@ _ATOMIC = set(_SHOWN)
 
 
 def indexable(schema: StructType, table: Table) -> list[IndexedColumn]:
-    """Returns the leaf columns of a table that the fallback can index.
+    """Returns those leaf columns of a table that the fallback can index.
 
     The fallback cannot index
 

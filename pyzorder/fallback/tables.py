@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Names of the form parquet.`path` or orc.`path`.
 _PATH = re.compile(r"(parquet|orc)\.`((?:[^`]|``)+)`", re.IGNORECASE)
 
-#: Options of a table that override the session's read settings, or that restrict its files.
+#: Options of a table that override the session's read settings, or that restrict the table's files.
 _READ_OPTIONS = re.compile(
     r"rebasemode|orc\.|pathglobfilter|modifiedbefore|modifiedafter", re.IGNORECASE
 )

@@ -106,8 +106,9 @@ def kept_rows(
 ) -> pa.Table:
     """Returns the rows that `keep` selects from a snapshot, in the columns of a new snapshot.
 
-    A row keeps its reference to a segment of sketches only if all columns are kept, and the rows of
-    all files in the segment. No sketch therefore outlives its file's entry or its column.
+    A row keeps its reference to a segment of sketches only if all columns are kept and if the rows
+    of all files in the segment are kept. No sketch therefore outlives its file's entry or its
+    column.
     """
     rows = _with_sketches(old, columns, old.rows.filter(pa.array(keep(old.rows), pa.bool_())))
     unknown = table_of(columns, [])

@@ -30,7 +30,7 @@ class FsspecStore:
         return sorted(path.rpartition("/")[2] for path in self._listed(folder))
 
     def files(self, folder: str) -> Listing:
-        self.system.invalidate_cache()  # some file systems remember their listings
+        self.system.invalidate_cache()  # some file systems cache their listings
         try:
             found = self.system.find(folder, detail=True)
         except FileNotFoundError:
@@ -55,10 +55,10 @@ class FsspecStore:
         return found
 
     def create(self, path: str, data: bytes) -> bool:
-        raise NotImplementedError("this store is only read")
+        raise NotImplementedError("this store is read-only")
 
     def remove(self, path: str) -> None:
-        raise NotImplementedError("this store is only read")
+        raise NotImplementedError("this store is read-only")
 
     def _listed(self, folder: str) -> list[str]:
         self.system.invalidate_cache()

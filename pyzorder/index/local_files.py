@@ -15,7 +15,7 @@ from pyarrow.fs import FileInfo, LocalFileSystem
 #: Prefix of the names of incomplete files.
 TEMPORARY = "_temporary-"
 
-#: Number of files whose status is read at once, and of threads that do so.
+#: Number of files whose status is read at once, and number of threads that read the statuses.
 _CHUNK, _THREADS = 10_000, 2
 
 _SYSTEM = LocalFileSystem()

@@ -1,8 +1,9 @@
 """Reads statistics from Parquet footers if they provably describe the values that Spark reads.
 
-PyArrow already withholds unsound statistics: those of INT96 columns, of columns with an order that
-it does not support, and from writers that are known to have written wrong statistics (PARQUET-251).
-parquet_rules defines which values of the Spark type a pair of exposed bounds represents.
+PyArrow already withholds unsound statistics: those of INT96 columns, those of columns whose order
+PyArrow does not support, and those of writers that are known to have written wrong statistics
+(PARQUET-251). parquet_rules defines which values of the Spark type a pair of exposed bounds
+represents.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _UNCLEAR = Place(-1, None)
 
 
 class FooterReader:
-    """Reads the footers of files for the statistics of columns. Threads can share it."""
+    """Reads the statistics of columns from the footers of files. Threads can share a reader."""
 
     def __init__(self, columns: Sequence[IndexedColumn]) -> None:
         self._columns = columns
@@ -99,7 +100,7 @@ def all_null(rows: int) -> ColumnStatistics:
 
 
 def columns_of(path: str) -> list[IndexedColumn]:
-    """Returns the columns of a file that can have statistics, with the types that Spark infers.
+    """Returns those columns of a file that can have statistics, with the types that Spark infers.
 
     Raises:
         OSError: the file cannot be read.
@@ -170,7 +171,7 @@ Tree = list[tuple[str, Any]]
 
 
 def _tree(schema: Any) -> Tree | None:
-    """Returns the columns of a file, or None if the leaves cannot be told apart.
+    """Returns the columns of a file, or None if the leaves cannot be distinguished.
 
     The names of leaves are joined by dots and may contain dots, so the nesting is taken from the
     Arrow schema, which has the same leaves in the same order.

@@ -166,7 +166,8 @@ def _instants(
 ) -> tuple[int, int] | None:
     """Returns the bounds of dates and timestamps, if Spark reads them as stored.
 
-    It does so if the file records that they are not rebased, or if the smallest value is modern.
+    Spark reads them as stored if the file records that they are not rebased, or if the smallest
+    value is modern.
     """
     if data_type != "date" and _is_utc(leaf) != (data_type == "timestamp"):
         return None
@@ -183,8 +184,8 @@ def _decimals(
 ) -> tuple[Decimal, Decimal]:
     """Returns the bounds of decimals, if those in the footer follow numerical order.
 
-    They do so for integers, and for binaries of a fixed length that parquet-mr wrote. Reading a
-    value with more digits than its column declares yields null or fails.
+    The bounds of integers follow it, as do those of fixed-length binaries that parquet-mr wrote.
+    Reading a value with more digits than its column declares yields null or fails.
     """
     ends = [end for group in groups for end in group]
     if leaf.physical == "FIXED_LEN_BYTE_ARRAY" and origin.by_parquet_mr and origin.is_ordered:

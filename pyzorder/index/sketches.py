@@ -163,7 +163,7 @@ class _Segment:
     def _read(self, start: int, length: int, crc32: int) -> bytes:
         data = self._store.read(self._path, start, length)
         if len(data) != length or zlib.crc32(data) != crc32:
-            raise Unusable("a checksum differs")
+            raise Unusable("a checksum is wrong")
         return data
 
 

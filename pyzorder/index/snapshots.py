@@ -43,7 +43,7 @@ MOST_MEMORY = 1 << 30
 #: The approximate memory in bytes for an entry, excluding the values in its columns.
 _ENTRY_BYTES = 64
 
-#: The maximum size of a decimal, which has at most 38 digits.
+#: The maximum size of a decimal in bytes. A decimal has at most 38 digits.
 _DECIMAL_BYTES = 16
 
 #: Longer reasons are truncated in warnings, because they may contain text from the index.
@@ -250,8 +250,8 @@ def warn_once(folder: TableFolder, effect: str, reason: str) -> None:
     if text not in _warned:
         _warned.add(text)
         log.warning(
-            "%s. To rebuild it, run REFRESH SKIPPING INDEX ON '%s' or, without Spark, pyzorder "
-            "index.",
+            "%s. To rebuild it, run REFRESH SKIPPING INDEX ON '%s' or, without Spark, the command "
+            "'pyzorder index'.",
             text,
             folder.root,
         )

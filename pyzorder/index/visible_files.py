@@ -53,7 +53,7 @@ class VisibleFiles:
         paths: the path of each file, as in `VisibleFile`.
         sizes: the size of each file.
         modified: the modification time of each file.
-        places: the paths to read files from that are not at their own paths in the folder.
+        places: the full path of each file that is not at its own path in the folder.
     """
 
     root: str
@@ -224,7 +224,7 @@ def _apply(
 
 
 def _is_copied(store: Store, state: JournalState, overlay: Overlay, folder: str) -> bool:
-    """Whether the folder is a copy whose files have other modification times than the record."""
+    """Whether the folder is a copy. If so, its files lack the recorded modification times."""
     if folder not in overlay.marked:
         return False
     marker = state.folder.marker(state.run, overlay.incarnation, folder)

@@ -151,7 +151,7 @@ def crowded(layout: Layout) -> list[bool]:
 
 
 def noted(layouts: Mapping[str, Layout]) -> list[str]:
-    """Returns the notes on all panels, prefixed by the panel's title if there are several."""
+    """Returns the notes on all panels, with the panels' titles if there are several panels."""
     several = len(layouts) > 1
     return [
         plain(f"{name}: {note}") if several else note
@@ -166,7 +166,7 @@ def notes(layout: Layout) -> list[str]:
     found = layout.notes()
     if left_out:
         found.append(
-            f"Not drawn: {counted(left_out, 'file')}, because there are more than {MOST_FILES:,}."
+            f"Not drawn: {counted(left_out, 'file')}, because at most {MOST_FILES:,} are drawn."
         )
     return found
 
@@ -209,7 +209,7 @@ def draw_boxes(panel: Any, boxes: Boxes, limits: Sequence[Limits]) -> None:
 def draw_query(
     panel: Any, box: Sequence[Range], scales: Sequence[Scale], limits: Sequence[Limits]
 ) -> bool:
-    """Draws the query's box, which extends to the edge of the panel where it has no limit.
+    """Draws the query's box. On sides without a limit, it extends to the edge of the panel.
 
     Returns:
         False if the box is outside the panel.

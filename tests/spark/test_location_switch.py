@@ -155,11 +155,11 @@ REFUSED = {
     ),
     "two tables": (
         "CREATE TABLE switched_too (id BIGINT) USING parquet LOCATION '{}/t'",
-        "switched_too` also stores files",
+        "switched_too` also stores files in the folder of",
     ),
     "partition": (
         "ALTER TABLE switched SET LOCATION '{}/t/day=1'",
-        "would belong to another table",
+        "no folder can be created beside it",
     ),
 }
 
@@ -201,7 +201,7 @@ def test_path_refused(spark: SparkSession, tmp_path: Path) -> None:
     also refused after a switch, because the table is no longer there."""
     home = make(spark, tmp_path)
     with (
-        pytest.raises(PySparkException, match="ZORDER_CANNOT_SWITCH_LOCATION.*named by its path"),
+        pytest.raises(PySparkException, match="ZORDER_CANNOT_SWITCH_LOCATION.*names the table"),
         scans.settings(spark, spark__sql__zorder__publish__method="location"),
     ):
         spark.sql(f"OPTIMIZE '{home}' ZORDER BY (id)").collect()

@@ -335,7 +335,7 @@ def test_report(spark: SparkSession, reported: str, tmp_path: Path) -> None:
     for statement in ("REFRESH SKIPPING INDEX ON default.reported", "VACUUM default.reported"):
         assert statement in page.texts, "the statement must be a single text, so it can be copied"
     for said in (
-        f"reported 1 of {len(found.files)} files unindexed: a lookup of a opens ",
+        f"reported 1 of {len(found.files)} files unindexed: a lookup on a opens ",
         "Rows630", f"opens {opened} of ", "Every query opens 1 unindexed file.",
         "OPTIMIZE default.reported ZORDER BY (a, b) would cluster 1 new file", "replaced ", "RESTORE",
     ):  # fmt: skip
@@ -352,13 +352,13 @@ def health(column: str, **more: Any) -> report.Health:
 VERDICTS: list[tuple[list[report.Health], bool, str]] = [
     ([], False, "The table has no index: every query opens 1 of 1 file."),
     ([health("a"), health("b", lookup_share=0.125)], False,
-     "Indexed, but not clustered: at best, a lookup of b opens 12% of 1 file."),
+     "Indexed, but not clustered: at best, a lookup on b opens 12% of 1 file."),
     ([health("a", lookup_share=None)], False,
      "Indexed, but not clustered: no bounds are known."),
     ([health("a", clustered=1), health("b")], True,
-     "Clustered and indexed: a lookup of a opens 25% of 1 file."),
+     "Clustered and indexed: a lookup on a opens 25% of 1 file."),
     ([health("a", clustered=1, unindexed=1)], False,
-     "1 of 1 file unindexed: a lookup of a opens 25% of 1 file."),
+     "1 of 1 file unindexed: a lookup on a opens 25% of 1 file."),
 ]  # fmt: skip
 
 

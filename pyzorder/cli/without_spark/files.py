@@ -1,4 +1,4 @@
-"""pyzorder files: lists a table's files that may match a condition. Does not need Spark."""
+"""pyzorder files: lists the files of a table that may match a condition. Does not need Spark."""
 
 from __future__ import annotations
 
@@ -22,16 +22,20 @@ Examples:
 """,
 )
 @click.argument("path", metavar="PATH")
-@click.option("--where", metavar="SQL", help="Leave out files without rows for this condition.")
+@click.option(
+    "--where",
+    metavar="SQL",
+    help="Leave out files that cannot contain rows matching this condition.",
+)
 @click.option(
     "--time-zone",
     metavar="ZONE",
-    help="Time zone of timestamps in --where that are written without one, such as Europe/Berlin.",
+    help="Time zone, such as Europe/Berlin, of timestamps in --where that do not name one.",
 )
 @click.option(
     "--max-staleness",
     metavar="TIME",
-    help="Do not list the folder if the index is at most this old, such as 30min.",
+    help="If the index is at most this old, such as 30min, use it without listing the folder.",
 )
 @click.option("--null", "-0", "null", is_flag=True, help="End each path with a NUL character.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
@@ -43,14 +47,16 @@ def command(
     null: bool,
     as_json: bool,
 ) -> None:
-    """List the data files of the folder PATH that may have rows for a condition.
+    """List the files of a table that may match a condition.
 
-    Finds the files through the journal, so it lists each row once while OPTIMIZE replaces files.
-    Needs neither Spark nor Java. Prints one path per line; the number of files, and the parts of
-    the condition that do not leave out any files, go to stderr.
+    PATH is the table's folder. Files are found through the journal. Even while OPTIMIZE replaces
+    files, each row is therefore in exactly one of the listed files. Needs neither Spark nor Java.
+
+    Prints one path per line. The number of files is printed to stderr, as are the parts of the
+    condition that were not used.
     """
     if null and as_json:
-        raise click.UsageError("--null and --json are two output formats: choose one.")
+        raise click.UsageError("--null and --json are different output formats: choose one.")
     with needed_packages("arrow"):
         from pyzorder.engines.matching_files import matching_files
     found = matching_files(path, where, time_zone, max_staleness, None)

@@ -1,4 +1,4 @@
-"""pyzorder index: indexes new files of a table by their footers, without Spark."""
+"""pyzorder index: indexes new files of a table from their footers, without Spark."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ Examples:
 @click.option("--dry-run", is_flag=True, help="Read the footers, but write no index.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 def command(path: str, columns: Sequence[tuple[str, ...]], dry_run: bool, as_json: bool) -> None:
-    """Index the new Parquet files of the folder PATH, for example those that DuckDB has appended.
+    """Index the new Parquet files of a table, without Spark.
 
-    Uses statistics in the files' footers if they are provably correct, and needs neither Spark nor
-    Java. Files that cannot be indexed are listed with the reason; queries will open them. Other
+    Indexes the files that other programs, such as DuckDB, have added to the folder PATH. Uses
+    statistics in the files' footers if they are provably correct. Needs neither Spark nor Java.
+    Files that cannot be indexed are listed with the reason, and queries will open them. Other
     writers may run at the same time. If the table is not on a local disk, or if you need minima and
     maxima of FLOAT or DOUBLE columns, run REFRESH SKIPPING INDEX in Spark instead.
     """
@@ -74,4 +75,4 @@ def command(path: str, columns: Sequence[tuple[str, ...]], dry_run: bool, as_jso
     for name, reason in done.unindexed.items():
         print_text(f"not indexed: {on_one_line(name)}: {on_one_line(reason)}", err=True)
     for column, count in done.unknown.items():
-        print_text(f"no bounds of {on_one_line(column)} in {counted(count, 'file')}", err=True)
+        print_text(f"no bounds for {on_one_line(column)} in {counted(count, 'file')}", err=True)

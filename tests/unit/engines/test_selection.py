@@ -86,7 +86,7 @@ def test_reasons(table: Path) -> None:
     found = matching_files(table, "unknown = 7 AND i = 15 AND ts > '2024-01-01'", None, None, None)
     assert (len(found.paths), found.total, found.unindexed) == (1, 5, 0)
     first, second = found.reasons
-    assert "the index has no statistics of unknown" in first
+    assert "the index has no statistics for unknown" in first
     assert "depends on a time zone" in second
 
 

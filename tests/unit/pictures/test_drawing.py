@@ -69,7 +69,7 @@ def test_of_too_many_files_the_opened_are_kept(monkeypatch: pytest.MonkeyPatch) 
     assert faces(picture, palette.OPENED) == 3
     assert 10 <= faces(picture, palette.FILE) <= 17
     left_out = 100 - 3 - faces(picture, palette.FILE)
-    note = f"Not drawn: {left_out} files, because there are more than 20."
+    note = f"Not drawn: {left_out} files, because at most 20 are drawn."
     assert drawing.notes(files) == [note]
 
 

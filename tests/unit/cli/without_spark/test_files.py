@@ -21,7 +21,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_paths(table: Path) -> None:
     done = run("files", str(table), "--where", "a = 15 AND b = 7")
     assert (done.returncode, done.stdout) == (0, f"{table}/f1.parquet\n")
-    said = "1 of 3 files (0 unindexed)\nnot used: b = 7: the index has no statistics of b\n"
+    said = "1 of 3 files (0 unindexed)\nnot used: b = 7: the index has no statistics for b\n"
     assert done.stderr == said
 
 

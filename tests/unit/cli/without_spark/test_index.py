@@ -28,7 +28,7 @@ def test_text(table: Path) -> None:
     assert done.stderr.splitlines() == [
         "not indexed: notes .txt: its footer cannot be read: Parquet file size is 5 bytes, "
         "smaller than the minimum file footer (8 bytes)",
-        "no bounds of x in 3 files",
+        "no bounds for x in 3 files",
     ]
     assert (
         run("files", str(table), "--where", "a = 11").stdout.split("\n")[0].endswith("f2.parquet")

@@ -103,7 +103,7 @@ object ClusteringColumns {
     catch {
       case _: ZOrderException =>
         throw ZOrderErrors.invalidSetting(Property, text,
-          "It must list columns as in ZORDER BY: 'a, b.c'. To declare no columns, unset it.")
+          "It must list columns as in ZORDER BY, such as 'a, b.c'. To declare none, unset it.")
     }
 
   /**

@@ -29,7 +29,9 @@ object PartitionPredicate {
     val analyzed = analyze(session, table, Filter(rebound, LocalRelation(columns.toSeq)))
     val condition = ConstantFolding(ComputeCurrentTime(ReplaceExpressions(analyzed))) match {
       case Filter(predicate, _) => predicate
-      case other => throw ZOrderErrors.unsupportedPredicate(where.sql, s"becomes ${other.nodeName}")
+      case other =>
+        throw ZOrderErrors.unsupportedPredicate(
+          where.sql, s"requires the operator ${other.nodeName}")
     }
     check(table, condition)
     condition

@@ -28,7 +28,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     .always("type", StringType, "Type of the column")
     .always("files", LongType, "Number of data files in the table")
     .always("unindexed", LongType,
-      "Number of data files without an index entry for their current state")
+      "Number of data files that have no index entry for their current state")
     .always("unknown", LongType, "Number of indexed files without bounds for this column")
     .add("average_overlap", DoubleType,
       "How many other files a file's range overlaps, on average; 0 is best")
@@ -41,7 +41,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     .always("clustered", LongType,
       "Number of files clustered by this column, alone or with others")
     .add("last_optimize", TimestampType, "Modification time of the newest clustered file")
-    .add("advice", StringType, "For clustering columns, what an OPTIMIZE would do now")
+    .add("advice", StringType, "What an OPTIMIZE would do now; only for clustering columns")
     .always("sketches", LongType, "Number of files with a sketch of this column")
     .always("sketch_bytes", LongType, "Size of these sketches in the index, in bytes")
     .attributes

@@ -31,7 +31,7 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
     .always("num_restored_files", LongType, "Number of files that were restored")
     .always("restored_files_size", LongType, "Total size of the restored files in bytes")
     .always("num_removed_files", LongType,
-      "Number of files written by the last OPTIMIZE that were removed")
+      "Number of removed files, which the last OPTIMIZE had written")
     .always("removed_files_size", LongType, "Total size of the removed files in bytes")
     .attributes
 

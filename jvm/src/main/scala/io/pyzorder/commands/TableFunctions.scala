@@ -48,7 +48,7 @@ object TableFunctions {
     .always("added_bytes", LongType, "Total size of the added files in bytes")
     .always("kept", LongType, "Number of replaced files that VACUUM has not deleted yet")
     .always("kept_bytes", LongType, "Total size of the kept files in bytes")
-    .always("partitions", LongType, "Number of data folders that the run worked on")
+    .always("partitions", LongType, "Number of folders whose data files the run processed")
     .add("seconds", DoubleType, "Duration in seconds, from `began` to `ended`")
     .attributes
 

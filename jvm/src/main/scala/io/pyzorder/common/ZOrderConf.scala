@@ -23,7 +23,7 @@ object ZOrderConf {
     "spark.sql.zorder.journal.overlay",
     "true",
     "When true, readers check a table's journal, so they see every row exactly once, even while " +
-      "an OPTIMIZE is running or after it was killed. When false, they list the folder as plain " +
+      "an OPTIMIZE is running or after one was killed. When false, they list the folder as plain " +
       "Spark does.",
     boolean)
 
@@ -32,9 +32,9 @@ object ZOrderConf {
     "spark.sql.zorder.optimize.targetFileSize",
     "256m",
     "The size of the files that OPTIMIZE writes, in bytes or as a size string such as 256m. If " +
-      "unset, the size that was set for the table's last OPTIMIZE is used. If none was set then " +
-      "either, the size is 256m, except that a table of less than 8 GiB with clustering columns " +
-      "is divided into up to 32 files of at least 1m each.",
+      "unset, OPTIMIZE uses the size that was set for the table's last OPTIMIZE. If there is " +
+      "no such size, the default is 256m, but a table of less than 8 GiB that has clustering " +
+      "columns is divided into up to 32 files of at least 1m each.",
     bytes)
 
   /** The unit is bytes. */
@@ -88,21 +88,21 @@ object ZOrderConf {
       "'location' fills new folders and then switches the location of the table, or of its " +
       "partitions, in the catalog, so readers in every engine see the change at once. Use " +
       "'location' for external tables that are never read by path. No other job may write to the " +
-      "table during the command, because catalogs have no compare-and-swap.",
+      "table during the command, because catalogs do not support compare-and-swap.",
     oneOf("rename", "location"))
 
   val readersByPath: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.readers.byPath",
     "false",
-    "Set this to true if the table's folder is read by path. Its location must then not change, " +
-      "so OPTIMIZE refuses to switch it.",
+    "Set this to true if the table's folder is read by path. The table's location must then not " +
+      "change, so OPTIMIZE refuses to switch it.",
     boolean)
 
   val writeCluster: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.write.cluster",
     "false",
     "When true, INSERT and other writes cluster their rows as OPTIMIZE would, if the table " +
-      "declares clustering columns with the property zorder.clusterBy or CLUSTER BY. The last " +
+      "declares clustering columns with CLUSTER BY or the property zorder.clusterBy. The last " +
       "stage of the query then runs twice, the first time to sample the rows.",
     boolean)
 
@@ -116,8 +116,8 @@ object ZOrderConf {
   val indexMaxColumns: TableSetting[Int] = new TableSetting(
     "spark.sql.zorder.index.maxColumns",
     "32",
-    "If a statement does not name any columns, the first columns of the table, up to this " +
-      "number, have statistics in the index. Clustering columns always have statistics.",
+    "If a statement does not name any columns, the index has statistics for the first columns " +
+      "of the table, up to this number. Clustering columns always have statistics.",
     positiveInt)
 
   /** The value is a list of column paths. */
@@ -135,7 +135,7 @@ object ZOrderConf {
   val indexCacheSize: Setting[Long] = new Setting(
     "spark.sql.zorder.index.cacheSize",
     "256m",
-    "The maximum driver memory that the loaded indexes of all tables may use together.",
+    "The maximum amount of driver memory for the loaded indexes of all tables together.",
     bytes)
 
   /** The unit is bytes. */
@@ -154,7 +154,7 @@ object ZOrderConf {
     "The maximum size of one column's sketches in the index, as a fraction of the data's size. " +
       "With sketches, lookups of single values skip files even if the table is not clustered by " +
       "the column. New files get sketches of the columns that CREATE SKIPPING INDEX lists or, " +
-      "without a list, of columns for which they pay off. With 0, no sketches are written.",
+      "without a list, of the columns for which sketches pay off. With 0, no sketches are written.",
     notNegativeDouble)
 
   /** The unit is milliseconds. */
@@ -188,8 +188,8 @@ object ZOrderConf {
   val vacuumRetention: TableSetting[Int] = new TableSetting(
     "spark.sql.zorder.vacuum.retentionHours",
     "168",
-    "How many hours VACUUM keeps the files that an OPTIMIZE replaced, for RESTORE and for " +
-      "queries that were planned before that OPTIMIZE.",
+    "How many hours the files that an OPTIMIZE replaced are kept. RESTORE needs these files, and " +
+      "queries that were planned before the OPTIMIZE still read them.",
     notNegativeInt)
 
   val vacuumCheck: Setting[Boolean] = new Setting(
@@ -205,8 +205,8 @@ object ZOrderConf {
     "spark.sql.zorder.journal.lease",
     "120s",
     "How long a writing command keeps its lock on a table without a heartbeat, such as 120s or " +
-      "5min. After that, the next writing command takes over, and completes or undoes what the " +
-      "previous command began.",
+      "5min. After this time, the next writing command takes the lock, and completes or undoes " +
+      "what the previous command began.",
     milliseconds)
 
   /** The value is a run number, or empty. */
@@ -214,7 +214,7 @@ object ZOrderConf {
     "spark.sql.zorder.journal.takeOver",
     "",
     "The number of a run whose writer is known to be dead. The next writing command then takes " +
-      "over without waiting for that run's lease to expire.",
+      "the lock without waiting for that run's lease to expire.",
     identity[String])
 
   /** The value is the name of a fail point, or empty. */
@@ -261,7 +261,8 @@ object ZOrderConf {
       try ColumnNames.parse(text)
       catch {
         case _: ZOrderException =>
-          throw new IllegalArgumentException("It must list columns as in ZORDER BY: 'a, b.c'.")
+          throw new IllegalArgumentException(
+            "It must list columns as in ZORDER BY, such as 'a, b.c'.")
       }
 
   private def bytes(text: String): Long = {

@@ -122,7 +122,7 @@ object OptimizeMetrics {
   private val zOrderType: StructType = ResultColumns.none
     .add("strategyName", StringType, "The curve: zorder, hilbert or linear")
     .add("inputCubeFiles", filesType,
-      "Files that were already clustered by these columns, whether or not they were rewritten")
+      "Files that were already clustered by these columns, including those that were not rewritten")
     .add("inputOtherFiles", filesType, "Rewritten files that were not clustered by these columns")
     .add("inputNumCubes", LongType, "Always 0; for scripts that read Delta's metrics")
     .add("mergedFiles", filesType, "Files that were rewritten")
@@ -131,17 +131,17 @@ object OptimizeMetrics {
 
   private val sharesType: StructType = ResultColumns.none
     .add("column", StringType, "The clustering column")
-    .add("lookupBefore", DoubleType, "Share of the current files that a lookup of one value opens")
+    .add("lookupBefore", DoubleType, "Share of the files that a lookup of one value opens now")
     .add("lookupAfter", DoubleType,
-      "Share of the files that would be written that such a lookup opens")
+      "Share of the files that a lookup of one value would open after the OPTIMIZE")
     .add("rangeBefore", DoubleType,
-      "Share of the current files that a range with 1% of the rows opens")
+      "Share of the files that a query for a range with 1% of the rows opens now")
     .add("rangeAfter", DoubleType,
-      "Share of the files that would be written that such a range opens").schema
+      "Share of the files that a query for such a range would open after the OPTIMIZE").schema
 
   private val metricsType: StructType = ResultColumns.none
-    .add("numFilesAdded", LongType, "New files")
-    .add("numFilesRemoved", LongType, "Number of files that the new files replaced")
+    .add("numFilesAdded", LongType, "Number of new files")
+    .add("numFilesRemoved", LongType, "Number of replaced files")
     .add("filesAdded", sizesType, "Sizes of the new files")
     .add("filesRemoved", sizesType, "Sizes of the replaced files")
     .add("partitionsOptimized", LongType,
@@ -160,10 +160,10 @@ object OptimizeMetrics {
     .add("clusteringColumns", ArrayType(StringType),
       "The clustering columns, from ZORDER BY or from the table")
     .add("dryRun", BooleanType,
-      "True if nothing was written and the figures are estimates. In that case, the bytes added " +
-        "equal the bytes removed")
+      "True for a DRY RUN, which writes nothing. The figures are then estimates, and the bytes " +
+        "added equal the bytes removed")
     .add("openedShares", ArrayType(sharesType),
-      "For a DRY RUN with columns, the shares of files (0 to 1) that queries open")
+      "For a DRY RUN with clustering columns, the shares of files (0 to 1) that queries open")
     .add("remark", StringType,
       "For a DRY RUN, says whether the OPTIMIZE would pay off. Also warns if, in clustered files " +
         "that are not rewritten, lookups open more than 1.5 times as much data as they would " +

@@ -44,7 +44,7 @@ private[store] final class SegmentReader(
     finally in.close()
     val crc = new CRC32()
     crc.update(bytes)
-    if (crc.getValue.toInt != checksum) throw new IllegalStateException("a checksum differs")
+    if (crc.getValue.toInt != checksum) throw new IllegalStateException("a checksum is wrong")
     bytes
   }
 }

@@ -77,7 +77,7 @@ object SnapshotChecks {
   /** Throws unless `actual`, the checksum of the bytes that were read, matches the pointer. */
   def checksum(ref: SnapshotRef, actual: Long): Unit =
     if (actual != ref.checksum) {
-      throw new IllegalStateException("its checksum differs from the one in its pointer")
+      throw new IllegalStateException("its checksum differs from the checksum in its pointer")
     }
 
   /**

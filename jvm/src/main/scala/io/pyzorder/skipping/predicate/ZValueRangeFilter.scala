@@ -34,7 +34,7 @@ final case class ZValueRangeFilter(curve: FilterColumn, low: Seq[Long], high: Se
       }
     }
 
-  override def toString: String = s"${curve.sql("")} meets the box"
+  override def toString: String = s"${curve.sql("")} overlaps the box"
 }
 
 object ZValueRangeFilter {
