@@ -73,6 +73,9 @@ def may_hold(
     wanted = sorted(set(hashes))
     for segment in snapshot.pointer.sketches:
         places = np.flatnonzero([name == segment.file for name in names])
+        # Of several files with the same sketch, only the first keeps it. Otherwise, a small forged
+        # index could make a query decode one sketch any number of times.
+        places = places[np.unique(numbers[places], return_index=True)[1]]
         if not len(places):
             continue
         try:

@@ -177,6 +177,14 @@ def one_path(rows: pa.Table) -> pa.Table:
     return rows.set_column(place, rows.schema.field(place), paths)
 
 
+def long_lists(rows: pa.Table) -> pa.Table:
+    """Gives every entry a list of 9,999 clustering columns, all with the same long name."""
+    place, many = rows.schema.get_field_index("clustered_by"), 9_999 * rows.num_rows
+    names = pa.DictionaryArray.from_arrays(pa.array([0] * many, pa.int32()), ["x" * 100_000])
+    lists = pa.ListArray.from_arrays(range(0, many + 1, 9_999), names)
+    return rows.set_column(place, "clustered_by", lists)
+
+
 PLAIN: dict[str, Any] = {"use_dictionary": False, "write_statistics": False}
 
 DAMAGE: dict[str, Callable[[Path], None]] = {
@@ -213,6 +221,7 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
         user_defined("org.apache.logging.log4j.core.async.RingBufferLogEventHandler")
     ),
     "many entries of one path": rewritten(one_path),
+    "many long names": rewritten(long_lists, store_schema=False),
     "many tokens": padded("[]", 2 << 20),
     "many columns": edited(columns=[{"path": ["id"], "type": "long"}] * 300_000),
     **{

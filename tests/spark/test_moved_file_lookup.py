@@ -54,3 +54,16 @@ def test_sizes_and_times(spark: SparkSession, file: Path) -> None:
     assert located(spark, file, size, again) == f"file:{file}"
     file.unlink()
     assert located(spark, file, size, again) is None
+
+
+@pytest.mark.parametrize("rows", [1, 10, 5000])
+def test_a_reused_name(spark: SparkSession, file: Path, rows: int) -> None:
+    """A query planned before an OPTIMIZE reads the retired file, not the file of another writer
+    that has the same name."""
+    planned = spark.read.parquet(str(file.parent)).orderBy("id")
+    expected = [row["id"] for row in planned.collect()]
+    spark.sql(f"OPTIMIZE '{file.parent}' FULL ZORDER BY (id)")
+    ids = pa.array(range(1000, 1000 + rows), pa.int64())
+    pq.write_table(pa.table({"id": ids}), file)
+    assert [row["id"] for row in planned.collect()] == expected
+    assert spark.read.parquet(str(file.parent)).count() == len(expected) + rows

@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -217,6 +219,45 @@ def test_restore(
     with scans.plain(spark):
         assert rows_of(spark.sql(query)) == pruned
     assert metrics(spark.sql("OPTIMIZE t ZORDER BY (a)"))["numFilesRemoved"] > 0
+
+
+def numbered(folder: Path, first: int, count: int) -> Path:
+    """Writes rows to the file that a writer with numbered names would write first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "part-0.parquet"
+    pq.write_table(pa.table({"id": pa.array(range(first, first + count), pa.int64())}), file)
+    return file
+
+
+@pytest.mark.parametrize("method", ["rename", "location"])
+@pytest.mark.parametrize("partition", ["", "p=1"])
+def test_restore_with_a_reused_name(
+    spark: SparkSession, database: str, tmp_path: Path, method: str, partition: str
+) -> None:
+    """RESTORE changes nothing if another writer has reused the name of a replaced file."""
+    table = "(id BIGINT, p INT) USING parquet PARTITIONED BY (p)"
+    folder = tmp_path / "numbered"
+    numbered(folder / partition, 0, 100)
+    spark.sql(
+        f"CREATE TABLE numbered {table if partition else '(id BIGINT) USING parquet'}"
+        f" LOCATION '{folder}'"
+        f" TBLPROPERTIES ('zorder.publish.method' = '{method}')"
+    )
+    if partition:
+        spark.sql("MSCK REPAIR TABLE numbered")
+    spark.sql("OPTIMIZE numbered ZORDER BY (id)")
+    details = f"DESCRIBE EXTENDED numbered {'PARTITION (p = 1)' if partition else ''}"
+    now = [row for row in spark.sql(details).collect() if row["col_name"] == "Location"]
+    added = numbered(Path(now[0]["data_type"].removeprefix("file:")), 1000, 10)
+    spark.catalog.refreshTable("numbered")
+    for _ in range(2):
+        with pytest.raises(AnalysisException, match="ZORDER_CANNOT_RESTORE.*part-0.parquet, but"):
+            spark.sql("RESTORE numbered TO BEFORE OPTIMIZE").collect()
+        assert spark.table("numbered").count() == 110
+    added.rename(added.with_name("part-1.parquet"))
+    spark.catalog.refreshTable("numbered")
+    spark.sql("RESTORE numbered TO BEFORE OPTIMIZE")
+    assert spark.table("numbered").count() == 110
 
 
 def test_restore_step_by_step(spark: SparkSession, database: str, tmp_path: Path) -> None:

@@ -97,6 +97,14 @@ def test_truncated(tmp_path: Path, length: int) -> None:
     assert ask(snapshot_of(tmp_path, data, directory), 1) == [True, True]
 
 
+def test_one_sketch_for_two_files(tmp_path: Path) -> None:
+    """Only one of the files can be excluded, so that decoding takes no longer than the segment."""
+    snapshot = snapshot_of(tmp_path, BLOCK + DIRECTORY)
+    rows = snapshot.rows.drop_columns(["sketch_number"])
+    rows = rows.append_column("sketch_number", pa.chunked_array([[1, 1]], pa.int32()))
+    assert ask(Snapshot(snapshot.pointer, rows), 1) == [False, True]
+
+
 def test_missing(tmp_path: Path) -> None:
     snapshot = snapshot_of(tmp_path, BLOCK + DIRECTORY)
     (tmp_path / "_zorder" / "_index" / SEGMENT).unlink()

@@ -1,5 +1,7 @@
 package io.pyzorder.index.memory
 
+import scala.collection.mutable
+
 import io.pyzorder.index.model.FileSketches
 
 /** The location of each file's sketches. */
@@ -16,11 +18,24 @@ final class SketchArrays private (segments: InternedValues[String], numbers: Pac
 object SketchArrays {
 
   /**
+   * Of several files with the same sketches, only the first keeps them. Otherwise, a small forged
+   * index could make a query decode one sketch for any number of files.
+   *
    * @param segments the name of each file's segment, or an empty string if it has no sketches
    * @param numbers  each file's number in its segment
    */
-  def of(segments: Array[String], numbers: Array[Long]): SketchArrays =
-    new SketchArrays(InternedValues.of(segments)(identity[String]), PackedLongs.of(numbers))
+  def of(segments: Array[String], numbers: Array[Long]): SketchArrays = {
+    val seen = mutable.Map[String, mutable.BitSet]()
+    val own = segments.indices.iterator.map { i =>
+      val isFirst = segments(i).nonEmpty && numbers(i) >= 0 && numbers(i) < MaxNumber &&
+        seen.getOrElseUpdate(segments(i), mutable.BitSet()).add(numbers(i).toInt)
+      if (isFirst) segments(i) else ""
+    }.toArray
+    new SketchArrays(InternedValues.of(own)(identity[String]), PackedLongs.of(numbers))
+  }
+
+  /** The maximum length of a segment in bytes. Each of its files takes at least one byte. */
+  private val MaxNumber = 64 << 20
 
   def of(files: Array[FileSketches]): SketchArrays = {
     val stored = files.map {
