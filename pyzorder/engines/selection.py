@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -167,10 +168,17 @@ class _Names:
             exact = [n for n in same if self._paths[n] == parts]
             if len(same) != 1 and len(exact) != 1:
                 self.problem = f"the index has no statistics for {'.'.join(parts)}"
+                if not same:
+                    self.problem += self._suggestion(".".join(parts))
                 raise NotUnderstood(self.problem)
             number = same[0] if len(same) == 1 else exact[0]
         quoted = (f"`{part.replace('`', '``')}`" for part in self._paths[number])
         return Found(number, ".".join(quoted))
+
+    def _suggestion(self, name: str) -> str:
+        known = [".".join(path) for path in self._paths]
+        similar = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+        return f"; did you mean {similar[0]}?" if similar else ""
 
 
 class _Frame:

@@ -90,6 +90,12 @@ def test_reasons(table: Path) -> None:
     assert "depends on a time zone" in second
 
 
+def test_a_misspelled_column(tmp_path: Path) -> None:
+    make(tmp_path / "t", {"a.parquet": pa.table({"customer_id": [7]})})
+    (reason,) = matching_files(tmp_path / "t", "custmer_id = 8", None, None, None).reasons
+    assert reason.endswith("did you mean customer_id?")
+
+
 @pytest.mark.parametrize(
     "where", ["", "i = = 3", "SELECT 1", "i = 1; i = 2", "DROP TABLE t", "i x", "i IN ()"]
 )
