@@ -14,7 +14,10 @@ final class EncoderBenchmark(rows: Int) {
   private val distinct = 1 << 12
   private val random = new Random(7)
 
-  /** Stores the results. Without this store, the compiler could eliminate a loop as dead code. */
+  /**
+   * The loops assign their results to this field so that the compiler does not eliminate them as
+   * dead code.
+   */
   @volatile var sink: Long = 0L
 
   /** Computes long z-values with the spread tables. */

@@ -58,7 +58,10 @@ final class SampledRows private (
     }
   } ++ undrawn
 
-  /** About `atMost` rows, taken at regular intervals. Each row is returned as a one-byte file. */
+  /**
+   * About `atMost` rows, taken at regular intervals. Each row is returned as a file of size 1, so a
+   * total size is a number of rows.
+   */
   def rows(atMost: Int): Seq[WhatIfFile] = {
     val step = math.max(1, length / math.max(1, atMost))
     parts.flatMap { part =>

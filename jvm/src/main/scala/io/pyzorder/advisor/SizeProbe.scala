@@ -31,7 +31,10 @@ final class SizeProbe(
     rows: SampledRows) {
   import SizeProbe._
 
-  /** For each file, the number of its table partition, which is the same in every layout. */
+  /**
+   * For each file, the index of its table partition. A file's partition is the same in every
+   * layout.
+   */
   private val folders: Array[Int] =
     rows.judgedOf.indices.flatMap(p => Seq.fill(rows.judgedOf(p))(p)).toArray
 

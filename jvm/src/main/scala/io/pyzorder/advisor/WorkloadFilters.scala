@@ -140,8 +140,8 @@ object WorkloadFilters {
   private val Scanned = "_zorder_scanned"
 
   /**
-   * Join keys are not used if the number of distinct keys on the other side exceeds `joinMaxKeys`
-   * times this factor. A query applies this limit to the number of rows on the other side.
+   * Join keys are not used if the other side has more distinct keys than `joinMaxKeys` times this
+   * factor. A query compares the number of rows on the other side with the same limit.
    */
   private val RowsPerKey = 100
 

@@ -9,8 +9,8 @@ import io.pyzorder.storage.CreateIfAbsent
 object StoreApi {
 
   /**
-   * Tries to create the file `text` twice, and returns whether only the first attempt succeeded.
-   * Then deletes the file.
+   * Tries to create the file `text` twice, then deletes it. Returns whether only the first attempt
+   * succeeded.
    */
   def createsIfAbsent(session: shim.SparkSession, text: String): Boolean = {
     val hadoopConf = session.sessionState.newHadoopConf()

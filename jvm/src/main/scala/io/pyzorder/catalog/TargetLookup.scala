@@ -139,8 +139,8 @@ final class TargetLookup(session: shim.SparkSession) {
   }
 
   /**
-   * The table format whose metadata is in the folder, if any. The files of such a table must not be
-   * modified.
+   * The table format whose metadata is in the folder, if any. pyzorder must not modify the files of
+   * a Delta, Iceberg or Hudi table.
    */
   def foreignFormat(root: Path): Option[String] = {
     val fs = storeOf(root)
@@ -187,8 +187,8 @@ final class TargetLookup(session: shim.SparkSession) {
   }
 
   /**
-   * The relation that Spark reads for a catalog table. Spark converts most Hive tables to such a
-   * relation.
+   * The relation that Spark reads for a catalog table. Spark converts most Hive tables to a
+   * HadoopFsRelation.
    */
   private def relationOf(entry: CatalogTable, provider: String): HadoopFsRelation = {
     val parts = Seq(CatalogAccess.sessionCatalog) ++

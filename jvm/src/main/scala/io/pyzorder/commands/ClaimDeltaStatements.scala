@@ -14,9 +14,9 @@ import io.pyzorder.parser.{OptimizeStatement, OriginalStatement, PathTarget, Vac
 /**
  * Claims OPTIMIZE and VACUUM statements that Delta's parser has already parsed. If Delta's
  * extension is listed after pyzorder's, Delta's parser runs first and parses every such statement
- * that it understands, even if the target is not a Delta table. If the target is a plain table or a
- * path, this rule substitutes pyzorder's statement. If a path turns out to be a Delta table,
- * ResolveZOrderStatements returns Delta's command.
+ * that it understands, even if the target is not a Delta table. If the target is a path or a
+ * Parquet or ORC table, this rule substitutes pyzorder's statement. If a path turns out to be a
+ * Delta table, ResolveZOrderStatements returns Delta's command.
  *
  * pyzorder does not depend on Delta. It recognizes Delta's commands by class name and reads them
  * through reflection. If that fails, the command is left to Delta, which reports that the table is

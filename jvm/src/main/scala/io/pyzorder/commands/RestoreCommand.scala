@@ -93,7 +93,7 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
 
   /**
    * Throws if a file that was added after the OPTIMIZE has the name of a file to be restored. Some
-   * writers number their files, so they may reuse a name that is free since the OPTIMIZE.
+   * writers number their files, so they may reuse the name of a file that the OPTIMIZE replaced.
    */
   private def checkNames(names: Seq[String]): Unit =
     names.diff(names.distinct).headOption.foreach(name =>

@@ -53,7 +53,7 @@ object ZOrderErrors {
   def bucketedTable(table: String, columns: Seq[String]): ZOrderException =
     error("ZORDER_BUCKETED_TABLE", "table" -> table, "columns" -> listed(columns))
 
-  /** `options` names those of the table's options that select files by name or time. */
+  /** `options` lists the table's options that select files by name or time. */
   def filteredTable(table: String, options: Seq[String]): ZOrderException =
     error("ZORDER_FILTERED_TABLE", "table" -> table, "options" -> listed(options))
 
@@ -224,7 +224,7 @@ object ZOrderErrors {
       "seconds" -> (lease / 1000).toString,
       "key" -> ZOrderConf.journalTakeOver.key, "run" -> run.toString)
 
-  /** A partition cannot get another folder, because an unfinished run may have moved its files. */
+  /** A partition cannot be renamed or moved, because an unfinished run may have moved its files. */
   def partitionsInUse(table: String): ZOrderException =
     error("ZORDER_PARTITIONS_IN_USE", "table" -> table)
 
@@ -360,7 +360,7 @@ object ZOrderErrors {
   def everyOptimizeUndone(folder: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.ALL_UNDONE", "folder" -> folder)
 
-  /** For a file to be restored if another writer has given its name to a new file. */
+  /** For a file that cannot be restored because another writer has given its name to a new file. */
   def restoreNameTaken(folder: String, path: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.NAME_TAKEN", "folder" -> folder, "path" -> path)
 

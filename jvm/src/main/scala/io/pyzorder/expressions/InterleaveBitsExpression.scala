@@ -12,8 +12,8 @@ import org.apache.spark.sql.types._
 /**
  * `interleave_bits(a, …)` interleaves the arguments' unchanged bits, starting with the first
  * argument. An integer contributes its two's complement in the width of its type, highest bit
- * first, and a binary contributes its bytes. All arguments are zero-padded on the right to the
- * length of the longest one. A null counts as all zeros. The result is a BINARY. Its length in
+ * first, and a BINARY value contributes its bytes. All arguments are zero-padded on the right to
+ * the length of the longest one. A null counts as all zeros. The result is a BINARY. Its length in
  * bytes is the length of the longest argument times the number of arguments, but at most 1024.
  */
 case class InterleaveBitsExpression(children: Seq[Expression]) extends Expression {
@@ -87,8 +87,8 @@ case class InterleaveBitsExpression(children: Seq[Expression]) extends Expressio
 object InterleaveBitsExpression {
 
   /**
-   * The width in bytes of arguments of this type. Returns 0 for binaries, because their length
-   * varies, and None if the type is not accepted.
+   * The width in bytes of arguments of this type. Returns 0 for BINARY, whose values vary in
+   * length, and None if the type is not accepted.
    */
   private[expressions] def widthOf(dataType: DataType): Option[Int] = dataType match {
     case BinaryType => Some(0)

@@ -60,8 +60,8 @@ case class ZValueLong(ids: Seq[Expression], counts: Seq[Int]) extends Expression
 
 /**
  * For each column, a table of the bits that each range id contributes to the z-value. For each row,
- * a lookup in the table replaces a division and the spreading of bits. Only the counts are sent to
- * the executors, which then build the tables.
+ * a lookup in the table replaces a division and the spreading of bits. Only the number of range ids
+ * per column is sent to the executors, which then build the tables.
  */
 final class ZValueParts(counts: Array[Int]) extends Serializable {
 

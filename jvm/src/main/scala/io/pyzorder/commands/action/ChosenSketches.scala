@@ -30,12 +30,16 @@ private[commands] object ChosenSketches {
    */
   private val FewFiles = 4 * SampledFiles
 
-  /** The maximum number of columns to choose. The first columns of a table are often its keys. */
+  /**
+   * The maximum number of columns to choose. If more columns qualify, the first ones are chosen,
+   * because a table often begins with its keys.
+   */
   private val MostColumns = 8
 
   /**
-   * Chooses columns and adds their sketches to the table's index, unless this was done before or
-   * would take too long. A failure is only logged, because an index does not need sketches.
+   * Chooses columns and adds their sketches to the table's index. Does nothing if the index already
+   * has sketches or covers too few files, or if a column's sketches might be too large to send to
+   * the driver. A failure is only logged, because an index works without sketches.
    */
   def add(session: shim.SparkSession, table: ResolvedTable): Unit =
     try {
@@ -46,7 +50,7 @@ private[commands] object ChosenSketches {
         snapshot <- IndexStore.load(session, ref)
         if none.allows(snapshot.entries.map(_.size).sum)
       } {
-        // The index may be forged. Only files that a listing finds belong to the table.
+        // The index may be forged, so only files that are found by listing the table are read.
         val entries = SkippingIndex.valid(snapshot.entries, TableFiles.list(session, table))
 
         val columns = ref.columns.filter(c => ValueHash.of(c.dataType).isDefined)

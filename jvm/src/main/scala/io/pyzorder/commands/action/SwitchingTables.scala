@@ -96,8 +96,8 @@ private[commands] object SwitchingTables {
   }
 
   /**
-   * Copies files that were written to the table's previous locations into the table. The caller
-   * must hold the lock.
+   * Copies into the table any files that were written to its previous locations. The caller must
+   * hold the lock.
    */
   def carry(session: shim.SparkSession, table: ResolvedTable): Unit = {
     new PreviousLocations(session, table.folder(session), table.identifier).carry()

@@ -61,7 +61,7 @@ final case class OptimizeMetrics(
       started, ended, tasks, tableColumns, withStatistics, clusteredBy, dryRun,
       estimatedShares, remark.orNull))
 
-  /** Puts a sentence before the remark. */
+  /** Adds a sentence to the beginning of the remark. */
   def withRemark(sentence: String): OptimizeMetrics =
     copy(remark = Some((sentence +: remark.toSeq).mkString(" ")))
 

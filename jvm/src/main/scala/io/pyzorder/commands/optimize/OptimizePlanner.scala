@@ -43,8 +43,8 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   }
 
   /**
-   * Whether the plan pays off, given the new files that a sample predicts. Whether the plan does
-   * harm is decided by `verdict` alone, so that a DRY RUN and `checkHarm` agree.
+   * Whether the plan pays off, given the new files that a sample predicts. Whether the plan is
+   * harmful is decided by `verdict` alone, so that a DRY RUN and `checkHarm` agree.
    *
    * @param planned the sample's prediction of the files that the plan would write
    */
@@ -83,7 +83,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     LayoutEstimate.of(known.types, before, after)
   }
 
-  /** Throws ZORDER_SLOWER_LOOKUPS if the plan does harm, unless FULL was specified. */
+  /** Throws ZORDER_SLOWER_LOOKUPS if the plan is harmful, unless FULL was specified. */
   def checkHarm(files: Seq[PartitionFiles], plan: RewritePlan): Unit = if (!full) {
     val foreseen = verdict(files, plan)
     if (foreseen.isHarm) throw ZOrderErrors.slowerLookups(table.name, foreseen.sentence)
@@ -112,7 +112,9 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
       collect: Seq[FileRef] => Map[String, Seq[ColumnStatistics]]): KnownFiles =
     new KnownFiles(folder, clusteringColumns, index, collect)
 
-  /** Collects statistics for files that are not in the index. Returns them by path. */
+  /**
+   * Collects statistics for files that are not in the index, and returns them keyed by file path.
+   */
   private def collect(files: Seq[FileRef]): Map[String, Seq[ColumnStatistics]] = {
     val can = clusteringColumns.filter(statisticsColumns.contains)
     Collector.collect(session, TableFiles.toIndex(session, table, files), can).map { entry =>

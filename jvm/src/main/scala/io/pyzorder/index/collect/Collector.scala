@@ -137,8 +137,9 @@ object Collector {
       !ReadSettings.matchesPositions(session, data.options)
 
   /**
-   * Whether the column is read from the files. Spark takes a partition column's values from the
-   * folder even if the files contain it, and an indexed column may no longer be in the table.
+   * Whether the column is read from the files. Spark takes a partition column's values from folder
+   * names even if the files contain the column, and an indexed column may no longer be in the
+   * table.
    */
   private def fromFiles(data: DataFiles, column: IndexedColumn): Boolean =
     !data.partitionSchema.fieldNames.exists(_.equalsIgnoreCase(column.path.head)) &&
@@ -168,7 +169,7 @@ object Collector {
     }
   }
 
-  /** Reads the footers that can be read. A remote store gets several requests at a time. */
+  /** Reads the footers that can be read, several at a time if the store is remote. */
   private def footers(
       files: Seq[(Int, String)],
       orc: Boolean,

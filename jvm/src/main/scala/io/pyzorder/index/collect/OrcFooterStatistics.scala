@@ -111,8 +111,7 @@ private[index] object OrcFooterStatistics {
         val trues = booleans.getTrueCount
         val values = statistics.getNumberOfValues
         if (trues < 0 || trues > values) None else answer(trues == values, trues > 0)
-      // Dates are stored in the hybrid or in the proleptic calendar, and both agree on modern
-      // dates.
+      // Dates are stored in the hybrid or the proleptic calendar, which agree on modern dates.
       case (dates: DateColumnStatistics, DateType)
           if dates.getMinimumDayOfEpoch <= dates.getMaximumDayOfEpoch &&
             isInt(dates.getMinimumDayOfEpoch) && isInt(dates.getMaximumDayOfEpoch) &&

@@ -25,9 +25,9 @@ private[index] object ParquetOrigin {
 
   /**
    * Applies Spark's rule. If the metadata names Spark 3.0 or later (3.1 for INT96) and lacks the
-   * legacy key, the file uses the proleptic calendar. If it names an older version, or a newer
-   * version together with the key, the file uses the hybrid calendar. If it does not name a Spark
-   * version, the setting decides.
+   * legacy key (`LegacyDatetime` or `LegacyInt96`), the file uses the proleptic calendar. If it
+   * names an older version, or a newer version together with the key, the file uses the hybrid
+   * calendar. If it does not name a Spark version, the reader's rebase mode decides.
    */
   def of(metadata: FileMetaData): ParquetOrigin = {
     val keys = metadata.getKeyValueMetaData

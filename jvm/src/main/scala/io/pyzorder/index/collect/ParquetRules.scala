@@ -20,8 +20,8 @@ private[index] object ParquetRules {
   private val UnsignedLong: DataType = DecimalType(20, 0)
 
   /**
-   * Whether reading the column as this type either leaves all values unchanged or fails.
-   * Combinations that are not listed remain unknown, because one Spark version may fail where
+   * Whether reading the column as this type either leaves all values unchanged or fails. Returns
+   * false for all combinations that are not listed below, because one Spark version may fail where
    * another one converts the values.
    */
   def isReadable(leaf: PrimitiveType, dataType: DataType): Boolean = {
@@ -87,7 +87,7 @@ private[index] object ParquetRules {
       // Writers differ in whether they include NaN in footers, and in the sign of zero.
       case FloatType | DoubleType => scan
       case StringType | BinaryType if leaf.getPrimitiveTypeName == BINARY =>
-        // Parquet and Spark both order strings and plain binaries by unsigned bytes. Writers may
+        // Parquet and Spark both compare strings and binary values as unsigned bytes. Writers may
         // truncate bounds, but truncated bounds still enclose the values. If both bounds are equal,
         // there is only one value.
         val least = groups.map(bytesOf(_, least = true)).reduce(lesser)
@@ -120,9 +120,9 @@ private[index] object ParquetRules {
   }
 
   /**
-   * The bounds of dates and INT64 timestamps. If the file records that they are not rebased, or if
-   * the smallest value is modern, Spark reads the values as stored. Otherwise, it reads them as
-   * stored only with the setting CORRECTED. With LEGACY, it reads different values, and with
+   * The bounds of dates and INT64 timestamps. If the file records that the values are not rebased,
+   * or if the smallest value is modern, Spark reads the values as stored. Otherwise, it reads them
+   * as stored only with the setting CORRECTED. With LEGACY, it reads different values, and with
    * EXCEPTION, a query fails, so the column is scanned.
    */
   private def temporal(

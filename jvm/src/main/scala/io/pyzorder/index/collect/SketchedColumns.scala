@@ -44,8 +44,8 @@ object SketchedColumns {
   val None: SketchedColumns = SketchedColumns(Set.empty, 0.0)
 
   /**
-   * The smallest useful budget of a sketch. Smaller files have too few distinct values to be worth
-   * one.
+   * The minimum budget of a sketch in bytes. Files with a smaller budget have too few distinct
+   * values to benefit from a sketch.
    */
   private val LeastBytes = 16
 

@@ -94,8 +94,8 @@ final class StatisticsTracker(
   }
 
   /**
-   * Adds all values of the columns that `isFromWriter` selects. Calls `bytes` with each column's
-   * position in the schema.
+   * Adds all values of the columns that `isFromWriter` selects. `bytes` returns the writer's
+   * statistics for the column at a position in the schema.
    */
   def addFromWriter(bytes: Int => BytesStatistics): Unit =
     cells.indices.filter(i => fromWriter(i)).foreach { i =>
@@ -142,7 +142,7 @@ final class StatisticsTracker(
    * TIMESTAMP_MILLIS, which truncates microseconds to milliseconds. Truncation preserves order, so
    * truncating the bounds is correct. ORC stores timestamps in the writer's time zone and old dates
    * in the hybrid calendar. The bounds for ORC therefore depend on the settings, and are unknown if
-   * they precede the point from which both calendars agree.
+   * they precede the point from which the two calendars agree.
    *
    * @param format          "parquet" or "orc"
    * @param timestampMillis whether the file stores timestamps in milliseconds

@@ -108,7 +108,7 @@ object DoubleBounds {
   }
 }
 
-/** Bounds as UTF8String, Array[Byte] or Decimal. Both bounds of a file are null if it has none. */
+/** Bounds as UTF8String, Array[Byte] or Decimal. For a file without bounds, both are null. */
 final class ObjectBounds(val mins: Array[AnyRef], val maxs: Array[AnyRef]) extends BoundArrays {
 
   override def value(i: Int, least: Boolean, dataType: DataType): Any =

@@ -79,7 +79,8 @@ final class IndexSnapshot(
    * values may differ. In two cases, the same type is not enough:
    * - The field has a default for files without the field. If an entry was collected before the
    *   default was added, it does not distinguish such a file from a file that stores nulls. The
-   *   column's statistics are therefore treated as unknown for files with only nulls.
+   *   column's statistics are therefore treated as unknown for files in which the column is always
+   *   null.
    * - The field is CHAR. Predicates apply to padded values, but the bounds may come from unpadded
    *   values, and padding does not preserve order. Only null counts are therefore used.
    *

@@ -7,17 +7,17 @@ import org.apache.spark.sql.catalyst.expressions.XXH64
 import org.apache.spark.unsafe.Platform
 
 /**
- * Finds the number of a path by the path's 128-bit hash. The paths themselves are not kept, because
- * they would take up most of an index's memory. Among a million paths, the probability that two
- * have the same hash is about 10^-27. Even then, one file is mistaken for the other only if their
- * sizes and modification times are also equal. Each JVM chooses random seeds for the two halves of
- * the hash, so nobody can construct two names that collide.
+ * Maps paths to file numbers by the paths' 128-bit hashes. The paths themselves are not kept,
+ * because they would take up most of an index's memory. Among a million paths, the probability that
+ * two have the same hash is about 10^-27. Even then, one file is mistaken for the other only if
+ * their sizes and modification times are also equal. Each JVM chooses random seeds for the two
+ * halves of the hash, so nobody can construct two names that collide.
  */
 final class PathTable private (hashes: Array[Long], slots: Array[Int]) {
 
   def length: Int = hashes.length / 2
 
-  /** The number of the path, or -1 if it is not in the table. */
+  /** The number of the file with this path, or -1 if there is none. */
   def find(path: String): Int = {
     val hash = PathTable.hashOf(path.getBytes(UTF_8))
     var slot = PathTable.slotOf(hash.high, slots.length)

@@ -9,7 +9,7 @@ object FileSketches {
   case object Missing extends FileSketches
 
   /**
-   * The file's sketches are in a segment, in which the file has the number `number`.
+   * The file's sketches are in a segment, where `number` identifies the file.
    *
    * @param segment the name of the segment's file
    */

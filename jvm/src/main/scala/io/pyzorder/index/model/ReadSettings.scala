@@ -27,7 +27,10 @@ object ReadSettings {
 
   private val Separator = " | "
 
-  /** Parses a fingerprint. If it is invalid, returns settings that no scan has. */
+  /**
+   * Parses a fingerprint. If the fingerprint is invalid, returns settings that do not match any
+   * scan.
+   */
   def parse(fingerprint: String): ReadSettings = {
     val cut = fingerprint.indexOf(Separator)
     if (cut < 0) ReadSettings("unreadable: " + fingerprint, "")

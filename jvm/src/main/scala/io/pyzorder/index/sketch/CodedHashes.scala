@@ -40,10 +40,16 @@ final case class CodedHashes(bits: Int, rice: Int, count: Int, code: Array[Byte]
 
 object CodedHashes {
 
-  /** The smallest useful ratio of 2^bits to the number of hashes. It means 10% false positives. */
+  /**
+   * The smallest useful ratio of 2^bits to the number of hashes. At this ratio, 10% of lookups for
+   * values that are not in the file are false positives.
+   */
   private val WorstRatio = 10L
 
-  /** The binary logarithm of the largest useful ratio. It means 0.006% false positives. */
+  /**
+   * The binary logarithm of the largest useful ratio of 2^bits to the number of hashes, at which
+   * the false-positive rate is 0.006%.
+   */
   private val MostPrecision = 14
 
   /**
@@ -58,8 +64,8 @@ object CodedHashes {
   }
 
   /**
-   * Encodes sorted distinct numbers of `bits` bits. Of the highest bits, it keeps as many as fit
-   * into `most` bytes; None if these are too few.
+   * Encodes sorted distinct numbers of `bits` bits. Keeps as many of the highest bits as fit into
+   * `most` bytes; None if these are too few.
    */
   private def fitting(sorted: Array[Long], bits: Int, most: Long): Option[CodedHashes] = {
     Iterator.range(bits, 0, -1)
@@ -81,7 +87,7 @@ object CodedHashes {
     CodedHashes(bits, rice, sorted.length, sink.result)
   }
 
-  /** Removes the `lowest` lowest bits from sorted numbers, and then duplicates. */
+  /** Removes the lowest `lowest` bits from sorted numbers, and then removes duplicates. */
   private def cut(sorted: Array[Long], lowest: Int): Array[Long] = {
     val values = new Array[Long](sorted.length)
     var count = 0

@@ -145,7 +145,7 @@ object SegmentDirectory {
 
   private val MaxBits = 62
 
-  /** Files with far fewer distinct values have no sketch. */
+  /** The maximum number of hashes in one file's sketch, which is far more than a writer keeps. */
   private[sketch] val MaxValues = 1 << 22
 
   /**

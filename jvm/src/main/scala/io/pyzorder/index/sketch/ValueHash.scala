@@ -95,7 +95,10 @@ object ValueHash {
       XXH64.hashLong(value(row, ordinal), Seed)
   }
 
-  /** Hashes decimals. A value that fits in 64 bits has the same hash under every precision. */
+  /**
+   * Hashes decimals. A value that fits in 64 bits has the same hash whatever the type's precision
+   * is.
+   */
   private final class Decimals(dataType: DecimalType) extends ValueHash {
     @transient private lazy val short: LongValue =
       if (dataType.precision <= Decimal.MAX_LONG_DIGITS) LongValue.of(dataType) else null

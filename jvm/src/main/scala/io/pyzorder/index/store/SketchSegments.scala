@@ -161,8 +161,9 @@ private[store] final class SketchSegments(
 private[store] object SketchSegments {
 
   /**
-   * The names of the columns for which these entries have new sketches; None if there are none.
-   * They are needed if OPTIMIZE moves a table to a new folder, where its snapshot is the first one.
+   * The names of the columns for which these entries have new sketches; None if there are none. The
+   * names are needed if OPTIMIZE moves a table to a new folder, which has no earlier snapshot to
+   * take them from.
    */
   def columnsIn(entries: Seq[FileEntry]): Option[Seq[String]] =
     Some(entries.map(_.sketches).collect { case added: NewSketches => added.byColumn.keys.toSeq }
@@ -182,7 +183,7 @@ private[store] object SketchSegments {
    */
   private val PartBytes = SegmentRef.MaxBytes / 2L
 
-  /** As many of the first segments as have at most `most` bytes in total. */
+  /** The longest prefix of `segments` with a total size of at most `most` bytes. */
   private def within(segments: Seq[SegmentRef], most: Long): Seq[SegmentRef] =
     segments.zip(segments.scanLeft(0L)(_ + _.length).tail).takeWhile(_._2 <= most).map(_._1)
 

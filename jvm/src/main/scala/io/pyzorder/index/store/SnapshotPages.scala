@@ -71,7 +71,7 @@ private[store] object SnapshotPages extends CompressionCodecFactory {
   }
 
   /**
-   * Throws if the lengths of a page differ or are too large.
+   * Throws if a page's actual length differs from the stated one or is too large.
    *
    * @param stated     the length according to the page's header
    * @param actual     the length according to the compressed data

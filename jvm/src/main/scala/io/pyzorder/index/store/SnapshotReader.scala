@@ -89,7 +89,7 @@ private[index] final class SnapshotReader(
   private def has(name: String): Boolean =
     reading(_.getFooter.getFileMetaData.getSchema.containsField(name))
 
-  /** The files' paths. `files` keeps only their hashes. */
+  /** The files' paths. `files` keeps only the hashes of the paths. */
   def paths(): Array[String] = {
     val values = new Array[String](numFiles)
     val text = limitedText()

@@ -82,8 +82,8 @@ object BoxSpace {
       val between: Array[Double]) {
 
     /**
-     * For each rank, and for the position after the last, the sum of the squared shares of lower
-     * ranks.
+     * For each rank, and for the position after the last, the sum of the squared shares of all
+     * lower ranks.
      */
     val squares: Array[Double] =
       on.indices.dropRight(1).map(rank => math.pow(on(rank + 1) - on(rank), 2))

@@ -119,7 +119,10 @@ case class ShuffleKey(
       turn = newChildren.drop(columns.length + 1).headOption)
 }
 
-/** The row's position in its file. Its type is LONG, which Spark's radix sort orders completely. */
+/**
+ * The row's position in its file. Its type is LONG, so Spark's radix sort never has to compare
+ * rows.
+ */
 case class PlaceInFile(
     columns: Seq[Expression],
     clustering: Broadcast[Clustering])

@@ -45,7 +45,7 @@ private[layout] final class KdTreeBuilder(
     new KdTree(column.toArray, cut.toArray, right.toArray, grown)
   }
 
-  /** Grows each region and returns the number of leaves. */
+  /** Grows the subtree of each region and returns the total number of leaves. */
   private def growRegions(
       from: Int,
       to: Int,
@@ -100,10 +100,10 @@ private[layout] final class KdTreeBuilder(
   }
 
   /**
-   * Splits the widest column that can be cut into even files or, if no column can, the column that
-   * can be cut most evenly. For a plain sort, splits the first column that has more than one id.
-   * Returns None if all rows have the same ids; in that case, the rows are distributed evenly over
-   * the cell's files.
+   * Splits the widest column that can be cut into files of about equal size. If there is no such
+   * column, splits the column that can be cut most evenly. If `lexical`, splits the first column
+   * that has more than one id. Returns None if all rows have the same ids; in that case, the rows
+   * are distributed evenly over the cell's files.
    */
   private def chooseSplit(from: Int, to: Int, leaves: Int, slabs: Seq[Int]): Option[Split] = {
     val wide = ids.indices.map(c => c -> spread(c, from, to)).filter(_._2 > 0)

@@ -34,7 +34,7 @@ object LayoutEstimate {
     types.indices.map(c => (share(space, c, old), share(space, c, fresh)))
   }
 
-  /** The files before and after a rewrite, as the pieces that `LayoutVerdict` compares. */
+  /** The files before and after a rewrite, in the form that `LayoutVerdict` compares. */
   def pieces(
       types: Seq[DataType],
       before: Seq[FileBox],

@@ -38,8 +38,8 @@ object MergeSelection {
   private val OpenShare = 1.0 / 32
 
   /**
-   * Of the bytes that lookups read from clustered files, a rewrite of these files must save at
-   * least this share.
+   * A rewrite of clustered files must save at least this share of the bytes that lookups read from
+   * those files.
    */
   private val LeastGain = 0.05
 
@@ -76,8 +76,8 @@ object MergeSelection {
   }
 
   /**
-   * The total size of those files that lookups open, as a multiple of what it would be if all of
-   * the files were rewritten; 1 is best.
+   * The average total size of the files that a lookup opens, as a multiple of what it would be if
+   * all of the files were rewritten; 1 is best.
    */
   def excess(
       space: BoxSpace,
@@ -169,7 +169,10 @@ object MergeSelection {
       if (share > 0) Some(Rows(space.files(file).bytes * share, low, high)) else None
     }.reduceOption(_ + _)
 
-  /** The total size of those new files with these rows that a lookup will open, on average. */
+  /**
+   * The average total size of the files that a lookup opens, considering only the new files with
+   * these rows.
+   */
   private def opened(
       space: BoxSpace,
       rows: Rows,

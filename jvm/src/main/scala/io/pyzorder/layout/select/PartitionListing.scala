@@ -17,7 +17,7 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  */
 final case class PartitionFiles(folder: String, files: Seq[FileStatus]) {
 
-  /** Bytes of all files. */
+  /** The total size of the files in bytes. */
   def size: Long = files.iterator.map(_.getLen).sum
 }
 

@@ -89,7 +89,7 @@ object RewritePlan {
   private def sizeOf(groups: Seq[RewriteGroup]): Long =
     groups.iterator.flatMap(_.files).map(_.getLen).sum
 
-  /** The number of files that `bytes` are divided into, each of about the target size. */
+  /** The number of files of about the target size into which `bytes` bytes are divided. */
   private[pyzorder] def filesOf(bytes: Long, targetSize: Long): Int =
     math.max(1L, math.min(Int.MaxValue.toLong, math.round(bytes.toDouble / targetSize))).toInt
 }

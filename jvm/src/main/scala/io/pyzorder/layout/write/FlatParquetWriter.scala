@@ -144,7 +144,8 @@ private[layout] final class FlatParquetWriter private (
       }
       c += 1
     }
-    // A page that ends at any of these records contains and counts all values of the batch.
+    // The values of the whole batch have been added, so a page that ends at any of these records
+    // contains and counts all of them.
     (0 until batch.length).foreach(_ => store.endRecord())
     rowsInGroup += batch.length
     batch.clear()

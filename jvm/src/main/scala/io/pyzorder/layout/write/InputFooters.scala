@@ -100,7 +100,7 @@ object InputFooters {
 
   /**
    * A table's options, and options that disable dictionaries for the Parquet columns that have no
-   * dictionary in any file. The writer then does not try to build one.
+   * dictionary in any file. For these columns, the writer then does not try to build a dictionary.
    *
    * @param but columns whose values are re-sorted. For these columns, a dictionary may now be
    *            worthwhile

@@ -13,7 +13,7 @@ import org.apache.spark.unsafe.Platform
 /** Writes the values of one column from a batch of rows to Parquet. */
 private[layout] sealed abstract class ParquetColumn {
 
-  /** Whether the values are strings or bytes. */
+  /** Whether the values are strings or binary values. */
   def isBytes: Boolean = false
 
   /** Writes the value of a row. The value must not be null. */
@@ -112,7 +112,7 @@ private[layout] object ParquetColumn {
       to.write(Platform.getLong(rows.array, rows.address(row, column)).toInt, 0, level)
   }
 
-  /** Strings and bytes. Parquet copies the values that it keeps. */
+  /** Strings and binary values. Parquet copies the values that it keeps. */
   private object Binaries extends ParquetColumn {
     override def isBytes: Boolean = true
 
