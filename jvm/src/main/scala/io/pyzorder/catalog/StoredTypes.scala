@@ -9,10 +9,10 @@ import org.apache.spark.sql.types.StructType
 import io.pyzorder.common.ZOrderErrors
 
 /**
- * Refuses an OPTIMIZE of a path that would change the stored column types. OPTIMIZE writes each
- * column with the type that it has in the session. A few settings make Spark read a Parquet type as
- * a different type. The new files would then store that different type. A catalog table declares
- * its types, so these settings do not affect it.
+ * Prevents an OPTIMIZE of a path from changing the stored column types. OPTIMIZE writes each column
+ * with the type that it has in the session. A few settings make Spark read a Parquet type as a
+ * different type. The new files would then store that different type. A catalog table declares its
+ * types, so these settings do not affect it.
  */
 object StoredTypes {
 
@@ -20,7 +20,7 @@ object StoredTypes {
     SQLConf.LEGACY_PARQUET_NANOS_AS_LONG, SQLConf.PARQUET_INFER_TIMESTAMP_NTZ_ENABLED)
 
   /**
-   * Throws ZORDER_SETTING_CHANGES_TYPES if Spark would read different types without the settings.
+   * Throws ZORDER_SETTING_CHANGES_TYPES if Spark would read different types without these settings.
    */
   def check(session: shim.SparkSession, table: ResolvedTable): Unit = {
     val set = settings.map(_.key).filter(session.sessionState.conf.contains)

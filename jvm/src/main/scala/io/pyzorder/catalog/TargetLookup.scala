@@ -166,7 +166,10 @@ final class TargetLookup(session: shim.SparkSession) {
     try path.getFileSystem(hadoopConf)
     catch { case NonFatal(failure) => throw ZOrderErrors.noSuchStore(path.toString, failure) }
 
-  /** Throws pathInsideTable if the folder is a partition of an enclosing table with a journal. */
+  /**
+   * Throws pathInsideTable if the table's folder is a partition folder of another table with a
+   * journal.
+   */
   def checkOutermost(table: ResolvedTable): Unit = {
     val outer = TargetLookup.tableFolder(table.root)
     val journal = new TableFolder(outer).journal

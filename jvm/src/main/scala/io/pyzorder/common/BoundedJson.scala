@@ -7,7 +7,7 @@ private[pyzorder] object BoundedJson {
 
   private val mapper = new ObjectMapper()
 
-  /** In input longer than `FewBytes`, a token must take at least `TokenBytes` bytes on average. */
+  /** Input longer than `FewBytes` may have at most one token per `TokenBytes` bytes. */
   private val FewBytes = 1 << 20
   private val TokenBytes = 5
 

@@ -13,7 +13,7 @@ import org.slf4j.LoggerFactory
  * the Thrift server disconnects, Hive closes the session's class loader, which contains the jars
  * from `--jars` and `spark.jars`. Classes that are already loaded keep working, but no others can
  * be loaded, so all later queries on the server would fail. Loading classes in advance does not
- * help code that reads the class files themselves. Spark does this to clean closures; see
+ * help code that reads the class files themselves. Spark reads class files to clean closures; see
  * TaskFunction.
  */
 private[pyzorder] object EagerClasses {

@@ -407,7 +407,7 @@ object ZOrderErrors {
   // ---- construction ---------------------------------------------------------------------------
 
   /**
-   * `name` names an entry of ErrorConditions. Its placeholders must be exactly the keys of
+   * `name` names an entry of ErrorConditions. The entry's placeholders must be exactly the keys of
    * `parameters`.
    */
   private def error(name: String, parameters: (String, String)*): ZOrderException = {

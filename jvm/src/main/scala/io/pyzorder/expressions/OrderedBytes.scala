@@ -19,8 +19,8 @@ object OrderedBytes {
   private val SignBit = Long.MinValue
 
   /**
-   * The number of leading bits that a wide decimal keeps of its magnitude, including the highest
-   * bit.
+   * For a decimal of more than 18 digits, the number of leading bits of the magnitude that are
+   * encoded. The highest bit is included.
    */
   private val MantissaBits = 57
 
@@ -38,9 +38,9 @@ object OrderedBytes {
 
   /**
    * The 64 ordered bits of `value`, left-aligned, to be compared as an unsigned number. Only null
-   * maps to 0; a value whose bits would all be 0 maps to 1 instead. A larger value never has
-   * smaller bits. Different strings, binaries and decimals of more than 18 digits may have the same
-   * bits. The two smallest values of a 64-bit integer type also have the same bits.
+   * maps to 0; a value whose bits would all be 0 maps to 1 instead. The bits preserve the order of
+   * the values, but different strings, binary values and decimals of more than 18 digits may have
+   * the same bits. The two smallest values of a 64-bit integer type also have the same bits.
    */
   def of(value: Any, dataType: DataType): Long = {
     if (value == null) 0L

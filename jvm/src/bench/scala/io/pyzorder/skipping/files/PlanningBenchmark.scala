@@ -49,8 +49,8 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
   private def time(i: Int): Long = 1760000000000L + i * 13L % 3600000L
 
   /**
-   * The entry of file i. The files form a grid over customers and items, in which file i covers the
-   * cell (i / side, i % side).
+   * The index entry of file i. The files form a grid over customers and items, in which file i
+   * covers the cell (i / side, i % side).
    */
   private def entry(i: Int): FileEntry = {
     def range(from: Any, to: Any): ColumnStatistics = ColumnStatistics(
@@ -127,6 +127,9 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
 
 object PlanningBenchmark {
 
-  /** Stores the results. Without this store, the compiler could eliminate a run as dead code. */
+  /**
+   * The runs assign their results to this field so that the compiler does not eliminate them as
+   * dead code.
+   */
   @volatile var sink: Any = _
 }

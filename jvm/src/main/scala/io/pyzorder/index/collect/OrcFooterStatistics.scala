@@ -68,8 +68,8 @@ private[index] object OrcFooterStatistics {
     val scan = FooterAnswer.Scan(Calendars.isTemporal(column.dataType))
     val all = reader.getStatistics
     val statistics = if (leaf.getId < all.length) all(leaf.getId) else null
-    // A writer that does not record statistics leaves all counts at 0. The root's count reveals
-    // this, because it normally equals the number of rows.
+    // A writer that does not record statistics leaves all counts at 0. The count of the root column
+    // reveals this, because it normally equals the number of rows.
     val counted = statistics != null && all(0).getNumberOfValues == numRecords &&
       statistics.getNumberOfValues <= numRecords
     if (!counted) {
@@ -83,10 +83,10 @@ private[index] object OrcFooterStatistics {
   }
 
   /**
-   * The bounds of a column that has values, or None if Spark must scan it. Columns of floats are
-   * always scanned, because writers differ in their treatment of NaN and the sign of zero.
-   * Timestamps are scanned because their bounds may have a different time zone and precision than
-   * the values. Binaries are scanned because ORC does not keep bounds for them.
+   * The bounds of a column that has values, or None if Spark must scan it. FLOAT and DOUBLE columns
+   * are always scanned, because writers differ in their treatment of NaN and the sign of zero.
+   * TIMESTAMP columns are scanned because their bounds may have a different time zone and precision
+   * than the values. BINARY columns are scanned because ORC does not keep bounds for them.
    */
   private def bounds(
       reader: Reader,

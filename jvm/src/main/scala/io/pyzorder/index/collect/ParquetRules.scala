@@ -84,7 +84,7 @@ private[index] object ParquetRules {
     def answer(least: Any, greatest: Any, exact: Boolean): FooterAnswer =
       FooterAnswer.bounded(least, greatest, exact, nullCount)
     column.dataType match {
-      // Writers differ in whether they include NaN in footers, and in the sign of zero.
+      // Writers differ in whether the bounds include NaN, and in the sign of bounds that are zero.
       case FloatType | DoubleType => scan
       case StringType | BinaryType if leaf.getPrimitiveTypeName == BINARY =>
         // Parquet and Spark both compare strings and binary values as unsigned bytes. Writers may

@@ -44,8 +44,8 @@ object SketchedColumns {
   val None: SketchedColumns = SketchedColumns(Set.empty, 0.0)
 
   /**
-   * The minimum budget of a sketch in bytes. Files with a smaller budget have too few distinct
-   * values to benefit from a sketch.
+   * A file has sketches only if the budget allows at least this many bytes per sketch. Smaller
+   * files have too few distinct values to benefit from sketches.
    */
   private val LeastBytes = 16
 

@@ -139,8 +139,8 @@ private final class DecimalAccumulator(dataType: DecimalType) extends Statistics
 }
 
 /**
- * Accumulates binaries and strings without a collation. Both are compared as unsigned bytes, and a
- * prefix of a value sorts before the value.
+ * Accumulates binary values, and strings that have no collation. Both are compared as unsigned
+ * bytes, and a prefix of a value sorts before the value.
  */
 private[index] final class BytesAccumulator(dataType: DataType) extends StatisticsAccumulator {
 

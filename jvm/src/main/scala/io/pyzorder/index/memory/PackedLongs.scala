@@ -24,7 +24,7 @@ object PackedLongs {
   /** Packs the values. The array itself is kept only if there is no shorter representation. */
   def of(values: Array[Long]): PackedLongs = {
     val least = if (values.isEmpty) 0L else values.min
-    // As an unsigned number, the range is correct even if the difference of two longs overflows.
+    // Interpreted as an unsigned number, the range is correct even if the subtraction overflows.
     val range = if (values.isEmpty) 0L else values.max - least
     def fits(greatest: Long): Boolean = java.lang.Long.compareUnsigned(range, greatest) <= 0
     if (range == 0) new Same(values.length, least)

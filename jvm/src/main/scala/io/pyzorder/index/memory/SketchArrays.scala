@@ -18,8 +18,8 @@ final class SketchArrays private (segments: InternedValues[String], numbers: Pac
 object SketchArrays {
 
   /**
-   * Of several files with the same sketches, only the first keeps them. Otherwise, a small forged
-   * index could make a query decode one sketch for any number of files.
+   * If several files refer to the same sketches, only the first of these files keeps them.
+   * Otherwise, a small forged index could make a query decode one sketch for any number of files.
    *
    * @param segments the name of each file's segment, or an empty string if it has no sketches
    * @param numbers  each file's number in its segment
@@ -34,7 +34,10 @@ object SketchArrays {
     new SketchArrays(InternedValues.of(own)(identity[String]), PackedLongs.of(numbers))
   }
 
-  /** The maximum length of a segment in bytes. Each of its files takes at least one byte. */
+  /**
+   * A limit for file numbers: the maximum length of a segment in bytes, of which each file takes at
+   * least one.
+   */
   private val MaxNumber = 64 << 20
 
   def of(files: Array[FileSketches]): SketchArrays = {

@@ -51,8 +51,8 @@ object ReadSettings {
 
   /**
    * Whether columns are found by field id rather than by name. If so, the table has no statistics.
-   * The setting alone does not determine this: Delta's extension enables it in every session, but
-   * Spark uses ids only if the schema contains them.
+   * Delta's extension enables Spark's setting for field ids in every session, but Spark uses ids
+   * only if the schema contains them.
    */
   def matchesFieldIds(session: shim.SparkSession, schema: StructType): Boolean =
     session.sessionState.conf.getConf(SQLConf.PARQUET_FIELD_ID_READ_ENABLED) &&

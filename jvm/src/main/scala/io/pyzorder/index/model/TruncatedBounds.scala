@@ -6,7 +6,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.util.Arrays
 
 /**
- * Shortens the bounds of long strings and binaries, which are ordered by their unsigned bytes.
+ * Shortens the bounds of long strings and binary values, which are ordered by their unsigned bytes.
  *
  * Proof. A prefix of a value is not greater than the value, so the lower bound may be truncated
  * anywhere. For the upper bound, let p be a prefix of the greatest value m. Let q be p up to and

@@ -227,7 +227,7 @@ object IndexStore {
     val before = latest(conf, folder).filter(_.version == base)
     val loaded = before.flatMap(load(session, _))
     val snapshot = loaded.getOrElse(IndexSnapshot.empty)
-    val isUnknown = base > 0 && loaded.isEmpty // the records of earlier writers are lost
+    val isUnknown = base > 0 && loaded.isEmpty // the index exists, but cannot be read
     val kept = columns(snapshot.columns)
     val changed = change(withColumns(snapshot, kept)).sortBy(_.path)
     val version = base + 1

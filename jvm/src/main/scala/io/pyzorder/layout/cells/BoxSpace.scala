@@ -131,7 +131,8 @@ object BoxSpace {
     val total = math.max(1.0, bytes.iterator.map(_.toDouble).sum)
     val reach = distance.scanLeft(0.0)(_ + _)
     val on = new Array[Double](ranks + 1)
-    // The change in the data's density at each rank, per unit of distance or per gap.
+    // The change in the density of the data at each rank. `byDistance` contains the change per unit
+    // of distance, and `byNumber` the change per gap.
     val byDistance, byNumber = new Array[Double](ranks + 1)
     low.indices.foreach { i =>
       val share = bytes(i) / total

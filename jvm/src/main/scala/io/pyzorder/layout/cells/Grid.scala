@@ -4,10 +4,11 @@ package io.pyzorder.layout.cells
  * Chooses how many slabs each column is cut into. The cells then form a grid.
  *
  * A lookup on one column opens one slab's share of the files, regardless of how the other columns
- * are cut. If a column of spread s is cut into k slabs, that share is s/k. The mean share over all
- * columns is smallest if cells are equally long in every column. For most numbers of files, this
- * would require fractional numbers of slabs. Cells are therefore longer in one column, preferably
- * the last.
+ * are cut. For a column of spread s that is cut into k slabs, this share is s/k. The spread is the
+ * share of the rows between the column's lowest and highest value. The mean share over all columns
+ * is smallest if cells are equally long in every column. For most numbers of files, this would
+ * require fractional numbers of slabs. Cells are therefore longer in one column, preferably the
+ * last.
  */
 private[layout] object Grid {
 
@@ -80,7 +81,9 @@ private[layout] object Grid {
       if last >= 1
     } yield counts :+ last
     if (found.nonEmpty) found
-    else { // every such product exceeds `leaves`, but the rounded-down numbers' product does not
+    else {
+      // Every candidate's product exceeds `leaves`, but the product of the rounded-down numbers
+      // does not.
       val down = first.map(math.floor)
       Seq(down :+ leaves / down.product)
     }

@@ -15,9 +15,9 @@ final case class MergeSelection(files: Seq[Int], regions: Regions)
  *
  * The space is cut into regions between the clustered files, and new rows are laid out within their
  * regions. A region's clustered files may be rewritten with its new rows, the widest files first.
- * Across regions, the files for which each rewritten byte saves lookups the most bytes are taken
- * first, until the budget for all regions is exhausted. The budget is `factor` times the bytes of
- * the new files, but at least the target size of a file unless `factor` is 0. The total work of all
+ * Across regions, the files that save lookups the most bytes per rewritten byte are taken first,
+ * until the budget for all regions is exhausted. The budget is `factor` times the bytes of the new
+ * files, but at least the target size of a file unless `factor` is 0. The total work of all
  * OPTIMIZE runs is therefore proportional to the appended data, and a run without new files has
  * nothing to do.
  *

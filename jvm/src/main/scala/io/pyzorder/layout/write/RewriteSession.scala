@@ -26,7 +26,8 @@ object RewriteSession {
   }
 
   /**
-   * Runs `body` with `session` as the active session, both here and in the tasks that it starts.
+   * Runs `body` with `session` as the active session, both on the driver and in the tasks that
+   * `body` starts.
    */
   def use[T](session: shim.SparkSession)(body: => T): T =
     SessionAccess.withActive(session)(SQLExecution.withSQLConfPropagated(session)(body))
@@ -39,10 +40,10 @@ object RewriteSession {
     "spark.sql.parquet.datetimeRebaseModeInWrite" -> "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite" -> "CORRECTED",
     "spark.sql.zorder.skipping.enabled" -> "false",
-    // The checksums detect a retried task that sends different rows. Here, a retry always sends the
-    // same rows to the same tasks: a row's target depends only on its values and, in a cell with
-    // several files, on its position among the rows that the retried task reads. A retried task
-    // reads the same files in the same order.
+    // These checksums detect a retried task that sends different rows. They are not needed, because
+    // a retried task always sends the same rows to the same tasks: a row's target depends only on
+    // its values and, in a cell with several files, on its position among the rows that the retried
+    // task reads. A retried task reads the same files in the same order.
     "spark.sql.shuffle.orderIndependentChecksum.enabled" -> "false",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch" -> "false")
 }

@@ -67,7 +67,10 @@ private[layout] final class RowBatch(columns: Int) {
 
 private[layout] object RowBatch {
 
-  /** A divisor of 20,000, which is Parquet's default limit on the number of rows in a page. */
+  /**
+   * The maximum number of rows in a batch. It divides 20,000, which is Parquet's default limit on
+   * the number of rows in a page.
+   */
   private val MaxRows = 1000
 
   private val BytesAtFirst = 1 << 18
