@@ -29,7 +29,7 @@ final case class AdvisedPartition(values: InternalRow, files: Seq[FileStatus], n
   val size: Long = files.iterator.map(_.getLen).sum
 }
 
-/** The current data files of a table, which an OPTIMIZE would rewrite. */
+/** A table's current data files, which an OPTIMIZE would rewrite. */
 final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
 
   private val folder = new TableFolder(table.root)

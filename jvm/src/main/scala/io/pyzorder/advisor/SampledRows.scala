@@ -59,8 +59,8 @@ final class SampledRows private (
   } ++ undrawn
 
   /**
-   * About `atMost` rows, taken at regular intervals. Each row is returned as a file of size 1, so a
-   * total size is a number of rows.
+   * About `atMost` rows, taken at regular intervals. Each row is returned as a file of size 1, so
+   * the total size of a set of files is the number of its rows.
    */
   def rows(atMost: Int): Seq[WhatIfFile] = {
     val step = math.max(1, length / math.max(1, atMost))

@@ -21,9 +21,9 @@ import io.pyzorder.storage.{FileRef, FileSystems}
 
 /**
  * RESTORE … TO BEFORE OPTIMIZE: replaces the files that the last OPTIMIZE wrote with the files that
- * it had replaced. Files that were added after that OPTIMIZE are kept. Like an OPTIMIZE, a RESTORE
- * is recorded in the journal as a run. Because it publishes copies of the retired files, killing it
- * at any point leaves the retired files and the files that OPTIMIZE wrote intact.
+ * this OPTIMIZE had replaced. Files that were added after that OPTIMIZE are kept. Like an OPTIMIZE,
+ * a RESTORE is recorded in the journal as a run. Because it publishes copies of the retired files,
+ * killing it at any point leaves the retired files and the files that OPTIMIZE wrote intact.
  */
 case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
 
@@ -170,7 +170,7 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
 
   /**
    * Indexes the restored files if the table has an index. If indexing fails, the command still
-   * succeeds, because queries always read files without an index entry.
+   * succeeds, because queries always read files that have no index entry.
    */
   private def reindex(): Unit =
     SkippingIndex.latest(session, table).foreach(ref => reindex(table, ref.columns))

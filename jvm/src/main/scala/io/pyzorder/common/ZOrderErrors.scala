@@ -332,7 +332,9 @@ object ZOrderErrors {
     error("ZORDER_CANNOT_SWITCH_LOCATION.READERS_BY_PATH", "table" -> table,
       "key" -> ZOrderConf.readersByPath.property, "property" -> publishMethod)
 
-  /** The table's folder has no parent, or is named like a partition's folder (`column=value`). */
+  /**
+   * For a table whose folder has no parent, or is named like a partition's folder (`column=value`).
+   */
   def switchNoSibling(table: String, folder: String): ZOrderException =
     error("ZORDER_CANNOT_SWITCH_LOCATION.NO_SIBLING",
       "table" -> table, "folder" -> folder, "property" -> publishMethod)

@@ -57,9 +57,9 @@ object OrderedBytes {
 
   /**
    * The complete encoding of `value`, which must not be null. Compared lexicographically as
-   * unsigned bytes, the encodings sort like the values. Strings and binaries are represented by
-   * their own bytes (a collated string by its collation's sort key). Every other type has a fixed
-   * width.
+   * unsigned bytes, the encodings sort like the values. Strings and binary values are represented
+   * by their own bytes (a collated string by its collation's sort key). Every other type has a
+   * fixed width.
    */
   def wholeOf(value: Any, dataType: DataType): Array[Byte] = {
     if (isLong(dataType)) {
@@ -130,7 +130,7 @@ object OrderedBytes {
   /** The 64 ordered bits of a string ordered by its bytes: the first eight bytes. Never 0. */
   def ofUtf8(value: UTF8String): Long = notZero(value.getPrefix)
 
-  /** The 64 ordered bits of a binary: its first eight bytes, padded with zeros. Never 0. */
+  /** The 64 ordered bits of a BINARY value: its first eight bytes, padded with zeros. Never 0. */
   def ofBytes(value: Array[Byte]): Long = notZero(ByteArray.getPrefix(value))
 
   /**

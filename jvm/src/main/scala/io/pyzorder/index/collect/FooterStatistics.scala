@@ -42,8 +42,8 @@ private[index] object FooterStatistics {
       column: FooterColumn): FooterAnswer =
     find(footer.getFileMetaData.getSchema, column.path.toList, question) match {
       // A column that is missing from the file reads as null. If the column has a default, readers
-      // whose schema includes the default see it, while others see null in the same file. Unknown
-      // statistics are correct for both kinds of readers.
+      // whose schema includes the default see it, while other readers of the same file see null.
+      // Unknown statistics are correct for both kinds of readers.
       case Absent =>
         if (column.hasDefault) FooterAnswer.Unknown else FooterAnswer.allNull(numRecords)
       case Unclear => FooterAnswer.Unknown

@@ -23,7 +23,7 @@ final case class SketchedColumns(
    */
   def allows(size: Long): Boolean = size * budget <= SketchedColumns.MostBytes
 
-  /** The same columns, with the memory on the driver divided among this number of files. */
+  /** The same columns, but with the driver's memory for sketches divided among `count` files. */
   def inFiles(count: Int): SketchedColumns =
     copy(bytes = SketchedColumns.MostBytes / math.max(1, count))
 

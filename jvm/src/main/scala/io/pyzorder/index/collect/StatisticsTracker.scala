@@ -8,7 +8,7 @@ import io.pyzorder.index.model.{Calendars, ColumnStatistics, IndexedColumn, Inde
 import io.pyzorder.index.sketch.{CodedHashes, DistinctHashes, ValueHash}
 
 /**
- * A writer's statistics for the strings or binaries that it wrote to a column.
+ * A writer's statistics for the string or binary values that it wrote to a column.
  *
  * @param bounds the minimum and maximum in byte order, or None if there are no values
  */
@@ -95,7 +95,7 @@ final class StatisticsTracker(
 
   /**
    * Adds all values of the columns that `isFromWriter` selects. `bytes` returns the writer's
-   * statistics for the column at a position in the schema.
+   * statistics for the column at a given position in the schema.
    */
   def addFromWriter(bytes: Int => BytesStatistics): Unit =
     cells.indices.filter(i => fromWriter(i)).foreach { i =>

@@ -35,7 +35,9 @@ final class IndexSnapshot(
 
   def numFiles: Int = files.paths.length
 
-  /** The number of the entry for a path relative to the table's folder, or -1 if there is none. */
+  /**
+   * The position of the entry for a path relative to the table's folder, or -1 if there is none.
+   */
   def find(relativePath: String): Int = files.paths.find(relativePath)
 
   /** The files' paths, relative to the table's folder. Reads them on each call. */

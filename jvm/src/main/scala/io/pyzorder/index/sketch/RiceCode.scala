@@ -12,8 +12,8 @@ import java.util.Arrays
 private[sketch] object RiceCode {
 
   /**
-   * Appends the encoding of `values(from until until)`. The first gap is counted from `base`, which
-   * must not exceed any of the values.
+   * Appends the encoding of `values(from until until)`. The first gap is measured from `base`,
+   * which must not exceed any of the values.
    */
   def encode(
       values: Array[Long],

@@ -15,7 +15,7 @@ import io.pyzorder.index.model.{IndexedColumns, LongValue}
  * XXH64 with seed 0, applied to
  * - 8 little-endian bytes for numbers, dates, timestamps and intervals. FLOAT is widened to DOUBLE,
  *   and -0.0 becomes 0.0. A decimal is represented by its unscaled value.
- * - the value's own bytes for strings and binaries, and the bytes of the unscaled value for
+ * - the value's own bytes for strings and binary values, and the bytes of the unscaled value for
  *   decimals whose unscaled value does not fit in 8 bytes.
  */
 abstract class ValueHash extends Serializable {
@@ -96,8 +96,8 @@ object ValueHash {
   }
 
   /**
-   * Hashes decimals. A value that fits in 64 bits has the same hash whatever the type's precision
-   * is.
+   * Hashes decimals. A value that fits in 64 bits has the same hash regardless of the type's
+   * precision.
    */
   private final class Decimals(dataType: DecimalType) extends ValueHash {
     @transient private lazy val short: LongValue =

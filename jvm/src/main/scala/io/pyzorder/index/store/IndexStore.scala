@@ -168,8 +168,8 @@ object IndexStore {
   }
 
   /**
-   * Records that a writer has changed files without adding entries. An existing index then covers
-   * nothing until the table has been listed again.
+   * Records that a writer has changed files without adding entries. An existing index then does not
+   * cover any folder until the table has been listed again.
    *
    * @param properties see `publish`
    */

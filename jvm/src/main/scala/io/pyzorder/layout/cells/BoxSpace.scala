@@ -21,9 +21,9 @@ final case class FileBox(bytes: Long, columns: Seq[ColumnStatistics])
  *
  * The share of the data in a range of ranks is estimated from the boxes alone: each file's bytes
  * are spread over the gaps between the ranks that the file spans, in proportion to the distances
- * between the ranks' values. The bytes of a file that spans only one rank are put on that rank.
- * Zero-byte files do not affect the estimate. A wrong estimate can make a layout worse, but it
- * cannot make a query result wrong.
+ * between the ranks' values. The bytes of a file that spans only one rank are assigned to that
+ * rank. Zero-byte files do not affect the estimate. A wrong estimate can make a layout worse, but
+ * it cannot make a query result wrong.
  */
 final class BoxSpace(types: Seq[DataType], val files: IndexedSeq[FileBox]) {
 

@@ -33,7 +33,7 @@ final class KdTree private[layout] (
   }
 
   /**
-   * The file of each row. The ids are given column by column, and the row's number serves as its
+   * The file of each row. The ids are given column by column, and each row's position serves as its
    * turn.
    */
   def leaves(columns: Array[Array[Int]]): Array[Int] = {

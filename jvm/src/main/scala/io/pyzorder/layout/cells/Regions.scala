@@ -71,8 +71,8 @@ object Regions {
   private final case class Gap(column: Int, rank: Int, value: Any, balance: Double)
 
   /**
-   * The best-balanced gap in a column. A gap is a rank at which some files have ended and no other
-   * file has begun.
+   * The best-balanced gap in a column. The files are ordered by the rank at which they begin. There
+   * is a gap before a file if all earlier files end before this file begins.
    */
   private def balancedGap(
       space: BoxSpace,

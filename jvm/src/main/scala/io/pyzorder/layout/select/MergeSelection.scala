@@ -138,7 +138,9 @@ object MergeSelection {
     (space.files(file).bytes + OpenShare * targetSize) *
       space.columns.map(space.width(_, file)).sum
 
-  /** The total size of some rows, and each column's lowest and highest rank among them. */
+  /**
+   * The total size of a set of rows, and the lowest and highest rank of each column in these rows.
+   */
   private final case class Rows(bytes: Double, low: Seq[Int], high: Seq[Int]) {
 
     def +(other: Rows): Rows = Rows(

@@ -39,7 +39,8 @@ object shim {
   def compareBytes(a: UTF8String, b: UTF8String): Int = a.compareTo(b)
 
   /**
-   * Whether strings of `dataType` are ordered by their UTF-8 bytes. In Spark 3.5, all strings are.
+   * Whether strings of `dataType` are ordered by their UTF-8 bytes. In Spark 3.5, all strings are
+   * ordered this way.
    */
   def isByteOrderedString(dataType: DataType): Boolean = isString(dataType)
 
