@@ -393,12 +393,13 @@ object IndexStore {
       .flatMap(status => SnapshotRef.versionOf(status.getPath.getName).map(_ -> status))
       .sortBy(_._1)
 
+  /** Warns once of a snapshot, because a forged one may have any number of long paths. */
   private def warnOfStray(ref: SnapshotRef, path: String): Unit =
-    if (warned.add(s"${ref.folder} $path")) {
+    if (warned.add(s"${ref.folder} ${ref.version}")) {
       log.warn(
-        s"The skipping index of ${ref.folder} has an entry for ${Printable(path)}, which is " +
-          "not a file of the table. The entry is ignored. To remove it, run REFRESH SKIPPING " +
-          s"INDEX ON '${ref.folder}'.")
+        s"The skipping index of ${ref.folder} has an entry for " +
+          s"${Printable(path.take(MessageLength))}, which is not a file of the table. Such entries " +
+          s"are ignored. To remove them, run REFRESH SKIPPING INDEX ON '${ref.folder}'.")
     }
 
   private def warnOfSketches(folder: TableFolder, segment: String, failure: Throwable): Unit =
@@ -410,7 +411,7 @@ object IndexStore {
     }
 
   private def warn(folder: TableFolder, what: String, failure: Throwable): Unit =
-    if (warned.add(what + failure.getMessage)) {
+    if (warned.add(what + String.valueOf(failure.getMessage).take(MessageLength))) {
       log.warn(Printable(ZOrderErrors.withoutPassword(
             s"The skipping index of $folder cannot be used, so all files are read: $what: " +
               s"${String.valueOf(failure.getMessage).take(MessageLength)}. To rebuild it, run " +
