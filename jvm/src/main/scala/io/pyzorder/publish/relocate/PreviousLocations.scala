@@ -52,7 +52,7 @@ final class PreviousLocations(
   /**
    * Copies the files that INSERTs planned before a switch have added to the previous folders. The
    * copies are placed in the current location of the table or partition. Throws overwrittenBehind
-   * if a previous folder was overwritten instead.
+   * if a previous folder was overwritten.
    */
   def carry(): Unit = {
     table.carry()

@@ -77,7 +77,7 @@ private[relocate] final class PreviousTableLocations(
   /**
    * Copies the files that INSERTs planned before a switch have added to a previous folder. The
    * copies are placed in the table's current folder. Throws overwrittenBehind if a previous folder
-   * was overwritten instead.
+   * was overwritten.
    */
   def carry(): Unit = {
     (folder +: switches.map(_._1.from)).filter(one => SiblingFolder.isOne(one.root.getName))

@@ -13,9 +13,9 @@ import io.pyzorder.publish.journal.SwitchRecord
 import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingFolder, TableFolder}
 
 /**
- * A run that publishes by a single change in the catalog. It fills a folder `to` beside the table's
- * folder `from` and then switches the table's location to it. No file in `from` is touched, so a
- * reader in any engine sees either all of the old folder or all of the new one:
+ * A run that publishes its files by a single change in the catalog. It fills a folder `to` beside
+ * the table's folder `from` and then switches the table's location to it. No file in `from` is
+ * touched, so a reader in any engine sees either all of the old folder or all of the new one:
  *
  *  - Before the switch, the table is the unchanged `from`. No reader sees `to`, whether it is
  *    missing, incomplete or complete.
@@ -103,8 +103,8 @@ private[publish] final class TableLocationSwitch(
   override def strange: Option[String] = None
 
   /**
-   * Does nothing without the mark. In that case, either the switch is finished, or no run wrote the
-   * record.
+   * Does nothing if the mark is missing, because then either the switch is finished, or no run
+   * wrote the record.
    */
   override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] =
     if (!isMine) Nil
