@@ -104,8 +104,7 @@ case class ClusteredRowsExec(
 
   /**
    * The size of a stored row in bytes: the average in the indexed files, or an estimate if there
-   * are no indexed files. The index may be forged, and a row takes hardly more space in a file than
-   * in memory.
+   * are no indexed files. The average is capped, because the index may be forged.
    */
   private def bytesOfRow(drawn: RowSample): Double = {
     val session = this.session.asInstanceOf[shim.SparkSession]

@@ -142,8 +142,9 @@ final class ZOrderFileIndex private (
   }
 
   /**
-   * Whether to check the store for changed files. A query checks when its files are chosen, but not
-   * when Spark describes the plan before or during the execution. EXPLAIN also checks.
+   * Whether to check the store for changed files. They are checked when a query's files are chosen,
+   * but not when Spark describes the plan before or during the execution. EXPLAIN also checks
+   * them.
    */
   private def mayAsk: Boolean = !isExecuting || plan.isChoosing
 

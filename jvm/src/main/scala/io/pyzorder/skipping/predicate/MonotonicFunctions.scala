@@ -58,12 +58,12 @@ object MonotonicFunctions {
     // instants before the transition map to the first midnight and later instants to the second.
     case trunc @ TruncTimestamp(Text(unit), timestamp, _) if Days(unit) && trunc.resolved =>
       Some((timestamp, Some(trunc.zoneId)))
-    // Offsets are whole seconds, so these units are truncated without regard to the zone.
+    // Offsets from UTC are whole seconds, so truncating to these units does not depend on the zone.
     case TruncTimestamp(Text(unit), timestamp, _) if Fractions(unit) => Some((timestamp, None))
     // All other functions are excluded, because they may reorder or lose values. Examples are casts
-    // of numbers to strings ('10' < '9'), casts between the two timestamp types (a gap moves a
-    // local time past later times), hours and minutes in zones whose offsets are not whole hours,
-    // arithmetic that can overflow, and narrowing conversions.
+    // of numbers to strings ('10' < '9'), casts between the two timestamp types (a local time that
+    // falls into a daylight-saving gap is moved past later local times), hours and minutes in zones
+    // whose offsets are not whole hours, arithmetic that can overflow, and narrowing conversions.
     case _ => None
   }
 
@@ -76,8 +76,8 @@ object MonotonicFunctions {
     case (_, FloatType | DoubleType) if IntegralOrder.contains(from) => true
     // Every float can be represented as a double, NaN remains NaN, and -0.0 remains -0.0.
     case (FloatType, DoubleType) => true
-    // With enough digits before the decimal point, the number is unchanged. With fewer, some
-    // numbers would become null.
+    // If the decimal type has enough digits before the decimal point, the number is unchanged.
+    // Otherwise, some numbers would become null.
     case (_, d: DecimalType) if IntegralOrder.contains(from) =>
       d.precision - d.scale >= IntegralDigits(from)
     case (a: DecimalType, b: DecimalType) =>

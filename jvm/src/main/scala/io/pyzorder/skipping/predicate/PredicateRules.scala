@@ -101,8 +101,8 @@ object PredicateRules {
   }
 
   /**
-   * The judgement given by three filters. If one of them proves nothing, the predicate is evaluated
-   * on constant files.
+   * The judgement that three filters define. A ConstantFileFilter replaces a filter that proves
+   * nothing.
    */
   private def ruled(predicate: Expression, isTotal: Boolean = true)(
       whenTrue: => IndexFilter,
@@ -122,10 +122,11 @@ object PredicateRules {
     }).getOrElse(Always)
 
   /**
-   * The judgement of a predicate without a rule. The predicate is evaluated on constant files, and
+   * The judgement of a predicate without a rule. ConstantFileFilters evaluate the predicate, and
    * evaluation may fail. For EndsWith and Contains, and for predicates that may be NULL in any row,
    * `mayNotBeTrue` keeps every file. Otherwise, metadata-only queries would check all files in the
-   * store just to avoid reading a few constant files. This would cost more than it saves.
+   * store to avoid reading the few that a ConstantFileFilter can decide. This would cost more than
+   * it saves.
    */
   private def unruled(predicate: Expression): Judgement = {
     lazy val whenNull = nullsOf(predicate)
@@ -167,8 +168,9 @@ object PredicateRules {
   }
 
   /**
-   * Conditions whose evaluation may fail are not composed. Even if every possible result is known,
-   * the query must read the rows and raise the error.
+   * The judgements of the branches are combined only if evaluating the conditions cannot fail.
+   * Otherwise, the query must read the rows and raise the error, even if every possible result is
+   * known.
    */
   private def chosen(
       predicate: Expression,
@@ -226,7 +228,9 @@ object PredicateRules {
       }
   }
 
-  /** `<` or `<=`. Values are totally ordered, with NaN last, so "not below" is "above or equal". */
+  /**
+   * `<` or `<=`. Values are totally ordered, with NaN last, so "not below" means "above or equal".
+   */
   private def ordered(
       predicate: Expression,
       left: Expression,
