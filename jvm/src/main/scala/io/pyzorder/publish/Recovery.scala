@@ -16,8 +16,9 @@ import io.pyzorder.storage.{FailPoints, FileRef, Incarnation, TableFolder}
 
 /**
  * Finishes an unfinished run on behalf of a writer that is about to take the lock. The run is
- * completed if there is a COMMIT, and undone otherwise. COMMIT and ABORT are one create-if-absent
- * object, so if the run's own writer wakes up, it cannot commit the run that is being undone here.
+ * completed if there is a COMMIT, and undone otherwise. COMMIT and ABORT are written to the same
+ * file, which is created only if it is absent. If the run's own writer wakes up, it therefore
+ * cannot commit the run that is being undone here.
  */
 private[publish] object Recovery {
 

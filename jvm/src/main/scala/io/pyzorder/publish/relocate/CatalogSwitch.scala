@@ -44,8 +44,8 @@ private[publish] trait CatalogSwitch {
   def marked: Set[Path]
 
   /**
-   * A folder that the record names as read, but that does not belong to the table according to the
-   * catalog. None if there is no such folder.
+   * A folder from which the run has read files according to its record, but which does not belong
+   * to the table according to the catalog. None if there is no such folder.
    */
   def strange: Option[String]
 

@@ -53,9 +53,10 @@ object MonotonicFunctions {
     // days.
     case Year(date) if date.dataType == DateType => Some((date, None))
     case TruncDate(date, Text(unit)) if Dates(unit) => Some((date, None))
-    // The first instant of a day, or of the first day of a longer unit. If the days are in order,
-    // so are their first instants. Where a clock that is set back makes midnight occur twice,
-    // instants before the transition map to the first midnight and later instants to the second.
+    // The result is the first instant of a day, or of the first day of a longer unit. If the days
+    // are in order, so are their first instants. Where a clock that is set back makes midnight
+    // occur twice, instants before the transition map to the first midnight and later instants to
+    // the second.
     case trunc @ TruncTimestamp(Text(unit), timestamp, _) if Days(unit) && trunc.resolved =>
       Some((timestamp, Some(trunc.zoneId)))
     // Offsets from UTC are whole seconds, so truncating to these units does not depend on the zone.
@@ -82,8 +83,8 @@ object MonotonicFunctions {
       d.precision - d.scale >= IntegralDigits(from)
     case (a: DecimalType, b: DecimalType) =>
       b.scale >= a.scale && b.precision - b.scale >= a.precision - a.scale
-    // The first instant whose local time reaches the day's midnight. A later day's midnight is
-    // reached at the same instant (where the zone skipped a day) or later.
+    // The result is the first instant whose local time reaches the day's midnight. A later day's
+    // midnight is reached at the same instant (where the zone skipped a day) or later.
     case (DateType, TimestampType) => true
     // Casting a date multiplies its number of days by 86,400 seconds. The reverse cast divides and
     // drops the remainder.
