@@ -102,7 +102,7 @@ private[publish] object TableLock {
     }
   }
 
-  /** Finishes the run of a dead writer. Throws if the writer may be alive. */
+  /** Finishes the run of a dead writer. Throws if the writer may still be alive. */
   private def takeOver(session: shim.SparkSession, state: JournalState, length: Long): Unit = {
     val declaredDead =
       ZOrderConf.journalTakeOver.get(session.sessionState.conf) == state.run.toString

@@ -17,9 +17,9 @@ import io.pyzorder.publish.relocate.{CatalogSwitch, PartitionLocationSwitch, Tab
 import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
 
 /**
- * The only writer of a table. It holds the lock from `begin` until it is ended by `abort` or by one
- * of the publishing methods. One of these methods must be called. List the table's files only after
- * `begin`, which may have to finish an earlier run first.
+ * The only writer of a table. It holds the lock from `begin` until `abort` or one of the publishing
+ * methods ends it. One of these methods must be called. List the table's files only after `begin`,
+ * which may have to finish an earlier run first.
  *
  * If the writer is killed after a step, a reader with the extension sees the following (Overlay
  * explains how):
@@ -154,8 +154,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   }
 
   /**
-   * Publishes the run by switching the partitions' locations to folders that `fill` fills, and ends
-   * this writer. Switches all of the partitions, or throws and switches none. In two cases, it
+   * Publishes the run by switching the partitions' locations to folders that `fill` writes, and
+   * ends this writer. Switches all of the partitions, or throws and switches none. In two cases, it
    * throws but may have switched partitions. If another writer overwrites a partition in the
    * meantime, the partition is left as that writer wrote it. If a failure occurs after COMMIT, the
    * next writing command completes the run.
@@ -206,7 +206,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * The error to report for a failure before or during `publish`. If others have changed the table
-   * or the files that were being read, this is a conflict. Otherwise, it is the failure itself.
+   * or the files that were being read, the error is a conflict. Otherwise, it is the failure
+   * itself.
    */
   private[publish] def reason(failure: Throwable): Throwable = failure match {
     case told: ZOrderException => told

@@ -134,6 +134,9 @@ object ClusteredRowsExec {
   /** The rough ratio of a row's encoded and compressed size to its size in Spark's memory. */
   private val StoredShare = 0.3
 
-  /** The maximum of this ratio. Small files have large footers. */
+  /**
+   * The maximum ratio of a row's size in a file to its size in Spark's memory. In small files, the
+   * footer makes this ratio large.
+   */
   private val MostStored = 10.0
 }

@@ -258,7 +258,10 @@ final class IndexedInsertCommand(
     catalogTable.filter(_ => session.sessionState.conf.maxConcurrentOutputFileWriters == 0)
       .map(new PartitionFolders(session, _, partitionColumns))
 
-  /** Returns a predicate that is true if a valid index entry says that a file has no rows. */
+  /**
+   * Returns a predicate that is true for a file if a valid index entry says that the file has no
+   * rows.
+   */
   private def withoutRows(
       folder: TableFolder,
       before: Option[SnapshotRef],

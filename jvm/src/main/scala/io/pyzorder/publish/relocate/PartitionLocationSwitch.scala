@@ -185,7 +185,9 @@ final class PartitionLocationSwitch private[publish] (
     conflict
   }
 
-  /** Deletes filled folders that the catalog does not name, and parents that become empty. */
+  /**
+   * Deletes filled folders that the catalog does not name, and parent folders that become empty.
+   */
   private def remove(moves: Seq[Move]): Unit = {
     val mine = moves.filter(_.isMine)
     val named =

@@ -222,7 +222,7 @@ object TableLocationSwitch {
 
   /**
    * The completed switch of a journal's last run; None if the table was not switched to another
-   * folder, or if that folder does not confirm the switch.
+   * folder, or if that folder does not record that it was filled from the table's folder.
    */
   def done(session: shim.SparkSession, state: JournalState): Option[TableLocationSwitch] =
     if (!state.done || !state.outcome.exists(_.commit)) None

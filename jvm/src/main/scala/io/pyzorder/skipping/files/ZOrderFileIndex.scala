@@ -55,7 +55,7 @@ final class ZOrderFileIndex private (
   /** The filters derived from the keys of joins above the scan, once they are known. */
   def joins: Seq[JoinKeyFilter] = found
 
-  /** The last answer, which is kept only for display. Scans never use it. */
+  /** The last request and its answer, which are kept only for display. Scans never use them. */
   private var last: Option[(ZOrderFileIndex.Request, ZOrderFileIndex.Answer)] = None
 
   override def rootPaths: Seq[Path] = wrapped.rootPaths
@@ -142,9 +142,8 @@ final class ZOrderFileIndex private (
   }
 
   /**
-   * Whether to check the store for changed files. They are checked when a query's files are chosen,
-   * but not when Spark describes the plan before or during the execution. EXPLAIN also checks
-   * them.
+   * Whether to check the store for changed files. The check is made by EXPLAIN and when a query's
+   * files are chosen, but not when Spark describes the plan before or during the execution.
    */
   private def mayAsk: Boolean = !isExecuting || plan.isChoosing
 

@@ -27,7 +27,7 @@ import io.pyzorder.skipping.plan.SkippingScanExec
  * the rest of the query. Otherwise, it runs once, on the final plan.
  *
  * A join is eligible if the rows of its scanned side that have no match do not affect the result.
- * By join type, the scanned side can be:
+ * The scanned side depends on the join type:
  * - inner: either side;
  * - left semi (IN, EXISTS): the left side, because a left row without a match is dropped.
  *

@@ -10,7 +10,7 @@ import org.apache.spark.unsafe.types.UTF8String
  * "yes".
  *
  * Each kind of filter states which rows match it and why a file that it skips contains no such row.
- * Filters compose through AND and OR only. There is no negation. Negating "some row may match"
+ * Filters are combined only with AND and OR. There is no negation. Negating "some row may match"
  * gives "no row matches", but NOT needs "some row may fail to match".
  */
 trait IndexFilter {

@@ -21,10 +21,10 @@ import io.pyzorder.skipping.predicate.Outcomes.{False, NotNull, NotTrue, Null, T
 
 /**
  * Derives the judgement of a predicate over a table's rows. This object has no side effects. It
- * alone decides which predicates may skip files. Each predicate has one rule, which defines the
- * filters for its three outcomes. The proofs of the filters are in IndexFilter, next to each kind
- * of filter, and the proofs of composition are in Judgement. The fixtures in sql/skipping are
- * examples, and docs/how-skipping-is-proved.md explains how to write a rule.
+ * alone decides which predicates may skip files. The rule for a kind of predicate defines the
+ * filters for the predicate's three outcomes. The proofs of the filters are in IndexFilter, next to
+ * each kind of filter, and the proofs of composition are in Judgement. The fixtures in sql/skipping
+ * are examples, and docs/how-skipping-is-proved.md explains how to write a rule.
  */
 object PredicateRules {
 
@@ -201,8 +201,8 @@ object PredicateRules {
     }
 
   /**
-   * The filter, unless it is too large. Each nested comparison of predicates with predicates
-   * doubles its size.
+   * The filter, unless it is too large. Each nested comparison of two predicates doubles the
+   * filter's size.
    */
   private def notTooLarge(filter: IndexFilter): IndexFilter =
     if (filter.size > MaxSize) Always else filter
