@@ -23,8 +23,8 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingF
  *  - After the switch, the table is `to`, which has contained every row since before COMMIT. A
  *    query that was planned before the switch reads `from`, which is kept until VACUUM.
  *
- * Each folder has its own `_zorder`, with the index and the journal of its own files. The entries
- * of one folder are therefore never compared with the files of the other.
+ * Each folder has its own `_zorder`, with an index and a journal for its own files. The entries of
+ * one folder are therefore never compared with the files of the other.
  *
  * The holder of the lock undoes an unfinished run before COMMIT by deleting `to`, and completes it
  * after COMMIT. Switching to the same folder twice has the same effect as switching once. A late

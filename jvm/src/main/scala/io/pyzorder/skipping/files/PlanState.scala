@@ -198,11 +198,11 @@ private[skipping] object PlanState {
       }
 
     /**
-     * Whether both list the same files wherever both have looked. They do not agree if something
-     * changed between the two listings, or if options such as pathGlobFilter exclude files from one
-     * of the listings. In that case, all sources that differ are listed together. Separate listings
-     * of disjoint folders are as consistent as a single listing of both folders, because a single
-     * listing also lists one folder after the other.
+     * Whether this source and `other` list the same files wherever both have looked. They do not
+     * agree if something changed between the two listings, or if options such as pathGlobFilter
+     * exclude files from one of the listings. In that case, all sources that differ are listed
+     * together. Separate listings of disjoint folders are as consistent as a single listing of both
+     * folders, because a single listing also lists one folder after the other.
      */
     def agrees(other: Listed): Boolean = !meets(other) || (knows(other) && other.knows(this))
 

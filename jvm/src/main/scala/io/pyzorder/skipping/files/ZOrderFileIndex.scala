@@ -16,11 +16,11 @@ import io.pyzorder.storage.TableFolder
  * Wraps the file index of a Parquet or ORC relation. It lists the files, taking the journal into
  * account, and then drops the files that, according to the index, cannot contain a matching row.
  *
- * Filters are passed with each call to `listFiles` and are never part of the object, because Spark
- * merges and reuses scans whose relations are equal, and then lists the files once for the filters
- * of both scans. Two instances are equal if their wrapped indexes, the states of the journal and
- * the index that they saw during planning, and their join keys are equal. Join keys are part of the
- * object because Spark cannot pass them as filters.
+ * Filters are passed with each call to `listFiles` and are never part of the object. This is
+ * necessary because Spark merges and reuses scans whose relations are equal, and then lists the
+ * files once for the filters of both scans. Two instances are equal if their wrapped indexes, the
+ * states of the journal and the index that they saw during planning, and their join keys are equal.
+ * Join keys are part of the object because Spark cannot pass them as filters.
  *
  * @param source     finds the files
  * @param plan       the state that all scans of the plan share
