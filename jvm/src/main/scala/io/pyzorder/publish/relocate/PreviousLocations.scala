@@ -60,7 +60,7 @@ final class PreviousLocations(
   }
 
   /**
-   * The table's files in those previous folders for which the retention period has ended.
+   * The table's files in those previous folders whose retention period has ended.
    *
    * @param kept how long a folder is kept after a switch, in milliseconds
    * @param at   the current time in milliseconds since the epoch, according to the store's clock

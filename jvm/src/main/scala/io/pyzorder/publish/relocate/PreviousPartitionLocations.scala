@@ -91,7 +91,7 @@ private[relocate] final class PreviousPartitionLocations(
     move.left.carry(place, folder)
   }
 
-  /** The partitions' files in those previous folders for which the retention period has ended. */
+  /** The partitions' files in those previous folders whose retention period has ended. */
   def garbage(kept: Long, at: Long): Seq[FileStatus] =
     for {
       switch <- expired(kept, at)

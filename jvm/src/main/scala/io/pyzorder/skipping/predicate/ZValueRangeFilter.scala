@@ -78,9 +78,9 @@ object ZValueRangeFilter {
     val All: Bits = Bits(0L, Greatest)
 
     /**
-     * A greater value never has smaller bits, -0.0 and 0.0 have the same bits, and NaN has the
-     * greatest bits. A predicate that is never TRUE for a null is TRUE only for values whose bits
-     * are at least 1.
+     * The bits of a greater value are never smaller, -0.0 and 0.0 have the same bits, and NaN has
+     * the greatest bits. A predicate that is never TRUE for a null is TRUE only for values whose
+     * bits are at least 1.
      */
     def of(filter: IndexFilter, column: IndexedColumn): Bits = filter match {
       case IndexFilter.And(left, right) => of(left, column).and(of(right, column))
