@@ -7,9 +7,9 @@ import io.pyzorder.skipping.files.{ExaminedPartition, PruningResult}
 
 /**
  * Lists the files that an aggregation must read, and computes the aggregates over the other files
- * from the index. A file is not read if the index has a valid entry for it, and the entry proves
- * either that none of the file's rows pass the filters, or that all of them do. In the latter case,
- * the entry must also contain the exact value of every aggregate over the rows.
+ * from the index. A file is not read if it has a valid index entry, and the entry proves that
+ * either none or all of the file's rows pass the filters. If all of them pass, the entry must also
+ * contain the exact value of every aggregate over the rows.
  */
 final class AnsweringFileIndex(scan: IndexedScan, aggregates: Seq[IndexedAggregate])
     extends PlanBoundFileIndex(scan) {

@@ -6,9 +6,9 @@ import io.pyzorder.skipping.files.{ExaminedFile, PruningResult}
 
 /**
  * Lists enough files for a `LIMIT` without ORDER BY. Such a query may return any rows that pass the
- * filters. If the files whose rows all pass have at least `limit` rows in total, only as many of
- * these files as needed are opened, and only the opened files are checked for changes in the store.
- * If these files have too few rows, or if one of the files to open has changed, every file that may
+ * filters. If the files whose rows all pass have at least `limit` rows in total, no more of these
+ * files than needed are opened. Only the opened files are checked for changes in the store. If
+ * these files have too few rows, or if one of the files to open has changed, every file that may
  * have a matching row is opened.
  */
 final class AnyRowsFileIndex(scan: IndexedScan, limit: Int) extends PlanBoundFileIndex(scan) {

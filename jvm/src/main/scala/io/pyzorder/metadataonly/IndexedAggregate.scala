@@ -11,8 +11,8 @@ import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
  * An aggregate function that can be computed from the index for all rows of a file. Spark's
- * aggregation buffer for the function has a single field. The result is the value of that field
- * after aggregating these rows.
+ * aggregation buffer for the function has a single field. After all rows have been aggregated, the
+ * value of that field is the function's result.
  */
 sealed abstract class IndexedAggregate {
 
@@ -90,11 +90,11 @@ object IndexedAggregate {
   }
 
   /**
-   * `min(c)` and `max(c)`. The index provides them only if the bound is a value that this scan
-   * reads from the file. If the column is floating-point, two kinds of files are still read: files
-   * that may contain NaN, which is greater than any bound; and files with a bound of zero, because
-   * the order of the rows determines whether Spark returns -0.0 or 0.0. Columns of type CHAR and
-   * columns with a collation have no bounds.
+   * `min(c)` and `max(c)`. The index provides the result for a file only if the bound is a value
+   * that this scan reads from the file. If the column is floating-point, two kinds of files are
+   * still read: files that may contain NaN, which is greater than any bound; and files with a bound
+   * of zero, because the order of the rows determines whether Spark returns -0.0 or 0.0. Columns of
+   * type CHAR and columns with a collation have no bounds.
    */
   final case class Extreme(column: FilterColumn, least: Boolean) extends Least(least) {
     override def dataType: DataType = column.dataType

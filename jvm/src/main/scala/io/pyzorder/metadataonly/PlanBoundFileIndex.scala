@@ -122,8 +122,8 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
 object PlanBoundFileIndex {
 
   /**
-   * How long a preview is reused, in nanoseconds. EXPLAIN and the UI request it several times for
-   * one plan.
+   * How long a preview is reused, in nanoseconds. EXPLAIN and the UI request a preview several
+   * times for one plan.
    */
   private val ShownNanos = 1000000000L
 

@@ -21,7 +21,7 @@ import io.pyzorder.skipping.predicate.FilterColumn
  */
 final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Boolean, limit: Int) {
 
-  /** Returns a predicate that says whether one of the files must be opened. */
+  /** Returns a predicate that says whether a file must be opened. */
   def open(files: Seq[ExaminedFile]): ExaminedFile => Boolean = {
     val facts = files.iterator.flatMap(_.known).flatMap(_.facts(column)).take(1).toSeq.headOption
     val last = facts.flatMap(lastPlace(files, _))
@@ -61,9 +61,9 @@ final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Bool
   private def groupsOf(file: KnownFile): Seq[Group] = file.facts(column).toSeq.flatMap { facts =>
     val nulls = facts.nullCount(file.entry)
     val first = if (nullsFirst && nulls > 0) Seq(Group(None, nulls)) else Nil
-    // If the null count is unknown and nulls come first, all rows count, because all of them are at
-    // or before whichever bound comes last in the order. If nulls come last, the number of values
-    // is unknown.
+    // If the null count is unknown and nulls come first, all rows are counted, because all of them
+    // are at or before whichever bound comes last in the order. If nulls come last, the number of
+    // values is unknown.
     val values = if (nulls >= 0) file.numRecords - nulls else if (nullsFirst) file.numRecords else 0
     val bounded = facts.bounded(file.entry) && !(ascending && facts.nanSeen(file.entry))
     if (!bounded || values <= 0) first

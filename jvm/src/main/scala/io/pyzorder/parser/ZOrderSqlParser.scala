@@ -67,8 +67,8 @@ final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next
   }
 
   /**
-   * Parses a predicate as part of a query, because the next parser may bind parameter markers only
-   * in whole statements.
+   * Parses a predicate as part of a query, because some parsers bind parameter markers only in
+   * whole statements.
    */
   private def condition(text: String, parseNext: String => LogicalPlan): Expression = {
     def noPredicate(near: String): Nothing =

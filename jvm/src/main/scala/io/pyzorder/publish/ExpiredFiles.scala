@@ -65,7 +65,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
    * The time at which the retention period of a run's folder starts. An attacker who can forge DONE
    * in the table's journal does not necessarily have permission to delete files outside the table's
    * folder. Moreover, a run's folder outside the table's folder may belong to another table.
-   * Outside the table's folder, the retention therefore starts no earlier than the folder's
+   * Outside the table's folder, the retention period therefore starts no earlier than the folder's
    * modification time.
    */
   private def since(folder: FileStatus, ended: Option[Long]): Long = {
@@ -130,7 +130,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
   /**
    * The folders in `outside`, with two exceptions. Folders that are themselves tables are left out,
-   * because they number their runs separately. Folders that contain the marker of another table's
+   * because each table numbers its own runs. Folders that contain the marker of another table's
    * unfinished run are also left out.
    */
   private lazy val alone: Seq[Path] = outside.filterNot { folder =>
@@ -149,6 +149,9 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
 private object ExpiredFiles {
 
-  /** A temporary file that is at least this many milliseconds old no longer has a writer. */
+  /**
+   * The age, in milliseconds, at which a temporary or staged file is assumed to have no writer any
+   * more.
+   */
   private val SurelyDead = 3600L * 1000
 }

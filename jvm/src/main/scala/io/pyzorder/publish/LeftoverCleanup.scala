@@ -10,8 +10,8 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
 
 /**
  * Removes the files that a run has left in a folder that no longer belongs to its table. On local
- * disks, a folder is deleted file by file, and the deletion fails if a file is added in the
- * meantime. A writer that has not noticed the deletion yet may add one. The folder of a dropped
+ * disks, a folder is deleted file by file, and the deletion fails if another file is added in the
+ * meantime. A writer that has not noticed the deletion yet may add a file. The folder of a dropped
  * table would then remain and block a new table of the same name.
  */
 private[publish] object LeftoverCleanup {
@@ -30,8 +30,8 @@ private[publish] object LeftoverCleanup {
   }
 
   /**
-   * Schedules the cleanup `look` for each of `Moments`. A cleanup does not run if the process has
-   * ended by then.
+   * Schedules the cleanup `look` at each of the `Moments`. A cleanup does not run if the process
+   * has ended by then.
    */
   def lookLater(look: () => Unit): Unit = Moments.foreach { seconds =>
     val attempt: Runnable = () =>

@@ -16,8 +16,9 @@ import io.pyzorder.storage.{FailPoints, FileRef, Incarnation, TableFolder}
 
 /**
  * Finishes an unfinished run on behalf of a writer that is about to take the lock. The run is
- * completed if there is a COMMIT, and undone otherwise. COMMIT and ABORT are one create-if-absent
- * object, so if the run's own writer wakes up, it cannot commit the run that is being undone here.
+ * completed if there is a COMMIT, and undone otherwise. COMMIT and ABORT are written to the same
+ * file, which is created only if it is absent. If the run's own writer wakes up, it therefore
+ * cannot commit the run that is being undone here.
  */
 private[publish] object Recovery {
 
@@ -99,9 +100,9 @@ private[publish] object Recovery {
 
   /**
    * Whether a folder outside the table's folder contains the run's marker. If it does, the run has
-   * really moved files in this folder. If the run were ended while these files are not in place,
+   * actually moved files in this folder. If the run were ended while these files are not in place,
    * their rows would be lost. The folder may be a partition of another table in the same location,
-   * or of this table before the partition was dropped.
+   * or a partition of this table that has been dropped since.
    */
   private def isMarked(
       conf: Configuration,
@@ -113,7 +114,7 @@ private[publish] object Recovery {
 
   /**
    * Completes a committed run: moves the new files in, retires the old files that are still in
-   * place, removes the entries of old files from the index and, if the run switches locations,
+   * place, and removes the entries of old files from the index. If the run switches locations,
    * finally switches them in the catalog.
    *
    * @param coverage computes the index's coverage after the run from the index's previous snapshot

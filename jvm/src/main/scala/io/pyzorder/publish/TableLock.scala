@@ -58,7 +58,10 @@ private[publish] object TableLock {
     }
   }
 
-  /** Tries once. Returns None if another writer was faster or the table was just overwritten. */
+  /**
+   * Tries to take the lock once. Returns None if another writer was faster or the table was just
+   * overwritten.
+   */
   private def tryTake(
       session: shim.SparkSession,
       folder: TableFolder,
@@ -78,7 +81,8 @@ private[publish] object TableLock {
       System.currentTimeMillis(), length)
     if (state.run == RunNumber.Greatest) throw ZOrderErrors.usedUpNumbers(folder.journal.toString)
     val run = state.run + 1
-    // If one of these names is taken, the run could not move files after its commit.
+    // If something other than a folder has one of these names, the run could not move files after
+    // its commit.
     val fs = folder.zorder.getFileSystem(conf)
     Seq(folder.staging(run), folder.retired(run)).foreach(path =>
       if (FileSystems.status(fs, path).exists(!_.isDirectory)) {
@@ -98,7 +102,7 @@ private[publish] object TableLock {
     }
   }
 
-  /** Finishes the run of a dead writer. Throws if the writer may be alive. */
+  /** Finishes the run of a dead writer. Throws if the writer may still be alive. */
   private def takeOver(session: shim.SparkSession, state: JournalState, length: Long): Unit = {
     val declaredDead =
       ZOrderConf.journalTakeOver.get(session.sessionState.conf) == state.run.toString

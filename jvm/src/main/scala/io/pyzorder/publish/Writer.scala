@@ -17,9 +17,9 @@ import io.pyzorder.publish.relocate.{CatalogSwitch, PartitionLocationSwitch, Tab
 import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
 
 /**
- * The only writer of a table. It holds the lock from `begin` until it is ended by `abort` or by one
- * of the publishing methods. One of these methods must be called. List the table's files only after
- * `begin`, which may have to finish an earlier run first.
+ * The only writer of a table. It holds the lock from `begin` until `abort` or one of the publishing
+ * methods ends it. One of these methods must be called. List the table's files only after `begin`,
+ * which may have to finish an earlier run first.
  *
  * If the writer is killed after a step, a reader with the extension sees the following (Overlay
  * explains how):
@@ -31,7 +31,7 @@ import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
  *    has its marker.
  *  - COMMIT: the new files, whether still staged or already in place. By now, all old files are
  *    retired, except the late files (see RunFiles), which are hidden. The markers and the
- *    incarnation were checked after the moves, and the run can only be completed.
+ *    incarnation have been checked after the moves. From now on, the run can only be completed.
  *  - DONE: the files in a plain listing. The markers are deleted after DONE.
  *
  * The next writer undoes a run that was killed before COMMIT, and completes a run that was killed
@@ -136,8 +136,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   }
 
   /**
-   * Publishes by switching the table's location to a folder that `fill` writes, and ends this
-   * writer. Switches the location, or throws and changes nothing. However, if a failure occurs
+   * Publishes the run by switching the table's location to a folder that `fill` writes, and ends
+   * this writer. Switches the location, or throws and changes nothing. However, if a failure occurs
    * after COMMIT, the next writing command completes the switch.
    *
    * @param table the table in the session catalog, with its database
@@ -154,11 +154,11 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   }
 
   /**
-   * Publishes by switching the partitions' locations to folders that `fill` fills, and ends this
-   * writer. Switches all of the partitions, or throws and switches none. In two cases, it throws
-   * but may have switched partitions. If another writer overwrites a partition in the meantime, the
-   * partition is left as that writer wrote it. If a failure occurs after COMMIT, the next writing
-   * command completes the run.
+   * Publishes the run by switching the partitions' locations to folders that `fill` writes, and
+   * ends this writer. Switches all of the partitions, or throws and switches none. In two cases, it
+   * throws but may have switched partitions. If another writer overwrites a partition in the
+   * meantime, the partition is left as that writer wrote it. If a failure occurs after COMMIT, the
+   * next writing command completes the run.
    *
    * @param table the table in the session catalog, with its database
    * @param moves the partitions
@@ -206,7 +206,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * The error to report for a failure before or during `publish`. If others have changed the table
-   * or the files that were being read, this is a conflict. Otherwise, it is the failure itself.
+   * or the files that were being read, the error is a conflict. Otherwise, it is the failure
+   * itself.
    */
   private[publish] def reason(failure: Throwable): Throwable = failure match {
     case told: ZOrderException => told
@@ -296,8 +297,6 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       require(status.getLen == file.size, s"${file.stagedPath} does not have ${file.size} bytes")
       FileRef(file.path, file.size, status.getModificationTime)
     }
-    // Summaries come first, because the last file remains in place until the end and must be a
-    // visible file.
     val replaced = SummaryFiles.in(hadoopConf, folder, summarized) ++ retire
     val folders = (replaced ++ added).map(_.folder).distinct
     files = new RunFiles(

@@ -8,7 +8,8 @@ private[pyzorder] object BoundedFileName {
 
   /**
    * The maximum length of a derived name in bytes. Local disks and HDFS allow 255 bytes, but the
-   * name of Hadoop's checksum file for a file is 5 bytes longer (a dot before and `.crc` after it).
+   * name of Hadoop's checksum file is 5 bytes longer than the name of the file itself: it begins
+   * with a dot and ends in `.crc`.
    */
   private val Most = 250
 

@@ -14,7 +14,7 @@ import org.apache.hadoop.fs.{FileContext, FileSystem, Options, Path}
 import io.pyzorder.common.{StoreFailures, ZOrderErrors}
 
 /**
- * The one primitive on which the journal's protocol relies: either a complete file appears under a
+ * The only primitive on which the journal's protocol relies: either a complete file appears under a
  * name, or the name is already taken.
  */
 trait CreateIfAbsent {

@@ -22,7 +22,7 @@ private[pyzorder] object Links {
   }
 
   /**
-   * Like `inOwn`, but starts at the parent of `path`, because deleting or moving a link itself is
+   * Like `inOwn`, but does not check `path` itself, because deleting or moving a link itself is
    * harmless.
    */
   def above(path: Path): Boolean = path.getParent != null && inOwn(path.getParent)

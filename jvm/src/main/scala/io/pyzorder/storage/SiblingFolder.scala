@@ -9,8 +9,8 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 
 /**
  * The folders to which a table's location is switched. For example, `sales-zorder-3f2a9c1d` is
- * beside the original folder `sales`. New names end in random digits and are never reused, so a
- * record about one folder never applies to another.
+ * beside the original folder `sales`. Every new name ends in random hexadecimal digits and is never
+ * reused, so a record about one folder never applies to another.
  */
 private[pyzorder] object SiblingFolder {
 
@@ -46,7 +46,7 @@ private[pyzorder] object SiblingFolder {
 
   /**
    * The folder from which `folder` was filled, according to the origin file in `folder`; None if
-   * there is no valid origin file. The caller must confirm the result with the journal of the
+   * there is no valid origin file. The caller must check the result against the journal of the
    * returned folder. Someone with write access to only one of the two folders can forge the origin
    * file or the journal, but not both.
    */

@@ -16,7 +16,7 @@ import io.pyzorder.common.ZOrderErrors
  * A data file is named by its path relative to the table's folder, with "/" as the separator. A
  * file of a partition outside the table's folder is named by its fully qualified path, including
  * the scheme. pyzorder's own files for such a partition are in a `_zorder` in the partition's
- * folder, so no rename leaves that folder.
+ * folder, so no file is ever renamed out of that folder.
  *
  * Names are read from the table's own records, which anyone with write access to the table's folder
  * can forge. `holds` decides which names are trusted: a fully qualified path is trusted only if the
@@ -51,9 +51,9 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
   def trusting(more: Set[Path]): TableFolder = new TableFolder(root, Some(() => places ++ more))
 
   /**
-   * Whether a folder belongs to the table. `folder` has the form of FileRef.folder. A folder
-   * belongs to the table if it is inside the table's folder, or at or below a partition location
-   * from the catalog, and if no folder on the path to it is a link.
+   * Whether a folder belongs to the table. `folder` has the form of FileRef.folder. The folder must
+   * be inside the table's folder, or at or below a partition location from the catalog, and no
+   * folder on the path to it may be a link.
    */
   def holds(folder: String): Boolean =
     trusts(folder) && (folder.isEmpty || !isLinked(folder))
@@ -67,8 +67,8 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
     }
 
   /**
-   * Whether `folder`, or a folder between it and the table's folder or a partition location, is a
-   * link.
+   * Whether `folder` is a link, or is reached through a link below the table's folder or below a
+   * partition location.
    */
   def isLinked(folder: String): Boolean = {
     val path = resolve(folder)
@@ -198,9 +198,9 @@ object TableFolder {
 
   /**
    * Whether a name might lead outside the table's folder. `relativize` never returns such a name
-   * for a data file. Such a name either has no scheme and is empty, begins with a slash, or has an
-   * empty, `.` or `..` part; or it is a fully qualified path that is not in Hadoop's canonical
-   * form; or it contains a NUL character.
+   * for a data file. There are three kinds of such names: relative names that are empty, begin with
+   * a slash, or have an empty, `.` or `..` part; fully qualified paths that are not in Hadoop's
+   * canonical form; and names that contain a NUL character.
    */
   def leaves(relative: String): Boolean =
     !isOrdinary(relative) && (relative.indexOf(0) >= 0 || (

@@ -104,8 +104,7 @@ case class ClusteredRowsExec(
 
   /**
    * The size of a stored row in bytes: the average in the indexed files, or an estimate if there
-   * are no indexed files. The index may be forged, and a row takes hardly more space in a file than
-   * in memory.
+   * are no indexed files. The average is capped, because the index may be forged.
    */
   private def bytesOfRow(drawn: RowSample): Double = {
     val session = this.session.asInstanceOf[shim.SparkSession]
@@ -135,6 +134,9 @@ object ClusteredRowsExec {
   /** The rough ratio of a row's encoded and compressed size to its size in Spark's memory. */
   private val StoredShare = 0.3
 
-  /** The maximum of this ratio. Small files have large footers. */
+  /**
+   * The maximum ratio of a row's size in a file to its size in Spark's memory. In small files, the
+   * footer makes this ratio large.
+   */
   private val MostStored = 10.0
 }

@@ -34,10 +34,10 @@ import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
  * Runs Spark's insert, and afterwards adds entries for the new files to the table's index. If there
- * is no index, a clustered write creates one. If a write does not add entries and the table has an
- * index by then, it records that the index no longer covers the table. The parameters are exactly
- * those of Spark's insert command, because Spark copies a command by passing its parameters to a
- * constructor.
+ * is no index, a clustered write creates one. If the write adds no entries and the table has an
+ * index by then, the command records that the index no longer covers the table. The parameters are
+ * exactly those of Spark's insert command, because Spark copies a command by passing its parameters
+ * to a constructor.
  *
  * The entries are published like any snapshot, without the table's lock. If publishing fails, the
  * write still succeeds, because queries always read files that have no entries.
@@ -258,7 +258,10 @@ final class IndexedInsertCommand(
     catalogTable.filter(_ => session.sessionState.conf.maxConcurrentOutputFileWriters == 0)
       .map(new PartitionFolders(session, _, partitionColumns))
 
-  /** Returns a predicate that is true if a valid index entry says that a file has no rows. */
+  /**
+   * Returns a predicate that is true for a file if a valid index entry says that the file has no
+   * rows.
+   */
   private def withoutRows(
       folder: TableFolder,
       before: Option[SnapshotRef],

@@ -10,13 +10,13 @@ import org.apache.hadoop.fs.Path
 import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, TableFolder}
 
 /**
- * The file `_zorder/_filling` in a folder that a run is filling. It contains a SHA-256 hash of the
- * name of the table's folder and the run's record. The record is in the table's folder, to which
- * others may write. The mark is in a folder to which only the run has written. If a record names a
- * folder without a matching mark, the run that created the folder did not write that record into
- * this table's journal. Such a record never causes anything to be deleted, filled or switched. The
- * mark is removed once the catalog names the folder. After that, no record can cause the folder's
- * deletion.
+ * The file `_zorder/_filling` in a folder that a run is filling. It contains a SHA-256 hash that
+ * covers both the name of the table's folder and the run's record. The record is in the table's
+ * folder, to which others may write. The mark is in a folder to which only the run has written. If
+ * a record names a folder without a matching mark, the run that created the folder did not write
+ * that record into this table's journal. Such a record never causes anything to be deleted, filled
+ * or switched. The mark is removed once the catalog names the folder. After that, no record can
+ * cause the folder's deletion.
  *
  * Because the mark covers the name of the table's folder, a copy of the record in the journal of
  * another table does not match. The name alone is enough, because a run only fills siblings of the

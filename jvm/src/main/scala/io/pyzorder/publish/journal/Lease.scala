@@ -17,8 +17,8 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, Links, MetadataFiles, P
 import io.pyzorder.storage.TableFolder
 
 /**
- * A writer's heartbeat. A daemon thread rewrites `_<n>.lease` every quarter of the lease's length.
- * Other writers compare the file's modification time with the store's own clock.
+ * A writer's heartbeat. A daemon thread rewrites `_<n>.lease` at intervals of a quarter of the
+ * lease's length. Other writers compare the file's modification time with the store's own clock.
  */
 private[publish] final class Lease(
     hadoopConf: Configuration,
@@ -41,8 +41,8 @@ private[publish] final class Lease(
   def start(): Unit = thread.start()
 
   /**
-   * Whether it is certain that no other writer has declared this writer dead. False after a long
-   * pause.
+   * Whether it is certain that no other writer has declared this writer dead. Becomes false if this
+   * process is paused for a long time.
    */
   def held: Boolean = System.nanoTime() - renewed < length * 1000000L / 4 * 3
 

@@ -17,10 +17,10 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * move. If the journal's token is the same before and after these lookups, the direction did not
  * change.
  *
- * A folder without its marker has been overwritten by another writer since RETIRE. In this folder,
- * the table consists of the files in L, minus the files that the run itself moved in. None of the
- * run's files are added, so overwritten rows never come back. A reader also checks the markers
- * before and after it lists the folder.
+ * A folder without its marker has been overwritten by another writer since RETIRE. In such a
+ * folder, the table consists of the files in L, minus the files that the run itself moved in. None
+ * of the run's files are added, so overwritten rows never come back. A reader also checks the
+ * markers before and after it lists the folder.
  */
 final class Overlay private[publish] (
     val table: TableFolder,

@@ -54,7 +54,7 @@ final case class RetireRecord(
 }
 
 /**
- * The record of a run that publishes by changing the table's location in the catalog; see
+ * The record of a run that publishes its files by changing the table's location in the catalog; see
  * TableLocationSwitch.
  *
  * @param table the table in the session catalog, with its database

@@ -159,8 +159,8 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * The inputs that `retire` leaves to `retireLast`: links, because readers do not follow a link
-   * that has been retired, and the last data file of each folder. Spark infers the schema and the
+   * The inputs that `retire` leaves to `retireLast`: all links, and the last data file of each
+   * folder. Readers do not follow a link that has been retired. Spark infers the schema and the
    * partition columns before a query reads the journal, and cannot infer them from a folder without
    * visible files.
    */
@@ -221,9 +221,9 @@ private[publish] final class RunFiles(
    * Undoes `retire`. If another writer has overwritten a folder, nothing is moved back into it. Its
    * retired files remain retired until VACUUM, so the overwritten rows do not come back.
    *
-   * Several writers may do this at once. The first one to finish writes DONE before it deletes the
-   * markers. Once DONE exists, all files are therefore back, and a missing marker is not a
-   * conflict.
+   * Several writers may call this method at the same time. The first one to finish writes DONE
+   * before it deletes the markers. Once DONE exists, all files are therefore back, and a missing
+   * marker is not a conflict.
    *
    * @return the problems; empty if all files are back
    */
@@ -335,8 +335,8 @@ private[publish] final class RunFiles(
 
   /**
    * Whether the file certainly belongs to this run. A recovered record may have been forged by
-   * someone who has no write access outside the table's folder. A file outside that folder
-   * therefore counts only if this process moved it in.
+   * someone who has no write access outside the table's folder. A file outside that folder is
+   * therefore treated as the run's only if this process moved it in.
    */
   private def isProvenMine(file: FileRef): Boolean =
     !recovered || !TableFolder.isWhole(file.path) || movedIn(file.path)

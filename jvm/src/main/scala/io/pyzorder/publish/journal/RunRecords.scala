@@ -19,14 +19,14 @@ private[publish] final class RunRecords(
     create("prepare", Records.write(record))
 
   /**
-   * Whether the folder is being deleted, which is the only way for PREPARE to disappear. False if
-   * there is a RETIRE without DONE, because the next writer can then finish the run.
+   * Whether the folder is being deleted. PREPARE disappears only in this case. False if there is a
+   * RETIRE without DONE, because the next writer can then finish the run.
    */
   def folderBeingDeleted: Boolean = !exists("prepare") && (exists("done") || !exists("retire"))
 
   /**
    * Whether DONE is the only record left. This happens if DONE is written while the folder is being
-   * deleted. This is checked long after the run, and the folder may be renamed away and back
+   * deleted. This method is called long after the run, and the folder may be renamed away and back
    * between two checks, so DONE must exist both before and after the other checks.
    */
   def onlyDoneLeft: Boolean =

@@ -2,7 +2,10 @@ package io.pyzorder.publish.reading
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 
-/** Groups files by root path. Each file belongs to the root path that it is at or below. */
+/**
+ * Groups files by root path. A file belongs to the root path that is its own path or one of its
+ * ancestors.
+ */
 private[reading] object FilesBelow {
 
   /**

@@ -103,7 +103,8 @@ private final class FollowedRows[T](
 
   /**
    * The planned file. If an OPTIMIZE has retired it and another writer has since reused its name,
-   * this is the retired file. Names with a UUID are never reused, so they save the request.
+   * the result is the retired file. A name with a UUID is never reused, so no request is sent for
+   * it.
    */
   private def planned: PartitionedFile =
     if (FollowMoved.hasUuid(file.toPath.getName)) file

@@ -69,8 +69,8 @@ final class JournaledFileIndex(
       (over.hidden ++ added.filter(file => look.lost(file.folder))).foreach { file =>
         val path = over.table.resolve(file.path)
         // A hidden old file that is still in place has never been moved, so its modification time
-        // must match unless its folder is a copy. A new file may have received a different time
-        // when it was moved in.
+        // must match the record unless its folder is a copy. A new file may have received a
+        // different time when it was moved in.
         val same = result.get(path).exists(s =>
           s.getLen == file.size &&
             (added(file) || s.getModificationTime == file.modificationTime ||

@@ -125,7 +125,7 @@ object JournaledListing {
   /**
    * The listings of several relations, extracted from one listing of all their root paths. None for
    * a relation whose file index has a class that pyzorder does not recognize; only Spark can list
-   * such a relation. Each relation sees the files through the journals of its own folders only,
+   * such a relation. Only the journals of a relation's own folders are applied to its files,
    * because a journal must not affect other tables.
    *
    * @param relations the relations, each with its options, its selected partitions and its folders
@@ -232,8 +232,8 @@ object JournaledListing {
   }
 
   /**
-   * The folders. The folder of a catalog table also trusts the paths that the catalog assigns to
-   * it.
+   * The same folders. The folder of a catalog table also trusts the root paths, because the catalog
+   * assigns them to the table.
    */
   private def trusting(folders: Seq[TableFolder], at: Roots): Seq[TableFolder] =
     folders.map(folder => if (folder.isInCatalog) folder.trusting(at.paths.toSet) else folder)

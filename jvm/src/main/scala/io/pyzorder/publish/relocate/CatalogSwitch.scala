@@ -10,7 +10,7 @@ import io.pyzorder.storage.TableFolder
 /**
  * Publishes a run with a single change in the catalog. The run fills new folders, to which nothing
  * refers yet, and then makes the catalog refer to them instead of the folders that were read. The
- * holder of the lock can undo the switch before COMMIT, and completes it after COMMIT. Both
+ * holder of the lock can undo the switch before COMMIT, and complete it after COMMIT. Both
  * operations can be repeated.
  */
 private[publish] trait CatalogSwitch {
@@ -44,8 +44,8 @@ private[publish] trait CatalogSwitch {
   def marked: Set[Path]
 
   /**
-   * A folder that the record names as read, but that does not belong to the table according to the
-   * catalog. None if there is no such folder.
+   * A folder from which the run has read files according to its record, but which does not belong
+   * to the table according to the catalog. None if there is no such folder.
    */
   def strange: Option[String]
 

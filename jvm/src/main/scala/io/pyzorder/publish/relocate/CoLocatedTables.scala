@@ -6,15 +6,15 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.pyzorder.shim
 
 /**
- * Finds the tables in a database that use a current or previous folder of another table or of that
- * table's partitions.
+ * Finds the tables in a database that share a folder with another table. The shared folder may be a
+ * current or previous folder of the other table or of its partitions.
  */
 object CoLocatedTables {
 
   /**
-   * All tables except `own` whose own location, or the location of one of their partitions, is in
-   * `folders`. Returns each table together with that folder. Lists the partitions of every table in
-   * the database.
+   * All tables except `own` that use one of `folders` as their location or as the location of a
+   * partition. Returns each table together with the folder that it uses. Lists the partitions of
+   * every table in the database.
    */
   def of(
       session: shim.SparkSession,

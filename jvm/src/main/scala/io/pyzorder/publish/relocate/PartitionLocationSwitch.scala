@@ -14,8 +14,8 @@ import io.pyzorder.publish.journal.{RetireRecord, RunFiles}
 import io.pyzorder.storage.{FileRef, FileSystems, MetadataFiles, SiblingFolder, TableFolder}
 
 /**
- * A run that publishes by changing the locations of partitions. For each partition that it
- * rewrites, it fills a folder such as `sales-zorder-3f2a9c1d/day=1` beside the table's folder
+ * A run that publishes its files by changing the locations of partitions. For each partition that
+ * it rewrites, it fills a folder such as `sales-zorder-3f2a9c1d/day=1` beside the table's folder
  * `sales`. A single catalog call then gives these partitions their new locations. No file in a
  * partition's old folder is touched. For each partition, a reader sees either all of the old folder
  * or all of the new one, for the reasons given in TableLocationSwitch.
@@ -83,9 +83,8 @@ final class PartitionLocationSwitch private[publish] (
 
   /**
    * The moves from folders that the catalog attributes to the table. Anyone with write access to
-   * the table's folder can forge the record, including the table that it names. If the filled
-   * folder has become the table's own, for example through an earlier switch, they can also forge
-   * the mark.
+   * the table's folder can forge the record and the table name in it. If the filled folder has
+   * become the table's folder, for example through an earlier switch, they can also forge the mark.
    */
   private def own: Seq[Move] = moves.filter(move => table.holds(move.what.from))
 
@@ -126,8 +125,8 @@ final class PartitionLocationSwitch private[publish] (
   override def undo(): Unit = remove(own)
 
   /**
-   * Skips folders without the mark. In these cases, either the switch is finished, or no run wrote
-   * the record.
+   * Skips folders without the mark. If a folder has no mark, either its switch is finished, or no
+   * run wrote the record.
    */
   override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] = {
     val mine = own.filter(_.isMine)
@@ -186,7 +185,9 @@ final class PartitionLocationSwitch private[publish] (
     conflict
   }
 
-  /** Deletes filled folders that the catalog does not name, and parents that become empty. */
+  /**
+   * Deletes filled folders that the catalog does not name, and parent folders that become empty.
+   */
   private def remove(moves: Seq[Move]): Unit = {
     val mine = moves.filter(_.isMine)
     val named =

@@ -38,8 +38,8 @@ private[publish] final class PreviousLocation(
   def visible: Seq[FileStatus] = SiblingFolder.dataFiles(hadoopConf, path)
 
   /**
-   * Files that were added after the folder was read and have not been copied yet. Ignores empty
-   * files and links that Links.strange rejects.
+   * Files that were added after the folder was read and have not been copied yet. Ignores files
+   * that are empty, and links that Links.strange rejects.
    */
   def late: Seq[FileStatus] = visible.filterNot(status =>
     status.getLen == 0 || known(refOf(status)) || FileSystems.exists(fs, mark(status)) ||

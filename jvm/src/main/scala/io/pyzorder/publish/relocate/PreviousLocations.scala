@@ -52,7 +52,7 @@ final class PreviousLocations(
   /**
    * Copies the files that INSERTs planned before a switch have added to the previous folders. The
    * copies are placed in the current location of the table or partition. Throws overwrittenBehind
-   * if a previous folder was overwritten instead.
+   * if a previous folder was overwritten.
    */
   def carry(): Unit = {
     table.carry()
@@ -60,7 +60,7 @@ final class PreviousLocations(
   }
 
   /**
-   * The table's files in those previous folders for which the retention period has ended.
+   * The table's files in those previous folders whose retention period has ended.
    *
    * @param kept how long a folder is kept after a switch, in milliseconds
    * @param at   the current time in milliseconds since the epoch, according to the store's clock

@@ -61,8 +61,8 @@ private[relocate] final class PreviousPartitionLocations(
 
   /**
    * The moves of a run, except those whose previous folder a partition still uses. If a later run
-   * has moved a partition out of the same folder again, the move is left out, because the later run
-   * has read the files that were added in between.
+   * has moved a partition out of the same folder again, the earlier move is left out, because the
+   * later run has read the files that were added in between.
    */
   private def left(switch: PartitionLocationSwitch): Seq[switch.Move] =
     if (taken(folder.root)) Nil
@@ -78,7 +78,7 @@ private[relocate] final class PreviousPartitionLocations(
    * copies are placed in the current locations of the partitions, even if a partition has been
    * overwritten since. Whether the INSERT or the overwrite came first cannot be determined, because
    * a file's modification time is the time at which a task wrote it, not the time at which the
-   * INSERT committed. Throws overwrittenBehind if a previous folder was overwritten instead.
+   * INSERT committed. Throws overwrittenBehind if a previous folder was overwritten.
    */
   def carry(): Unit = for {
     (switch, _) <- switches
@@ -91,7 +91,7 @@ private[relocate] final class PreviousPartitionLocations(
     move.left.carry(place, folder)
   }
 
-  /** The partitions' files in those previous folders for which the retention period has ended. */
+  /** The partitions' files in those previous folders whose retention period has ended. */
   def garbage(kept: Long, at: Long): Seq[FileStatus] =
     for {
       switch <- expired(kept, at)
@@ -100,9 +100,8 @@ private[relocate] final class PreviousPartitionLocations(
     } yield file
 
   /**
-   * Deletes the files in `garbage`, and folders that become empty. If one of a run's previous
-   * folders contains files that others have added since the switch, skips this run and all later
-   * runs.
+   * Deletes the files in `garbage`, and folders that become empty. Stops at the first run with a
+   * previous folder to which others have added files since the switch.
    *
    * @param deleted called after each file with the number of files of the same run that have been
    *                deleted so far

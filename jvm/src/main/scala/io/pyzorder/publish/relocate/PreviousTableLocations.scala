@@ -77,7 +77,7 @@ private[relocate] final class PreviousTableLocations(
   /**
    * Copies the files that INSERTs planned before a switch have added to a previous folder. The
    * copies are placed in the table's current folder. Throws overwrittenBehind if a previous folder
-   * was overwritten instead.
+   * was overwritten.
    */
   def carry(): Unit = {
     (folder +: switches.map(_._1.from)).filter(one => SiblingFolder.isOne(one.root.getName))
@@ -101,10 +101,10 @@ private[relocate] final class PreviousTableLocations(
     throw ZOrderErrors.overwrittenBehind(overwritten.root.toString, folder.root.toString)
 
   /**
-   * The table's files and pyzorder's own files in those previous folders for which the retention
-   * period has ended. Skips a folder that another table now uses or to which other writers have
-   * added rows. Also skips all later folders, because their records are needed to find the table to
-   * which these rows belong.
+   * The table's files and pyzorder's own files in those previous folders whose retention period has
+   * ended. Skips a folder that another table now uses or to which other writers have added rows.
+   * Also skips all later folders, because their records are needed to find the table to which these
+   * rows belong.
    *
    * @param kept how long a folder is kept after a switch, in milliseconds
    * @param at   the current time in milliseconds since the epoch, according to the store's clock

@@ -13,9 +13,9 @@ import io.pyzorder.publish.journal.SwitchRecord
 import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingFolder, TableFolder}
 
 /**
- * A run that publishes by a single change in the catalog. It fills a folder `to` beside the table's
- * folder `from` and then switches the table's location to it. No file in `from` is touched, so a
- * reader in any engine sees either all of the old folder or all of the new one:
+ * A run that publishes its files by a single change in the catalog. It fills a folder `to` beside
+ * the table's folder `from` and then switches the table's location to it. No file in `from` is
+ * touched, so a reader in any engine sees either all of the old folder or all of the new one:
  *
  *  - Before the switch, the table is the unchanged `from`. No reader sees `to`, whether it is
  *    missing, incomplete or complete.
@@ -23,8 +23,8 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingF
  *  - After the switch, the table is `to`, which has contained every row since before COMMIT. A
  *    query that was planned before the switch reads `from`, which is kept until VACUUM.
  *
- * Each folder has its own `_zorder`, with the index and the journal of its own files. The entries
- * of one folder are therefore never compared with the files of the other.
+ * Each folder has its own `_zorder`, with an index and a journal for its own files. The entries of
+ * one folder are therefore never compared with the files of the other.
  *
  * The holder of the lock undoes an unfinished run before COMMIT by deleting `to`, and completes it
  * after COMMIT. Switching to the same folder twice has the same effect as switching once. A late
@@ -103,8 +103,8 @@ private[publish] final class TableLocationSwitch(
   override def strange: Option[String] = None
 
   /**
-   * Does nothing without the mark. In that case, either the switch is finished, or no run wrote the
-   * record.
+   * Does nothing if the mark is missing, because then either the switch is finished, or no run
+   * wrote the record.
    */
   override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] =
     if (!isMine) Nil
@@ -222,7 +222,7 @@ object TableLocationSwitch {
 
   /**
    * The completed switch of a journal's last run; None if the table was not switched to another
-   * folder, or if that folder does not confirm the switch.
+   * folder, or if that folder does not record that it was filled from the table's folder.
    */
   def done(session: shim.SparkSession, state: JournalState): Option[TableLocationSwitch] =
     if (!state.done || !state.outcome.exists(_.commit)) None

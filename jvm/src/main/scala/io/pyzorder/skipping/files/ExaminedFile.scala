@@ -17,8 +17,8 @@ final case class ExaminedFile(
 
 /**
  * The files of one partition and the values of the partition columns. The files must be evaluated
- * eagerly. Spark 3.5 may return the partitions as a lazy sequence. With lazy evaluation, only the
- * first partition's files would have been evaluated by the time the results are added up.
+ * eagerly, because Spark 3.5 may return the partitions as a lazy sequence. With lazy evaluation,
+ * only the first partition's files would be evaluated before the results are added up.
  */
 final case class ExaminedPartition(values: InternalRow, files: IndexedSeq[ExaminedFile]) {
 

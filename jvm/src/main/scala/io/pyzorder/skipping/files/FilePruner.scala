@@ -32,7 +32,7 @@ final class FilePruner(
   def isEnabled: Boolean = ZOrderConf.skippingEnabled.get(session.sessionState.conf, properties)
 
   /**
-   * Returns the partitions, each with only the files that must be opened, and the outcome.
+   * Returns the outcome of skipping, and the partitions with only the files that must be opened.
    *
    * @param listed     the partitions
    * @param indexes    the newest snapshots of the folders that contain the files

@@ -40,8 +40,9 @@ private[skipping] final class FileSource(
   def folders: Seq[TableFolder] = found
 
   /**
-   * Searches for the folders once more if more of them may exist by now. A plan may be older than
-   * the first OPTIMIZE of a table, and that OPTIMIZE may be moving files when the plan is executed.
+   * Searches for the folders again if others may exist by now, but at most once. A plan may be
+   * older than the first OPTIMIZE of a table, and that OPTIMIZE may be moving files when the plan
+   * is executed.
    */
   private[files] def findFoldersAgain(): Unit =
     if (!hasSearchedAgain && !wrapped.rootPaths.forall(isInFoundTable)) {
@@ -177,8 +178,8 @@ private[skipping] object FileSource {
   }
 
   /**
-   * Pins the states of a plan's sources, which are taken from one listing of all their files and
-   * therefore agree. Sources without a journal are left to Spark.
+   * Pins the states of a plan's sources. The states agree, because they are taken from one listing
+   * of all the files. Sources without a journal are left to Spark.
    */
   def listTogether(sources: Seq[FileSource]): Unit = {
     val listed = sources.filter(_.fixed.exists(_.listing.asOf.isDefined))

@@ -20,8 +20,8 @@ import io.pyzorder.skipping.predicate.{FileTest, IndexFilter}
 private[skipping] object IndexQuery {
 
   /**
-   * @param settings the session's settings, which a predicate might read when it is evaluated on
-   *                 constant files
+   * @param settings the session's settings, which a predicate might read when a ConstantFileFilter
+   *                 evaluates it
    */
   private final case class Question(
       ref: SnapshotRef,
@@ -67,7 +67,7 @@ private[skipping] object IndexQuery {
     SnapshotChecks.intact(hadoopConf, ref)
     val groups = IndexStore.rowGroups(hadoopConf, ref)
     val (file, columns) = (ref.dataFile, ref.columns.toList)
-    // A predicate that is evaluated on constant files might read the session's settings.
+    // A predicate that a ConstantFileFilter evaluates might read the session's settings.
     val bits = SQLExecution.withSQLConfPropagated(session) {
       val parts = context.parallelize(groups.zipWithIndex, math.max(1, groups.length))
         .map(TaskFunction((group: (Int, Int)) => {

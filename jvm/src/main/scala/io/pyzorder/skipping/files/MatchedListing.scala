@@ -10,8 +10,8 @@ import org.apache.spark.sql.execution.datasources.{FileIndex, FileStatusWithMeta
 
 /**
  * For each file of a listing, the position of its entry in an index snapshot. The positions are
- * looked up once, because hashing a path takes longer than evaluating the file, and they are cached
- * for as long as the listing exists.
+ * looked up only once, because hashing a path takes longer than evaluating the file. They are
+ * cached for as long as the listing exists.
  *
  * A listing returns the same FileStatus objects until it is refreshed. A partition's files are
  * therefore recognized by object identity, so two versions of a file are never confused.

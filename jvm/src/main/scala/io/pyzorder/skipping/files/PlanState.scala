@@ -21,8 +21,8 @@ import io.pyzorder.storage.FileVersion
  * The state belongs to the plan rather than to one execution. A physical scan keeps its list of
  * files, so a plan that is executed again could otherwise mix old lists with new ones. A DataFrame
  * that is collected again therefore shows the state that it read first. This is also how plain
- * Spark behaves. Planning and EXPLAIN do not pin the state, but describing a plan at the start of
- * its execution does.
+ * Spark behaves. Planning and EXPLAIN do not pin the state. It is pinned when Spark describes the
+ * plan at the start of an execution.
  *
  * A plan comprises everything that one QueryExecution optimizes, including subqueries, and the
  * plans that adaptive execution later derives from it. The QueryExecution's tracker is available
@@ -47,12 +47,12 @@ private[skipping] final class PlanState {
   }
 
   /**
-   * Evaluates `use` with the files of a source pinned. If they are not pinned yet, pins them first,
-   * together with the files of all other sources in the plan. The sources must agree on the files
-   * that they share. Two sources share files, for example, if both read partitions of one table, or
-   * if one reads a table and the other reads a path below it or one of its partitions at another
-   * location. If one of the other sources cannot be listed, it remains unpinned until one of its
-   * own scans executes, which may never happen.
+   * Evaluates `use` while the files of a source are pinned. If they are not pinned yet, pins them
+   * first, together with the files of all other sources in the plan. The sources must agree on the
+   * files that they share. Two sources share files, for example, if both read partitions of one
+   * table, or if one reads a table and the other reads a path below it or one of its partitions at
+   * another location. If one of the other sources cannot be listed, it remains unpinned until one
+   * of its own scans executes, which may never happen.
    */
   def fixed[T](source: FileSource)(use: => T): T = synchronized {
     fix(source)
@@ -116,9 +116,9 @@ private[skipping] final class PlanState {
   /**
    * Checks a state that was determined earlier, before the first of several scans uses it. The
    * files that any of these scans will open must be unchanged, because the tables cannot be listed
-   * again once a scan has chosen its files. If there is only one scan, it checks the files that it
-   * has chosen. This is cheaper, because the join keys and the results of subqueries are known by
-   * then.
+   * again once a scan has chosen its files. If there is only one scan, the scan itself checks the
+   * files that it has chosen. It chooses fewer files, because the join keys and the results of
+   * subqueries are known by then.
    */
   private def settle(source: FileSource): Unit =
     if (source.fixed.exists(_.asOf.isDefined) && mayListAnew(source)) {
@@ -198,11 +198,11 @@ private[skipping] object PlanState {
       }
 
     /**
-     * Whether both list the same files wherever both have looked. They do not agree if something
-     * changed between the two listings, or if options such as pathGlobFilter exclude files from one
-     * of the listings. In that case, all sources that differ are listed together. Separate listings
-     * of disjoint folders are as consistent as a single listing of both folders, because a single
-     * listing also lists one folder after the other.
+     * Whether this source and `other` list the same files wherever both have looked. They do not
+     * agree if something changed between the two listings, or if options such as pathGlobFilter
+     * exclude files from one of the listings. In that case, all sources that differ are listed
+     * together. Separate listings of disjoint folders are as consistent as a single listing of both
+     * folders, because a single listing also lists one folder after the other.
      */
     def agrees(other: Listed): Boolean = !meets(other) || (knows(other) && other.knows(this))
 

@@ -30,7 +30,7 @@ final class SnapshotStatistics(snapshot: IndexSnapshot, reading: ColumnReading)
         arrays <- snapshot.columnFor(reading.dataSchema, column.path, reading.caseSensitive)
       } yield new IndexedStatistics(snapshot, indexed, arrays, reading.temporal))
 
-  /** Whether statistics should exist. This method does not load them. */
+  /** Whether the index has statistics of the column for this scan. Does not load them. */
   def has(column: FilterColumn): Boolean = find(column).isDefined
 
   private def find(column: FilterColumn): Option[IndexedColumn] =

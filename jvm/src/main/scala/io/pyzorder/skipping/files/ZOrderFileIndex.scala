@@ -16,11 +16,11 @@ import io.pyzorder.storage.TableFolder
  * Wraps the file index of a Parquet or ORC relation. It lists the files, taking the journal into
  * account, and then drops the files that, according to the index, cannot contain a matching row.
  *
- * Filters are passed with each call to `listFiles` and are never part of the object, because Spark
- * merges and reuses scans whose relations are equal, and then lists the files once for the filters
- * of both scans. Two instances are equal if their wrapped indexes, the states of the journal and
- * the index that they saw during planning, and their join keys are equal. Join keys are part of the
- * object because Spark cannot pass them as filters.
+ * Filters are passed with each call to `listFiles` and are never part of the object. This is
+ * necessary because Spark merges and reuses scans whose relations are equal, and then lists the
+ * files once for the filters of both scans. Two instances are equal if their wrapped indexes, the
+ * states of the journal and the index that they saw during planning, and their join keys are equal.
+ * Join keys are part of the object because Spark cannot pass them as filters.
  *
  * @param source     finds the files
  * @param plan       the state that all scans of the plan share
@@ -55,7 +55,7 @@ final class ZOrderFileIndex private (
   /** The filters derived from the keys of joins above the scan, once they are known. */
   def joins: Seq[JoinKeyFilter] = found
 
-  /** The last answer, which is kept only for display. Scans never use it. */
+  /** The last request and its answer, which are kept only for display. Scans never use them. */
   private var last: Option[(ZOrderFileIndex.Request, ZOrderFileIndex.Answer)] = None
 
   override def rootPaths: Seq[Path] = wrapped.rootPaths
@@ -142,8 +142,8 @@ final class ZOrderFileIndex private (
   }
 
   /**
-   * Whether to check the store for changed files. A query checks when its files are chosen, but not
-   * when Spark describes the plan before or during the execution. EXPLAIN also checks.
+   * Whether to check the store for changed files. The check is made by EXPLAIN and when a query's
+   * files are chosen, but not when Spark describes the plan before or during the execution.
    */
   private def mayAsk: Boolean = !isExecuting || plan.isChoosing
 

@@ -23,8 +23,8 @@ private[joins] final class BroadcastKeys(
     else built.indices.filter(i => FilterColumn.isOrdered(built(i).dataType)).toSet
 
   /**
-   * Whether the scan's copy of the broadcast side is certain to have the same rows as the join's.
-   * This is always true for a stage, because a stage is not executed again.
+   * Whether the scan's copy of the broadcast side is certain to have the same rows as the join's
+   * copy. This is always true for a stage, because a stage is not executed again.
    */
   lazy val isRepeatable: Boolean = build.isStage || RepeatableRows(build.rows)
 

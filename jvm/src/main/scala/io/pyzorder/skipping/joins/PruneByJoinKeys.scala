@@ -27,7 +27,7 @@ import io.pyzorder.skipping.plan.SkippingScanExec
  * the rest of the query. Otherwise, it runs once, on the final plan.
  *
  * A join is eligible if the rows of its scanned side that have no match do not affect the result.
- * By join type, the scanned side can be:
+ * The scanned side depends on the join type:
  * - inner: either side;
  * - left semi (IN, EXISTS): the left side, because a left row without a match is dropped.
  *
@@ -172,10 +172,10 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
     }
 
     /**
-     * The keys of joins above a join that may be pushed to its left side, and those that may be
-     * pushed to its right side. Keys may be pushed to a side whose rows contribute to the result
-     * independently of each other: either side of an inner join, the left side of a left outer,
-     * semi or anti join, and the right side of a right outer join.
+     * Given the keys of joins above a join, returns the keys that may be pushed to the join's left
+     * side, and those that may be pushed to its right side. Keys may be pushed to a side whose rows
+     * contribute to the result independently of each other: either side of an inner join, the left
+     * side of a left outer, semi or anti join, and the right side of a right outer join.
      *
      * If such a key is also a key of this join, both sides have equal keys in every pair of
      * matching rows. In an inner, left outer or left semi join, a right row affects only the left

@@ -13,9 +13,10 @@ import io.pyzorder.skipping.plan.SkippingScanExec
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
- * Whether a plan returns the same set of rows each time it is executed. This excludes expressions
- * and operators whose results depend on the order in which Spark happens to process rows, such as
- * LIMIT or a sum of floating-point numbers. It also excludes all sources except files.
+ * Whether a plan returns the same set of rows each time it is executed. False for plans with an
+ * expression or operator whose results depend on the order in which Spark happens to process rows,
+ * such as LIMIT or a sum of floating-point numbers. Also false for plans that read anything other
+ * than files, literal rows and ranges of numbers.
  */
 private[joins] object RepeatableRows {
 

@@ -24,7 +24,7 @@ import io.pyzorder.skipping.predicate.JoinKeyFilter
  * twice.
  *
  * There are no deadlocks, because a scan only waits for broadcasts that are below it, and a plan is
- * a finite tree. Spark reuses a broadcast only for a broadcast whose tree is equal. If a broadcast
+ * a finite tree. Spark reuses a broadcast only in place of one whose tree is equal. If a broadcast
  * waited for itself through reuse, its tree would contain a tree equal to itself.
  *
  * Two scans are equal only if their keys are equal. Spark therefore replaces an exchange above one
@@ -84,10 +84,10 @@ private[joins] final case class ScanWithKeysExec(
     ScanWithKeysExec.indexOf(scan).foreach(_.addJoins(filters(!_.isStage)))
 
   /**
-   * The filters that follow from the keys. They may be used only if the join has the same keys.
-   * This is the case if the join uses this broadcast, or if the broadcast side returns the same
-   * rows each time it is executed. Without adaptive execution, equal broadcasts in a plan are a
-   * single broadcast.
+   * The filters that follow from the keys. They may be used only if the join has the same keys as
+   * the scan. This is certain if the join uses this broadcast, or if the broadcast side returns the
+   * same rows each time it is executed. Without adaptive execution, equal broadcasts in a plan are
+   * a single broadcast.
    *
    * If a broadcast fails, the scan reads all files, and the join reports the failure.
    */

@@ -112,7 +112,10 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
   private def within(asked: Seq[RowCondition], plan: SparkPlan): Seq[RowCondition] =
     asked.filter(_.expression.references.subsetOf(plan.outputSet))
 
-  /** Why the key of a join skips no files on one side, given the operators between them. */
+  /**
+   * Returns the reason why a join's key skips no files on one side, given a RowCondition's
+   * obstacle.
+   */
   private def whyNot(
       join: BaseJoinExec,
       side: SparkPlan,
@@ -175,8 +178,8 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
     expression.exists(_.isInstanceOf[PlanExpression[_]])
 
   /**
-   * The expression as FilePruner's reasons spell it: column names lack the table's name, and the
-   * normalization that Spark adds to floating-point join keys is removed.
+   * The expression as it is shown in FilePruner's reasons: with column names without the table's
+   * name, and without the normalization that Spark adds to floating-point join keys.
    */
   private def spelled(expression: Expression): Expression = {
     val plain = expression match {

@@ -30,7 +30,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     withoutFilters(withFilters(joined(plan, state), state), state)
   }
 
-  /** Moves relations that were wrapped for another plan to this plan's state. */
+  /** Makes relations that were wrapped for another plan use this plan's state. */
   private def joined(plan: LogicalPlan, state: PlanState): LogicalPlan = plan.transform {
     case relation: LogicalRelation if isOther(relation, state) =>
       val files = relation.relation.asInstanceOf[HadoopFsRelation]
@@ -48,8 +48,9 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     }
 
   /**
-   * Wraps and estimates in one step, because a relation with an estimate equals one without an
-   * estimate, and Spark discards a rewrite whose result equals its input.
+   * Wraps the file index and adds the estimate in one step. A second step would have no effect,
+   * because a relation with an estimate equals one without an estimate, and Spark discards a
+   * rewrite whose result equals its input.
    */
   private def withFilters(plan: LogicalPlan, state: PlanState): LogicalPlan = plan.transformDown {
     case operation @ PhysicalOperation(_, filters, relation: LogicalRelation)

@@ -106,8 +106,9 @@ abstract class FileTest {
 }
 
 /**
- * A column's statistics seen through an order-preserving function. Bounds are unknown where the
- * function fails or does not preserve the order between them.
+ * The statistics of an order-preserving function of a column, derived from the column's statistics.
+ * The bounds are unknown where the function fails, or where it does not preserve the order of the
+ * values between the column's bounds.
  */
 final class FunctionStatisticsView(facts: ColumnStatisticsView, column: FilterColumn)
     extends ColumnStatisticsView {
@@ -119,7 +120,7 @@ final class FunctionStatisticsView(facts: ColumnStatisticsView, column: FilterCo
   override def bounded(file: Int): Boolean = facts.bounded(file) && {
     val (least, greatest) = (facts.min(file), facts.max(file))
     try column.keepsOrder(least, greatest) && convert(least) != null && convert(greatest) != null
-    catch { case NonFatal(_) => false } // for example for a day past the last timestamp
+    catch { case NonFatal(_) => false } // for example, if the day is past the last timestamp
   }
 
   override def empty(file: Int): Boolean = facts.empty(file)

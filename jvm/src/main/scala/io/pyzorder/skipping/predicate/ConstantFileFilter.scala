@@ -14,13 +14,13 @@ import org.apache.spark.sql.catalyst.expressions.objects.InvokeLike
  * FALSE or NULL, no row of the file matches. If evaluation fails, the file is kept, because the
  * query must raise the error.
  *
- * "The same value" means that there is no null and no NaN, that both bounds are equal (all values
- * between them are then also equal to them, whether or not the bounds are exact), and that the
- * value is not zero where the type has two zeros. Values that are equal in the binary order are
- * identical, so no function can tell the rows apart. Deterministic functions always return the same
- * result for the same row, but a user-defined function's claim to be deterministic is not trusted.
- * Functions that are known to read session settings during evaluation are also excluded, because a
- * DataFrame is planned once and may run later under other settings.
+ * "The same value" means that the column contains no null and no NaN, that both bounds are equal,
+ * and that the value is not zero if the type has two zeros. If the bounds are equal, all values
+ * between them are equal to them, whether or not the bounds are exact. Values that are equal in the
+ * binary order are identical, so no function can tell the rows apart. Deterministic functions
+ * always return the same result for the same row, but a user-defined function's claim to be
+ * deterministic is not trusted. Functions that are known to read session settings during evaluation
+ * are also excluded, because a DataFrame is planned once and may run later under other settings.
  *
  * @param columns   the referenced columns, not functions of them
  * @param predicate the predicate, in which column i is BoundReference i

@@ -66,9 +66,9 @@ object FilterColumn {
     dataType == DoubleType || dataType == FloatType
 
   /**
-   * Whether values of the type have a single order throughout Spark. The bounds follow that order.
-   * Strings qualify only with the binary collation: string types with any other collation are not
-   * equal to `StringType`.
+   * Whether all of Spark orders the values of the type in the same way. The bounds follow that
+   * order. Strings qualify only with the binary collation: string types with any other collation
+   * are not equal to `StringType`.
    */
   def isOrdered(dataType: DataType): Boolean = dataType match {
     case BooleanType | ByteType | ShortType | IntegerType | LongType => true

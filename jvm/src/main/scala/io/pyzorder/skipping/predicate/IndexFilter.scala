@@ -10,7 +10,7 @@ import org.apache.spark.unsafe.types.UTF8String
  * "yes".
  *
  * Each kind of filter states which rows match it and why a file that it skips contains no such row.
- * Filters compose through AND and OR only. There is no negation. Negating "some row may match"
+ * Filters are combined only with AND and OR. There is no negation. Negating "some row may match"
  * gives "no row matches", but NOT needs "some row may fail to match".
  */
 trait IndexFilter {
@@ -57,8 +57,7 @@ object IndexFilter {
   }
 
   /**
-   * Matches the rows that match both sides. Skips a file if either side proves that no row matches
-   * it.
+   * Matches the rows that match both sides. Skips a file if either side proves that no row matches.
    */
   final case class And(left: IndexFilter, right: IndexFilter) extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
@@ -228,8 +227,8 @@ object IndexFilter {
   /**
    * `c != value`, `c NOT IN (values)`. The values meet the conditions of OneOf, and none of them is
    * ±0.0. The predicate is FALSE or NULL for every row only if all rows are null or equal to a
-   * listed value. That is proved if both bounds are the same listed value (then all values between
-   * them equal it, even if the bounds are inexact) and no NaN was seen. It would be wrong to use
+   * listed value. That is proved if no NaN was seen and both bounds are the same listed value: all
+   * values between them then equal it, even if the bounds are inexact. It would be wrong to use
    * `NOT (min <= value AND value <= max)`, which skips a file with the values 1, 2, 3 for `c != 2`.
    */
   final case class Other(column: FilterColumn, values: Seq[Any]) extends OfColumn {

@@ -53,17 +53,18 @@ object MonotonicFunctions {
     // days.
     case Year(date) if date.dataType == DateType => Some((date, None))
     case TruncDate(date, Text(unit)) if Dates(unit) => Some((date, None))
-    // The first instant of a day, or of the first day of a longer unit. If the days are in order,
-    // so are their first instants. Where a clock that is set back makes midnight occur twice,
-    // instants before the transition map to the first midnight and later instants to the second.
+    // The result is the first instant of a day, or of the first day of a longer unit. If the days
+    // are in order, so are their first instants. Where a clock that is set back makes midnight
+    // occur twice, instants before the transition map to the first midnight and later instants to
+    // the second.
     case trunc @ TruncTimestamp(Text(unit), timestamp, _) if Days(unit) && trunc.resolved =>
       Some((timestamp, Some(trunc.zoneId)))
-    // Offsets are whole seconds, so these units are truncated without regard to the zone.
+    // Offsets from UTC are whole seconds, so truncating to these units does not depend on the zone.
     case TruncTimestamp(Text(unit), timestamp, _) if Fractions(unit) => Some((timestamp, None))
     // All other functions are excluded, because they may reorder or lose values. Examples are casts
-    // of numbers to strings ('10' < '9'), casts between the two timestamp types (a gap moves a
-    // local time past later times), hours and minutes in zones whose offsets are not whole hours,
-    // arithmetic that can overflow, and narrowing conversions.
+    // of numbers to strings ('10' < '9'), casts between the two timestamp types (a local time that
+    // falls into a daylight-saving gap is moved past later local times), hours and minutes in zones
+    // whose offsets are not whole hours, arithmetic that can overflow, and narrowing conversions.
     case _ => None
   }
 
@@ -76,14 +77,14 @@ object MonotonicFunctions {
     case (_, FloatType | DoubleType) if IntegralOrder.contains(from) => true
     // Every float can be represented as a double, NaN remains NaN, and -0.0 remains -0.0.
     case (FloatType, DoubleType) => true
-    // With enough digits before the decimal point, the number is unchanged. With fewer, some
-    // numbers would become null.
+    // If the decimal type has enough digits before the decimal point, the number is unchanged.
+    // Otherwise, some numbers would become null.
     case (_, d: DecimalType) if IntegralOrder.contains(from) =>
       d.precision - d.scale >= IntegralDigits(from)
     case (a: DecimalType, b: DecimalType) =>
       b.scale >= a.scale && b.precision - b.scale >= a.precision - a.scale
-    // The first instant whose local time reaches the day's midnight. A later day's midnight is
-    // reached at the same instant (where the zone skipped a day) or later.
+    // The result is the first instant whose local time reaches the day's midnight. A later day's
+    // midnight is reached at the same instant (where the zone skipped a day) or later.
     case (DateType, TimestampType) => true
     // Casting a date multiplies its number of days by 86,400 seconds. The reverse cast divides and
     // drops the remainder.

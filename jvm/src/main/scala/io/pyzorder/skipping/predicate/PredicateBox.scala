@@ -37,7 +37,10 @@ object PredicateBox {
     case _ => Everything
   }
 
-  /** The last Unicode character. Few strings that start with `p` sort above `p` followed by it. */
+  /**
+   * The last Unicode character. Few strings that start with `p` sort above `p` followed by this
+   * character.
+   */
   private val Last = UTF8String.fromString(new String(Character.toChars(Character.MAX_CODE_POINT)))
 
   private def typeOf(filter: IndexFilter, isColumn: FilterColumn => Boolean): Option[DataType] =

@@ -21,10 +21,10 @@ import io.pyzorder.skipping.predicate.Outcomes.{False, NotNull, NotTrue, Null, T
 
 /**
  * Derives the judgement of a predicate over a table's rows. This object has no side effects. It
- * alone decides which predicates may skip files. Each predicate has one rule, which defines the
- * filters for its three outcomes. The proofs of the filters are in IndexFilter, next to each kind
- * of filter, and the proofs of composition are in Judgement. The fixtures in sql/skipping are
- * examples, and docs/how-skipping-is-proved.md explains how to write a rule.
+ * alone decides which predicates may skip files. The rule for a kind of predicate defines the
+ * filters for the predicate's three outcomes. The proofs of the filters are in IndexFilter, next to
+ * each kind of filter, and the proofs of composition are in Judgement. The fixtures in sql/skipping
+ * are examples, and docs/how-skipping-is-proved.md explains how to write a rule.
  */
 object PredicateRules {
 
@@ -101,8 +101,8 @@ object PredicateRules {
   }
 
   /**
-   * The judgement given by three filters. If one of them proves nothing, the predicate is evaluated
-   * on constant files.
+   * The judgement that three filters define. A ConstantFileFilter replaces a filter that proves
+   * nothing.
    */
   private def ruled(predicate: Expression, isTotal: Boolean = true)(
       whenTrue: => IndexFilter,
@@ -122,10 +122,11 @@ object PredicateRules {
     }).getOrElse(Always)
 
   /**
-   * The judgement of a predicate without a rule. The predicate is evaluated on constant files, and
+   * The judgement of a predicate without a rule. ConstantFileFilters evaluate the predicate, and
    * evaluation may fail. For EndsWith and Contains, and for predicates that may be NULL in any row,
    * `mayNotBeTrue` keeps every file. Otherwise, metadata-only queries would check all files in the
-   * store just to avoid reading a few constant files. This would cost more than it saves.
+   * store to avoid reading the few that a ConstantFileFilter can decide. This would cost more than
+   * it saves.
    */
   private def unruled(predicate: Expression): Judgement = {
     lazy val whenNull = nullsOf(predicate)
@@ -167,8 +168,9 @@ object PredicateRules {
   }
 
   /**
-   * Conditions whose evaluation may fail are not composed. Even if every possible result is known,
-   * the query must read the rows and raise the error.
+   * The judgements of the branches are combined only if evaluating the conditions cannot fail.
+   * Otherwise, the query must read the rows and raise the error, even if every possible result is
+   * known.
    */
   private def chosen(
       predicate: Expression,
@@ -199,8 +201,8 @@ object PredicateRules {
     }
 
   /**
-   * The filter, unless it is too large. Each nested comparison of predicates with predicates
-   * doubles its size.
+   * The filter, unless it is too large. Each nested comparison of two predicates doubles the
+   * filter's size.
    */
   private def notTooLarge(filter: IndexFilter): IndexFilter =
     if (filter.size > MaxSize) Always else filter
@@ -226,7 +228,9 @@ object PredicateRules {
       }
   }
 
-  /** `<` or `<=`. Values are totally ordered, with NaN last, so "not below" is "above or equal". */
+  /**
+   * `<` or `<=`. Values are totally ordered, with NaN last, so "not below" means "above or equal".
+   */
   private def ordered(
       predicate: Expression,
       left: Expression,

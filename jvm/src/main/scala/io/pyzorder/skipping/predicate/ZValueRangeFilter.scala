@@ -11,9 +11,9 @@ import io.pyzorder.index.model.{IndexedColumn, ZValueColumn}
  * Represents a filter's conditions on the clustering columns of the direct method as a box in the
  * space of these columns' ordered bits. A row that makes the filter TRUE lies in the box, and its
  * z-value lies between the file's least and greatest z-values. If the box does not contain any
- * z-value between these two, the file has no such row. This skips files that minima and maxima
- * cannot skip, because a file that begins and ends at arbitrary points of the curve fills only part
- * of the box spanned by its bounds.
+ * z-value between these two, the file has no such row. This filter skips files that minima and
+ * maxima alone cannot skip, because a file that begins and ends at arbitrary points of the curve
+ * fills only part of the box spanned by its bounds.
  *
  * @param curve the z-value column of the index
  * @param low   for each clustering column, the least bits of rows in the box, unsigned
@@ -72,15 +72,15 @@ object ZValueRangeFilter {
   private object Bits {
     private val Greatest = -1L
 
-    /** Null has the bits 0, and the least value has the bits 1 or more. */
+    /** The smallest bits that a value can have. The bits of null are 0. */
     private val Least = 1L
 
     val All: Bits = Bits(0L, Greatest)
 
     /**
-     * A greater value never has smaller bits, -0.0 and 0.0 have the same bits, and NaN has the
-     * greatest bits. A predicate that is never TRUE for a null is TRUE only for values with bits of
-     * 1 or more.
+     * The bits of a greater value are never smaller, -0.0 and 0.0 have the same bits, and NaN has
+     * the greatest bits. A predicate that is never TRUE for a null is TRUE only for values whose
+     * bits are at least 1.
      */
     def of(filter: IndexFilter, column: IndexedColumn): Bits = filter match {
       case IndexFilter.And(left, right) => of(left, column).and(of(right, column))
@@ -104,7 +104,7 @@ object ZValueRangeFilter {
       }
     }
 
-    /** The bits are the string's first 8 bytes. Any bytes may follow a prefix. */
+    /** The greatest bits of a string with this prefix. A string's bits are its first 8 bytes. */
     private def lastWith(prefix: UTF8String): Long = {
       val bits = OrderedBytes.ofUtf8(prefix)
       if (prefix.numBytes >= 8) bits else bits | (Greatest >>> (8 * prefix.numBytes))

@@ -34,7 +34,7 @@ class SegmentDirectorySuite extends AnyFunSuite {
   }
 
   test("a forged block cannot fill the memory with values") {
-    val zeros = new Array[Byte](4 + (1 << 20)) // each bit is a value, after the length of 2^20
+    val zeros = new Array[Byte](4 + (1 << 20)) // the length 2^20, then one value per bit
     Array(0x80, 0x80, 0x40).map(_.toByte).copyToArray(zeros)
     val block = SketchBlock.of(Arrays.copyOf(zeros, 3 + (1 << 20)), 1)
     val forged =
@@ -42,7 +42,10 @@ class SegmentDirectorySuite extends AnyFunSuite {
     assertThrows[IllegalStateException](forged.files(_ => block))
   }
 
-  /** The sketch of one file with two blocks, each with one value, which is the block's n-th. */
+  /**
+   * The sketch of one file with one value in each of two blocks: value number `first` of the first
+   * block, and value number `second` of the second.
+   */
   private def forged(first: Int, second: Int): IndexedSeq[Option[CodedHashes]] = {
     val blocks = Seq(first, second).map { ones =>
       val sink = new BitSink

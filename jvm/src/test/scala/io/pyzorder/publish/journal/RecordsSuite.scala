@@ -21,7 +21,10 @@ class RecordsSuite extends AnyFunSuite {
     "life", table, to, Seq(PartitionMove(Map("day" -> "1"), "day=1", "day=1")), Seq(file))
   private val outcome = OutcomeRecord("life", commit = true, "me")
 
-  /** The kind of each record, its bytes, its content, and the reader of its kind. */
+  /**
+   * The kind of each record, its bytes, its content, and the function that reads records of its
+   * kind.
+   */
   private val records = Seq[(String, Array[Byte], Any, Array[Byte] => Option[Any])](
     ("prepare", Records.write(prepare), prepare, Records.prepare),
     ("retire", Records.write(retire), retire, Records.retire),

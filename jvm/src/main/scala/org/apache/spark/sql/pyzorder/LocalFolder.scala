@@ -5,7 +5,7 @@ import java.io.File
 import org.apache.spark.SparkEnv
 import org.apache.spark.util.Utils
 
-/** Temporary folders on the local disk that Spark assigns to tasks. */
+/** Temporary folders in one of Spark's own directories on the local disk. */
 object LocalFolder {
 
   /** Runs `body` with a new folder, which is deleted afterwards. */

@@ -53,7 +53,7 @@ final class BuildSide private (
     if (!madeBy(keys)) None
     else awaited.filter(_ => exchange.runtimeStatistics.rowCount.exists(_ <= limit)).collect {
       case shared: HashedRelation =>
-        val table = shared.asReadOnlyCopy() // get() writes into a row that belongs to its table
+        val table = shared.asReadOnlyCopy() // each copy has its own row for the results of get()
         val bound = keys.map(BindReferences.bindReference(_, side.output))
         table.keys().map { key =>
           val row = table.get(key).next()
