@@ -54,7 +54,7 @@ Examples:
     default=0.1,
     show_default=True,
     metavar="0-1",
-    help="Minimum reduction of the opened files' size that justifies an additional column.",
+    help="Minimum reduction in the size of the opened files that justifies an additional column.",
 )
 @click.option(
     "--least-gain",
@@ -62,7 +62,7 @@ Examples:
     default=0.2,
     show_default=True,
     metavar="0-1",
-    help="Minimum reduction of the opened files' size that justifies a change.",
+    help="Minimum reduction in the size of the opened files that justifies a change.",
 )
 @click.option(
     "--sample-rows",

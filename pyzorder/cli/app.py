@@ -82,7 +82,8 @@ def app() -> None:
     """Z-ordering and data skipping for plain Parquet and ORC tables.
 
     TARGET is a table name as in SQL (sales, db.sales, `odd name`) or a folder. A TARGET with a
-    slash (/data/sales, ./sales, s3a://bucket/sales) is a folder, and so is parquet.`/data/sales`.
+    slash, such as /data/sales, ./sales or s3a://bucket/sales, is a folder. So is
+    parquet.`/data/sales`.
     """
 
 

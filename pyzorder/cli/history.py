@@ -31,7 +31,8 @@ Examples:
 def command(settings: Settings, target: Target) -> None:
     """List the runs of OPTIMIZE, RESTORE and VACUUM.
 
-    The oldest run comes first. Replaced files are kept until VACUUM deletes them.
+    The oldest run comes first. Replaced files are kept until VACUUM or a later OPTIMIZE deletes
+    them.
     """
     with session(settings) as spark:
         runs = run(

@@ -140,7 +140,7 @@ def log_file(settings: Settings) -> Iterator[IO[bytes]]:
             settings.log.open("ab").close()
         except OSError as failure:
             raise click.BadParameter(
-                f"--log {settings.log} cannot be written ({failure.strerror}): name another file."
+                f"--log {settings.log} cannot be written ({failure.strerror}): use another file."
             ) from None
     with open(settings.log, "a+b") if settings.log else tempfile.TemporaryFile() as log:
         yield log

@@ -196,7 +196,7 @@ REFUSED = [
     (
         lambda spark: plot.rectangles(spark, "reported", ["a", "A"]),
         AnalysisException,
-        "named twice",
+        "listed twice",
     ),
     (lambda spark: plot.rectangles(spark, "reported", ["st"]), AnalysisException, "no order"),
     (lambda spark: plot.rectangles(spark, "reported", ["a a"]), AnalysisException, "Syntax error"),

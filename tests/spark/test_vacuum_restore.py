@@ -251,7 +251,7 @@ def test_restore_with_a_reused_name(
     added = numbered(Path(now[0]["data_type"].removeprefix("file:")), 1000, 10)
     spark.catalog.refreshTable("numbered")
     for _ in range(2):
-        with pytest.raises(AnalysisException, match="ZORDER_CANNOT_RESTORE.*part-0.parquet, but"):
+        with pytest.raises(AnalysisException, match="ZORDER_NAME_TAKEN.*part-0.parquet,"):
             spark.sql("RESTORE numbered TO BEFORE OPTIMIZE").collect()
         assert spark.table("numbered").count() == 110
     added.rename(added.with_name("part-1.parquet"))

@@ -76,7 +76,7 @@ def test_columns_of_a_new_index(tmp_path: Path) -> None:
     write(tmp_path, {"f.parquet": rows})
     wanted = [IndexedColumn(("B", "c"), "long"), A]
     assert index_files(tmp_path, [("b", "C"), ("a",)], dry_run=True).columns == wanted
-    with pytest.raises(ZOrderError, match="Name one of its columns: a, B.c, B.x"):
+    with pytest.raises(ZOrderError, match="Use one of its columns: a, B.c, B.x"):
         index_files(tmp_path, [("l",)])
     index_files(tmp_path, [("a",)])
     with pytest.raises(ZOrderError, match="already has an index"):

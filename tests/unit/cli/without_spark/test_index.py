@@ -54,7 +54,7 @@ def test_json(table: Path) -> None:
     ("words", "code", "said"),
     [
         (["{table}/none"], 1, "[ZORDER_PATH_NOT_FOUND]"),
-        (["{table}", "--columns", "b"], 1, "Name one of its columns: a, x."),
+        (["{table}", "--columns", "b"], 1, "Use one of its columns: a, x."),
         (["{table}", "--columns", "a,`"], 2, "is not a list of names"),
         (["s3://bucket/sales"], 1, "Run REFRESH SKIPPING INDEX in a Spark session"),
         ([], 2, "Missing argument 'PATH'"),

@@ -364,7 +364,7 @@ object ZOrderErrors {
 
   /** For a file that cannot be restored because another writer has given its name to a new file. */
   def restoreNameTaken(folder: String, path: String): ZOrderException =
-    error("ZORDER_CANNOT_RESTORE.NAME_TAKEN", "folder" -> folder, "path" -> path)
+    error("ZORDER_NAME_TAKEN", "folder" -> folder, "path" -> path)
 
   /** For a second RESTORE in a row on a table whose location OPTIMIZE switches. */
   def oneRestoreAtMost(folder: String): ZOrderException =
