@@ -398,8 +398,8 @@ object IndexStore {
     if (warned.add(s"${ref.folder} ${ref.version}")) {
       log.warn(
         s"The skipping index of ${ref.folder} has an entry for " +
-          s"${Printable(path.take(MessageLength))}, which is not a file of the table. Such entries " +
-          s"are ignored. To remove them, run REFRESH SKIPPING INDEX ON '${ref.folder}'.")
+          s"${Printable(path.take(MessageLength))}, which is not a file of the table. Such " +
+          s"entries are ignored. To remove them, run REFRESH SKIPPING INDEX ON '${ref.folder}'.")
     }
 
   private def warnOfSketches(folder: TableFolder, segment: String, failure: Throwable): Unit =
