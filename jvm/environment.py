@@ -88,6 +88,17 @@ def pyspark(spark: str, client: bool) -> str:
     return f"pyspark-client=={section['client']}"
 
 
+def check_python(spark: str) -> None:
+    """Exits with a message if PySpark does not support the running Python."""
+    oldest = build.spark_versions()[build.supported(spark)]["python"]
+    if sys.version_info < tuple(map(int, oldest.split("."))):
+        raise SystemExit(
+            f"PySpark {spark} needs Python {oldest} or later; this is {sys.version.split()[0]}. "
+            f"Choose another Spark version, such as make SPARK={build.default_spark()} …, "
+            f"or a newer Python, such as make PYTHON=python{oldest} …"
+        )
+
+
 def only_pyspark(spark: str, folder: Path) -> None:
     """Installs PySpark in `folder` without dependencies, because only its jars are used."""
     package = pyspark(spark, client=False)
@@ -130,6 +141,7 @@ def main() -> None:
     if arguments.only_pyspark:
         only_pyspark(arguments.spark, arguments.only_pyspark.absolute())
         return
+    check_python(arguments.spark)
     make(arguments.spark, arguments.folder.absolute(), arguments.extras, arguments.client)
 
 

@@ -63,11 +63,13 @@ def main() -> None:
     parser.add_argument(
         "--needed",
         metavar="SPARK",
-        help="exit with 0 if this Spark version needs the repository, else with 1",
+        help="print yes if this Spark version needs the repository, else no",
     )
     arguments = parser.parse_args()
     if arguments.needed:
-        raise SystemExit("maven" in build.spark_versions()[build.supported(arguments.needed)])
+        section = build.spark_versions()[build.supported(arguments.needed)]
+        print("no" if "maven" in section else "yes")
+        return
     spark, home = build.installed_spark()
     section = build.spark_versions()[spark]
     write(home, section["scala"], section["pyspark"], arguments.out)

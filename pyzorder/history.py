@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
@@ -80,6 +81,12 @@ class History(list[Run]):
     def kept_bytes(self) -> int:
         """Total bytes of replaced files that VACUUM has not deleted."""
         return sum(run.keptBytes for run in self)
+
+    @property
+    def can_restore(self) -> bool:
+        """Whether there is an OPTIMIZE that has not been undone. Each RESTORE undoes one."""
+        done = Counter(run.operation for run in self if run.committed)
+        return done["OPTIMIZE"] > done["RESTORE"]
 
     def _repr_html_(self) -> str:
         rows = [

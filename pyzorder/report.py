@@ -270,11 +270,14 @@ def advice(
                 "expired:",
                 f"VACUUM {found.target}",
             ),
-            Advice(
-                "To undo the last OPTIMIZE, as long as the files that it replaced still exist:",
-                f"RESTORE {found.target} TO BEFORE OPTIMIZE",
-            ),
         ]
+        if runs.can_restore:
+            todo.append(
+                Advice(
+                    "To undo the last OPTIMIZE, as long as the files that it replaced still exist:",
+                    f"RESTORE {found.target} TO BEFORE OPTIMIZE",
+                )
+            )
     return todo
 
 

@@ -48,3 +48,22 @@ def test_a_torn_record() -> None:
 
 def test_kept_bytes_are_those_of_all_runs() -> None:
     assert History(run_of(**{**ROW, "keptBytes": size}) for size in (3, 0, 4)).kept_bytes == 7
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        ([], False),
+        ([("OPTIMIZE", True)], True),
+        ([("OPTIMIZE", False)], False),
+        ([("OPTIMIZE", True), ("RESTORE", True)], False),
+        ([("OPTIMIZE", True), ("RESTORE", False)], True),
+        ([("OPTIMIZE", True), ("OPTIMIZE", True), ("RESTORE", True)], True),
+    ],
+)
+def test_can_restore(runs: list[tuple[str, bool]], expected: bool) -> None:
+    history = History(
+        run_of(**{**ROW, "operation": operation, "committed": committed})
+        for operation, committed in runs
+    )
+    assert history.can_restore == expected
