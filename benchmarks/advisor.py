@@ -137,7 +137,8 @@ def write_table(spark: SparkSession, source: Path, files: int) -> None:
 
 
 def opened(spark: SparkSession, statements: list[str]) -> float:
-    """Returns the average size of the files of store_sales that a statement opens."""
+    """Returns the total size of the files of store_sales that a statement opens, averaged over the
+    statements."""
     total = 0
     for statement in statements:
         df = spark.sql(statement)

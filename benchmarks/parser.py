@@ -34,7 +34,8 @@ def microseconds(parser: Any, statement: str, calls: int) -> float:
 
 
 def main() -> None:
-    """Prints one line per statement: each parser's best time in eleven turns, and their ratio."""
+    """Prints one line per statement, with the best of eleven mean times of each parser, and the
+    ratio of the two best times."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--calls", type=int, default=500, help="number of calls per round")
     calls: int = parser.parse_args().calls

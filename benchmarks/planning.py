@@ -25,11 +25,14 @@ from pyspark.sql import SparkSession
 
 import pyzorder
 
-#: For each number of files, the maximum milliseconds of warm pruning and of a cold load.
+#: For each number of files, the maximum times for warm pruning and for a cold load, in
+#: milliseconds.
 TARGETS = {10_000: (5, 150), 100_000: (10, 1_000), 1_000_000: (50, 5_000)}
-#: Maximum milliseconds to match entries, and maximum MiB of memory, for a million files.
+#: The maximum time to match entries, in milliseconds, and the maximum memory, in MiB. Both are for
+#: a million files.
 MATCHING, MEMORY = 500, 128
-#: Maximum milliseconds that the extension may add to planning a query of an unindexed table.
+#: The maximum time in milliseconds that the extension may add to the planning of a query on an
+#: unindexed table.
 OVERHEAD = 2.0
 
 
@@ -64,7 +67,8 @@ def grown(sizes: list[int]) -> bool:
 
 
 def plan_in_turns(with_extension: bool) -> None:
-    """Plans 100 queries for each line of standard input, and prints the median milliseconds.
+    """Plans 100 queries for each line of standard input, and prints the median time in
+    milliseconds.
 
     The queries read an unindexed table of 20 files.
     """
@@ -87,7 +91,7 @@ def plan_in_turns(with_extension: bool) -> None:
 
 
 def overhead(turns: int) -> tuple[float, float]:
-    """Returns the median milliseconds without the extension, and those that the extension adds.
+    """Returns the median time without the extension, and the time that it adds, in milliseconds.
 
     Alternates between two processes, one with and one without the extension.
     """

@@ -23,8 +23,8 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # for UDFs in Spark's w
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The local Spark session with pyzorder, shared by all tests. Unset every setting that you
-    change."""
+    """The local Spark session with pyzorder, shared by all tests. A test must unset every setting
+    that it changes."""
     home = tmp_path_factory.mktemp("spark")
     settings = {"spark.sql.warehouse.dir": str(home / "warehouse")}
     for mode in ("datetimeRebaseModeInRead", "datetimeRebaseModeInWrite",
@@ -40,7 +40,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module", autouse=True)
 def no_views_left() -> Iterator[None]:
-    """Drops the temporary views of a module. They would hide tables of other modules."""
+    """Drops the temporary views that a module has created, because they would hide tables of other
+    modules."""
     yield
     session = SparkSession.getActiveSession()
     if session is not None:

@@ -77,7 +77,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class Key:
-    """The key of a join: the join itself, and the attribute that is its key, such as `b#10L`."""
+    """A join, and the attribute that is its key, such as `b#10L`."""
 
     attribute: str
     join: KeyJoin

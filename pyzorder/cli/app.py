@@ -38,7 +38,7 @@ class App(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Runs a command, and converts exceptions to a sentence and an exit code."""
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
-        logging.getLogger().addHandler(logging.NullHandler())  # keeps py4j from printing Ctrl-C
+        logging.getLogger().addHandler(logging.NullHandler())  # stops py4j from logging Ctrl-C
         warnings.simplefilter("ignore")
         try:
             return super().invoke(ctx)

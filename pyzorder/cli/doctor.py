@@ -123,7 +123,7 @@ def master(spark: SparkSession) -> str:
 
 
 def matching(spark: SparkSession) -> str:
-    """Checks that the extension is loaded and was built from this release for this Spark."""
+    """Checks that the extension is loaded, and matches this release and this Spark version."""
     check_session(spark)
     if bridge.is_connect(spark):
         return "the server has pyzorder's extension"
@@ -140,7 +140,7 @@ def catalog(spark: SparkSession) -> str:
 
 
 def in_memory(spark: SparkSession) -> bool:
-    """Whether the catalog is in memory, and therefore has only this session's tables."""
+    """Whether the catalog is in memory, and therefore contains only this session's tables."""
     return spark.conf.get(sessions.CATALOG) == "in-memory"
 
 

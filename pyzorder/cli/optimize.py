@@ -96,7 +96,7 @@ def command(
 
         def statement() -> dict[str, Any]:
             optimize = target.table(spark).optimize()
-            if where is not None:  # on a separate line, to end any comment in it
+            if where is not None:  # the line feed ends a comment in it
                 optimize = optimize.where(f"(\n{where}\n)")
             if full or force:
                 optimize = optimize.full()

@@ -1,4 +1,5 @@
-"""Provides a command's session: a new one, one on a Connect server, or the caller's."""
+"""Provides the session of a command: a new session, a session on a Connect server, or the session
+that the caller passes."""
 
 from __future__ import annotations
 

@@ -80,8 +80,8 @@ def dataset(
         schema: the columns to read. As in Spark, the default is the columns of the first file,
             followed by the partition columns.
         columns: the columns whose bounds are attached to the files. By default, these are the
-            columns by which most files are clustered, followed by other columns. A limit on their
-            number keeps opening fast.
+            columns by which most files are clustered, followed by other columns. Their number is
+            limited, so that the dataset opens quickly.
         format: parquet or orc. By default, it is taken from the files' names.
         max_staleness: the maximum age of the information about the files, such as `30min`. If the
             index is recent enough, the folder is not listed. By default, it is always listed.

@@ -31,7 +31,7 @@ from pyzorder.index.snapshots import Snapshot
 #: store the same numbers.
 _GREGORIAN = -141_427
 
-#: Read settings with which Spark does not match columns by their case-insensitive names.
+#: Read settings that make Spark find columns by field id, by position or by case-sensitive name.
 _OTHERWISE = ("fieldids=true", "orcpositions=true", "casesensitive=true")
 
 
@@ -104,8 +104,8 @@ class FileStatistics:
         return pa.chunked_array([entries.take(found).combine_chunks()])
 
     def of_column(self, number: int) -> dict[tuple[str, ...], Value]:
-        """Returns the statistics of an indexed column, in the form of the columns to which filters
-        refer."""
+        """Returns the statistics of an indexed column, keyed by the names that filters use for
+        them."""
         column = self.columns[number]
         data_type = values.sql_name(column.data_type)
         known = self.portable.known(column)
@@ -135,8 +135,8 @@ class FileStatistics:
         return np.where(self.is_indexed, flag[self.entries], otherwise)
 
     def of_partition(self, number: int, column: PartitionColumn) -> dict[tuple[str, ...], Value]:
-        """Returns the statistics of a partition column, in the form of the columns to which filters
-        refer."""
+        """Returns the statistics of a partition column, keyed by the names that filters use for
+        them."""
         found = [column.values[folder] for folder in self._table.folders]
         data = pa.array(found, column.arrow_type)
         is_null, never = pc.is_null(data), pa.array(np.zeros(len(found), dtype=bool))

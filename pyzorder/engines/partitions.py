@@ -113,7 +113,7 @@ def _levels(root: str, folder: str) -> tuple[str, list[tuple[str, str]]] | None:
 
 
 def unescaped(text: str) -> str:
-    """Replaces each `%xx` in a folder's name with the byte that has this number.
+    """Replaces each `%xx` in a folder's name with the byte whose hexadecimal value is xx.
 
     Spark writes characters other than ASCII as they are. Other engines write their UTF-8 bytes.
     """

@@ -225,7 +225,7 @@ def _handed_on(
         return None
     calls = (exp.Func, exp.Anonymous, exp.Query, exp.Window)
     if any(item.find(*calls) is not None for item in body.expressions):
-        return None  # such expressions may change the number of rows
+        return None  # for example, explode changes the number of rows
     if condition.find(exp.Query) is not None:
         return None
     condition = condition.copy()

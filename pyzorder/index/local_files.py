@@ -83,8 +83,8 @@ def strange(root: str, path: str) -> bool:
 def statuses(folder: str) -> Iterator[tuple[list[str], list[int], list[int]]]:
     """Yields paths, sizes and modification times in ms of the regular files below a folder.
 
-    Follows links to folders, as Spark does, but not in cycles. The files come in several lists,
-    because a loop over single files takes longer.
+    Follows links to folders, as Spark does, but not in cycles. Each step yields lists of many
+    files, because a loop over single files would take longer.
     """
     entries = _entries(folder, frozenset())
     chunks = [entries[i : i + _CHUNK] for i in range(0, len(entries), _CHUNK)]
@@ -102,7 +102,7 @@ def statuses(folder: str) -> Iterator[tuple[list[str], list[int], list[int]]]:
 
 
 def _entries(folder: str, above: frozenset[str]) -> list[os.DirEntry[str]]:
-    """Returns everything below a folder, except folders and what is in hidden folders.
+    """Returns everything below a folder, except folders and the contents of hidden folders.
 
     Args:
         above: the resolved paths of the folders above this one.

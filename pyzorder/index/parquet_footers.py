@@ -2,8 +2,8 @@
 
 PyArrow already withholds unsound statistics: those of INT96 columns, those of columns whose order
 PyArrow does not support, and those of writers that are known to have written wrong statistics
-(PARQUET-251). parquet_rules defines which values of the Spark type a pair of exposed bounds
-represents.
+(PARQUET-251). parquet_rules determines the bounds of the values that Spark reads from the
+statistics that PyArrow returns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyzorder.index.parquet_rules import Leaf, Origin
 from pyzorder.index.pointers import IndexedColumn
 
 #: The key under which Spark records its schema, and keys in a field's metadata that mark CHAR and
-#: strings with a collation. Their values are not compared as they are stored.
+#: strings with a collation. Values of such columns are not compared as they are stored.
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _NOT_AS_STORED = ("__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS")
 
@@ -118,7 +118,8 @@ def columns_of(path: str) -> list[IndexedColumn]:
 
 
 def _compared_otherwise(keys: dict[bytes, bytes]) -> set[str]:
-    """Returns the names, in lower case, of columns whose stored values Spark does not compare."""
+    """Returns the lower-case names of columns whose values Spark does not compare as they are
+    stored."""
     text = keys.get(_SPARK_SCHEMA, b"")
     if not any(mark.encode() in text for mark in _NOT_AS_STORED):
         return set()
@@ -148,7 +149,7 @@ def _of_chunks(
         return all_null(rows)
     statistics = [chunk.statistics for chunk in valued]
     if not all(known is not None and known.has_min_max for known in statistics):
-        is_decimal = leaf.annotation == "Decimal"  # too many digits may read as null
+        is_decimal = leaf.annotation == "Decimal"  # too many digits may be read as null
         return ColumnStatistics(null_count=None if is_decimal else count)
     bounds = [(known.min_raw, known.max_raw) for known in statistics]
     return parquet_rules.statistics_of(bounds, leaf, origin, column.data_type, count)
@@ -220,7 +221,7 @@ def _find(tree: Tree, column: IndexedColumn) -> Place:
 
     At each step, at most one field may have the given name, because a read fails or picks one of
     the fields if there are several. Java may fold letters outside ASCII differently, so a column
-    that might have such a name is not absent.
+    that might have such a name is not treated as absent.
     """
     found: Any = tree
     for name in column.path:

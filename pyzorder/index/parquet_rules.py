@@ -68,7 +68,8 @@ class Origin(NamedTuple):
 def origin_of(created_by: str | None, keys: Mapping[bytes, bytes] | None) -> Origin:
     """Applies Spark's rule to a file's metadata.
 
-    If it names Spark 3.0 or later and lacks the legacy key, the file is in the proleptic calendar.
+    If the metadata names Spark 3.0 or later and lacks the legacy key, the file uses the proleptic
+    calendar.
     """
     writer, keys = created_by or "", keys or {}
     version = keys.get(b"org.apache.spark.version", b"")

@@ -121,7 +121,7 @@ def publish(
 def check_format(store: Store, folder: TableFolder) -> None:
     """Raises a ZOrderError if a later version of pyzorder wrote the latest snapshot.
 
-    Replacing it by an older format would lose its entries.
+    Replacing it with a snapshot in an older format would lose its entries.
     """
     known = versions(store, folder)
     try:
@@ -202,7 +202,7 @@ def _delete_old(
 
 
 def _delete_segments(store: Store, folder: TableFolder) -> None:
-    """Deletes segments of sketches that no pointer names, except for those of newer snapshots."""
+    """Deletes sketch segments to which no pointer refers, except for those of newer snapshots."""
     found = {name: segment_version(name) for name in store.names(folder.index)}
     if any(found.values()):
         known = versions(store, folder)

@@ -31,7 +31,8 @@ class Client(Protocol):
 
 
 def java(*arguments: str) -> list[str]:
-    """A command that runs Spark's Java with a small heap and Spark's jars."""
+    """A command line that starts the Java that Spark uses, with a small heap and Spark's jars on
+    the class path."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else "java"
     options = ["-Xss8m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]

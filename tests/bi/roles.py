@@ -11,7 +11,7 @@ from collections.abc import Callable
 from tests.bi.clients import Client
 from tests.bi.tables import Ledger, LoadTable, Question, judge
 
-#: A client reconnects after this number of queries, like a BI tool.
+#: A client reconnects after this many queries, as BI tools do.
 QUESTIONS_A_CONNECTION = 40
 
 

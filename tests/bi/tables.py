@@ -57,7 +57,7 @@ class LoadTable:
         )
 
     def batches(self, since: float, until: float) -> range:
-        """The numbers of batches that a query between the given times may see, as a range. The
+        """The range of batch counts that a query may see if it runs between the given times. The
         query must see each batch whose INSERT had ended by `since`, and may see each batch whose
         INSERT had begun by `until`."""
         ended = sum(time <= since for time in list(self.ended))
@@ -128,7 +128,8 @@ COLUMNS = "a INT, b INT, id BIGINT"
 
 
 def load_tables() -> list[LoadTable]:
-    """Describes one table of each kind. The tables have no batches yet."""
+    """Returns a Parquet table, an ORC table, a partitioned table and a Hive table. The tables have
+    no batches yet."""
     return [
         LoadTable("load_parquet", COLUMNS, "USING parquet"),
         LoadTable("load_orc", COLUMNS, "USING orc"),

@@ -28,7 +28,7 @@ VALUES = {
     "ar": "array(1)",
 }  # fmt: skip
 
-#: Predicates that plain Spark cannot answer. Spark fails on some strings, or resolves the name to a
+#: Predicates that plain Spark cannot evaluate. It fails on some strings, or resolves a name to a
 #: different column.
 FAILS = {"s = 5", "_metadata.file_size > 5"}
 

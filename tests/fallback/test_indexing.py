@@ -17,7 +17,7 @@ from tests.support import indexes, scans
 from tests.support.fallback_files import kept, selection
 from tests.support.tables import data_files, sales
 
-#: The SELECT list of three files with a column of every type.
+#: The SELECT lists that produce three files. Each file has a column of every type.
 FILES = [
     f"int({k} * 10 + id) AS i; {k} * 10 + id AS l; smallint(id) AS sh; tinyint({k}) AS by; "
     f"float({k}) AS f; if(id = 3, double('NaN'), {k} / 2D) AS d; decimal({k} + id / 4) AS n; "

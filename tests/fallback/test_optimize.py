@@ -59,8 +59,8 @@ def test_the_jar_goes_on_with_a_copy(spark: SparkSession, tmp_path: Path) -> Non
 
 
 def shares(spark: SparkSession, table: Path) -> tuple[float, float]:
-    """The mean share of files that lookups in one column open, and the mean share of files that
-    boxes open. A box spans 10 % of both columns."""
+    """The mean shares of files that two kinds of queries open: lookups of a value in one column,
+    and boxes that span 10 % of each column."""
     random, total = np.random.default_rng(3), len(data_files(table))
     relation = f"parquet.`{table}`"
 

@@ -279,8 +279,8 @@ def test_changed_after_the_query_was_planned(spark: SparkSession, tmp_path: Path
 
 
 def test_time_zones(spark: SparkSession, tmp_path: Path) -> None:
-    """A scan uses the bounds of timestamps only if the bounds were collected with the same
-    settings."""
+    """A scan uses the bounds of timestamps only if its settings are those with which the bounds
+    were collected."""
     table = tmp_path / "t"
     for k in range(3):
         rows = spark.range(0, 10, 1, 1).selectExpr(f"timestamp_micros({k} * 86400000000 + id) AS a")

@@ -24,7 +24,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 Command = Callable[[SparkSession, str], object]
 
-#: Numbers for the copies, because each attempt writes to a new folder.
+#: Numbers for the names of the copies. Each attempt writes to a new folder.
 numbers = itertools.count()
 
 

@@ -83,8 +83,8 @@ def test_a_path_has_no_location(spark: SparkSession, tmp_path: Path) -> None:
 def test_others_write_meanwhile(
     spark: SparkSession, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If another writer adds a row in the meantime, the copy is outdated. OPTIMIZE then does not
-    change the table's location, so the table still contains the new row."""
+    """If another writer adds a row while OPTIMIZE copies the table, the copy is outdated. OPTIMIZE
+    then does not change the table's location, so the table still contains the new row."""
     old, new = tmp_path / "t", tmp_path / "z"
     spark.range(0, 40, 1, 4).write.parquet(str(old))
     spark.sql(f"CREATE TABLE x USING parquet LOCATION '{old}'")

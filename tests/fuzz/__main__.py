@@ -2,8 +2,8 @@
 
 Each seed generates several worlds. A world is a random table with predicates. Several processes
 check seeds in parallel. Finished seeds are recorded in a file, so the next run can continue from
-there. The run stops at the first difference. It shrinks the difference to a small example, and
-prints this example as SQL together with the seed.
+there. The run stops at the first difference between results with and without skipping. It shrinks
+the difference to a small example, and prints this example as SQL together with the seed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from tests.fuzz.seeds import one
 
 
 def main() -> int:
-    """Checks seeds until enough cases are done. Returns 1 if a difference was found."""
+    """Checks seeds until the requested number of cases has been checked. Returns 1 if a difference
+    was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--cases", type=int, default=50_000, help="number of predicates to check")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="number of processes")

@@ -219,7 +219,7 @@ class Queries:
         return f"SELECT {listed} FROM {self.relation(depth - 1)} {outer} WHERE {test}"
 
     def odd(self, depth: int) -> str:
-        """Relations into which no key may be pushed."""
+        """A relation into which join keys must not be pushed."""
         source, every = self.relation(depth - 1), ", ".join(COLUMNS)
         return self.random.choice([
             f"SELECT {every} FROM {source} ORDER BY {every} LIMIT {self.random.randrange(40)}",

@@ -48,7 +48,8 @@ AROUND: dict[str, list[tuple[str, str]]] = {
 
 
 def near(data_type: str, i: int) -> Any:
-    """The value at position `i` in an ascending series of close values. `i` is from 0 to 1000."""
+    """The value at position `i` in an ascending series of closely spaced values. `i` is from 0 to
+    1000."""
     if data_type == "boolean":
         return i > 500
     if data_type == "tinyint":
@@ -74,8 +75,8 @@ def near(data_type: str, i: int) -> Any:
 
 
 def values(data_type: str) -> st.SearchStrategy[Any]:
-    """Generates values of the type. Most values are in a narrow range, but null and all other
-    values can occur."""
+    """Generates values of the type. Most values are in a narrow range, but null and arbitrary
+    values can also occur."""
     return st.one_of(
         *[st.integers(0, 1000).map(lambda i: near(data_type, i))] * 6, of_type(data_type)
     )

@@ -1,4 +1,5 @@
-"""Checks the worlds of one seed of the long run. The checks run in the current process."""
+"""Checks the worlds that one seed of the long fuzz test generates. The checks run in the current
+process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The encoders in Spark and NumPy produce the same bytes for the vectors and for random values.
+"""The encoders in Spark and NumPy produce the same bytes for the test vectors and for random
+values.
 
 In Spark, each test runs twice: interpreted and with generated code. Spark reads the values from a
 Parquet file, because some of them cannot be written as SQL literals.
@@ -152,7 +153,7 @@ def test_long_z_value_vectors(spark: SparkSession) -> None:
 
 def test_batches_of_draws(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     """The encoders agree on a batch of random values of all types. If a value fails, add it to the
-    vectors."""
+    test vectors."""
     types = [t for t in BY_TYPE if t != "time" or has_time(spark)]
     size = 60
 

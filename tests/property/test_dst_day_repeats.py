@@ -60,8 +60,8 @@ class Days:
         self.list = jvm.java.util.ArrayList
 
     def transition(self, local: str, before: int, after: int) -> Any:
-        """A Java transition. The local time of the transition has the offset `before`. Offsets are
-        in hours."""
+        """A Java transition. `local` is its local time at the offset `before`. Offsets are in
+        hours."""
         offset = self.time.ZoneOffset.ofHours
         at = self.time.LocalDateTime.parse(local)
         return self.time.zone.ZoneOffsetTransition.of(at, offset(before), offset(after))
@@ -77,8 +77,8 @@ class Days:
         )  # fmt: skip
 
     def rules(self, past: list[Any], yearly: list[Any]) -> Any:
-        """The result for an artificial zone with the given transitions between the offsets 0 and
-        1."""
+        """Applies the class under test to an artificial zone with the given transitions. The zone's
+        first offset is 0."""
         zero = self.time.ZoneOffset.UTC
         return self.of(
             self.time.zone.ZoneRules.of(
@@ -127,7 +127,7 @@ def test_a_zone(days: Days, zone: str) -> None:
 
 
 def test_every_zone(days: Days) -> None:
-    """The result is right in every zone. This applies to the transitions that Java lists and to the
+    """Repeated days are detected in every zone, both at the transitions that Java lists and at the
     next transitions according to the zone's rules."""
     with_repeats = 0
     for zone in days.time.ZoneId.getAvailableZoneIds():

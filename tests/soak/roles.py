@@ -34,7 +34,8 @@ POINTS = ("after-markers", "after-index", "after-retire", "mid-retire", "before-
 
 
 class ByName(Worker):
-    """Runs OPTIMIZE and queries by table name. Runs in the process that has the catalog."""
+    """Runs OPTIMIZE and queries on tables that are given by name. Runs in the process that has the
+    catalog."""
 
     def optimize(self) -> None:
         while self.goes_on():

@@ -126,8 +126,8 @@ def statements(questions: dict[Any, int], seed: int) -> list[str]:
 
 
 def bytes_opened(spark: SparkSession, asked: Sequence[str]) -> float:
-    """The total size of the files of `facts` that a statement opens, as reported by `explain`,
-    averaged over the statements."""
+    """How many bytes of `facts` are in the files that a statement opens, according to `explain`.
+    This is the mean over all statements."""
     total = 0
     for statement in asked:
         df = spark.sql(statement)

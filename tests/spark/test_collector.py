@@ -88,7 +88,7 @@ def test_every_type(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_months(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
     """Statistics of year-month intervals are correct. PySpark cannot collect these intervals, so
-    SQL compares them."""
+    the test compares them in SQL."""
     path = tmp_path / "t"
     write(
         spark,
@@ -163,7 +163,7 @@ def test_bytes_that_are_no_text(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_missing_columns(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
     """If a column or struct field is missing from a file, the index records that all values are
-    null. If there is a default, the index records that the values are unknown."""
+    null. If the column has a default value, the index records that the values are unknown."""
     path = tmp_path / "t"
     write(spark, path, fmt, "SELECT 1 AS a, named_struct('x', 1) AS s")
     schema = indexes.schema(spark, "a int, b int, s struct<x: int, y: int>, d int")
@@ -395,7 +395,7 @@ def test_unreadable_file_stays_unindexed(spark: SparkSession, tmp_path: Path, fm
 
 def test_positional_orc_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
     """The index does not contain statistics for ORC files from old Hive versions. These files lack
-    column names, so their columns depend on the reader's schema."""
+    column names, so the reader's schema determines which name refers to which column."""
     path = tmp_path / "t"
     write(spark, path, "orc", "SELECT 1 AS _col0, 2 AS _col1")
     indexes.build(spark, path, "orc", indexes.schema(spark, "a int, b int"))

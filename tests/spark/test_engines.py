@@ -132,7 +132,7 @@ def test_answers(
 
 
 def test_the_same_files_as_spark(spark: SparkSession, optimized: Path) -> None:
-    """For lookups of clustered columns, all engines open the files that Spark opens."""
+    """For lookups by clustering columns, all engines open the files that Spark opens."""
     frame = spark.read.parquet(str(optimized))
     table = pyzorder.dataset(optimized)
     total = len(data_files(optimized))

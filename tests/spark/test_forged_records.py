@@ -101,8 +101,8 @@ class World:
         return found
 
     def _victims(self) -> dict[str, forged.Target]:
-        """Creates the targets of attacks: a folder, a table, two folders with names like those that
-        a location switch creates, and a partition."""
+        """Creates the targets of attacks: a folder, a table, two folders that are named like the
+        folders that a location switch creates, and a partition."""
         base = self.base
         made = {
             "folder": forged.Target(base / "victim", "victim_of_none"),

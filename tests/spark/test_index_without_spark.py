@@ -72,8 +72,8 @@ WRITERS = {
 
 @pytest.mark.parametrize("writer", WRITERS)
 def test_files_of_spark(spark: SparkSession, tmp_path: Path, writer: str) -> None:
-    """Python and the jar derive the same statistics from footers. The jar scans the other
-    columns."""
+    """Python and the jar derive the same statistics from footers. If the footer is not sufficient
+    for a column, only the jar scans the column."""
     table = tmp_path / "t"
     write(spark, table, **WRITERS[writer])
     done = index_files(table)
@@ -196,8 +196,8 @@ def test_z_values_of_files_that_python_indexed(spark: SparkSession, tmp_path: Pa
 
 
 def test_what_only_the_catalog_knows(spark: SparkSession, tmp_path: Path) -> None:
-    """Answers are right for a column with a DEFAULT that the file lacks, and for a CHAR column.
-    Spark pads CHAR values only when it reads them."""
+    """Answers are right for a CHAR column, and for a column that has a DEFAULT but is missing from
+    the file. Spark pads CHAR values only when it reads them."""
     table = tmp_path / "t"
     table.mkdir()
     spark.sql(f"CREATE TABLE stale (id BIGINT, c CHAR(5)) USING parquet LOCATION '{table}'")

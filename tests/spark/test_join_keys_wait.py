@@ -1,5 +1,5 @@
-"""Scans wait for the keys of joins above a shuffle, of broadcasts that are reused, and of joins
-above a broadcast, if these keys are cheap.
+"""Scans wait for join keys that are cheap to compute, even if the join is above a shuffle or a
+broadcast, or if a broadcast is reused.
 
 Three large tables, `sales`, `returns` and `web`, have one file for each of 20 days. `days` assigns
 a month to each day, five days per month. Spark broadcasts `days` but none of the large tables.

@@ -1,5 +1,5 @@
-"""Join keys skip files in further kinds of tables, which test_join_pruning.py does not cover, such
-as partitioned tables and tables that are not fully indexed."""
+"""Join keys skip files in kinds of tables that test_join_pruning.py does not cover, such as
+partitioned tables and tables that are not fully indexed."""
 
 from __future__ import annotations
 

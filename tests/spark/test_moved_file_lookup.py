@@ -1,5 +1,5 @@
-"""A scan reads a file that was moved after the scan was planned, and never another file that once
-had the same name."""
+"""A scan finds a file that was moved after the scan was planned, and does not read a different file
+that now has its old name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def write(path: Path, first: int) -> None:
 
 
 def located(spark: SparkSession, file: Path, size: int, modified: int) -> str | None:
-    """The path at which a scan finds a file that was planned with this size and time."""
+    """The path at which a scan finds a file. `size` and `modified` are the values from when the
+    scan was planned."""
     jvm: Any = spark._jvm
     lookup = getattr(jvm.io.pyzorder.publish.reading, "MovedFileLookup$")
     conf = spark._jsparkSession.sessionState().newHadoopConf()

@@ -1,5 +1,5 @@
-"""A partition cannot be renamed, and neither a partition nor its table can be given another location,
-while an OPTIMIZE that may have moved the partition's files is unfinished."""
+"""If an unfinished OPTIMIZE may have moved a partition's files, the partition cannot be renamed,
+and the locations of the partition and its table cannot be changed."""
 
 from __future__ import annotations
 

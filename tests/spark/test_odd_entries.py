@@ -187,7 +187,8 @@ def test_any_names(
 def test_a_file_where_a_run_needs_a_folder(
     spark: SparkSession, source: Path, tmp_path: Path, place: str
 ) -> None:
-    """OPTIMIZE refuses before its commit, and works once the file has been deleted."""
+    """If OPTIMIZE needs a folder but finds a file in its place, it fails before its commit. It
+    works after the file has been deleted."""
     table = shutil.copytree(source, tmp_path / "t")
     path = table / "_zorder" / place / "_2"
     path.parent.mkdir(exist_ok=True)

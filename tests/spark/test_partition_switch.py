@@ -114,7 +114,8 @@ def test_lifecycle(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_folders_of_others_stay(spark: SparkSession, tmp_path: Path) -> None:
-    """VACUUM deletes a partition's previous folder, but no folder above it outside the table."""
+    """VACUUM deletes a partition's previous folder. If this folder is outside the table's folder,
+    VACUUM keeps its parent folders."""
     make(spark, tmp_path)
     place = tmp_path / "other" / "region=1" / "day=5"
     spark.sql(f"ALTER TABLE parted ADD PARTITION (day = '5') LOCATION '{place}'")

@@ -99,8 +99,8 @@ def parted(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
 
 
 def test_markers(spark: SparkSession, tmp_path: Path, victim: Path) -> None:
-    """OPTIMIZE records neither the size nor the time of a file to which a link with a marker's name
-    leads."""
+    """If a link has the name of a marker, OPTIMIZE is refused. It must not record the size or
+    modification time of the link's target."""
     table = tmp_path / "t"
     write_rows(spark, OWN, table)
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")

@@ -292,7 +292,7 @@ def odd(
 
 
 def rebased(spark: SparkSession) -> AbstractContextManager[None]:
-    """During the block, makes Spark write timestamps whose values depend on the time zone."""
+    """Within the block, Spark writes timestamps whose values depend on the time zone."""
     return settings(
         spark,
         spark__sql__parquet__outputTimestampType="INT96",

@@ -124,8 +124,8 @@ def test_a_table_with_a_partition_that_is_optimized(spark: SparkSession, outer: 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_both_at_once(spark: SparkSession, outer: Path, tmp_path: Path, elsewhere: bool) -> None:
-    """If both tables are optimized at the same time, one of the runs must fail, although each table
-    has its own lock."""
+    """If `outer` and `inner` are optimized at the same time, one of the runs must fail, although
+    each table has its own lock."""
     inner = outer / "day=1"
     if elsewhere:
         inner = tmp_path / "elsewhere"
@@ -216,7 +216,8 @@ def neighbours(spark: SparkSession, database: str, tmp_path: Path) -> Path:
 def test_vacuum_of_a_table_that_shares_a_partition(
     spark: SparkSession, neighbours: Path, point: str
 ) -> None:
-    """VACUUM does not delete staged or retired files of a killed run on the other table."""
+    """VACUUM of a table does not delete staged or retired files of a killed run on another table
+    that shares a partition."""
     table = neighbours.parent / "first"
     killed(
         table,
@@ -255,8 +256,8 @@ def test_a_switch_of_a_partition_that_another_table_uses(
 def test_recovery_by_a_table_without_the_partition(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """If two tables have the same location and a killed run has moved the files of a partition that
-    only one of them has, the other table cannot end this run."""
+    """Two tables have the same location, and only one of them has a certain partition. If a killed
+    run has moved the files of this partition, statements on the other table cannot end the run."""
     table, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
     made = [
         f"CREATE TABLE {{}} (id BIGINT, day INT) USING parquet PARTITIONED BY (day) LOCATION '{table}'",

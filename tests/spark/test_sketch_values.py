@@ -178,7 +178,7 @@ def test_milliseconds(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_old_calendars(spark: SparkSession, tmp_path: Path) -> None:
     """Lookups in files that use the hybrid calendar find the values that Spark reads. These values
-    depend on the session."""
+    depend on the session's settings."""
     spark.conf.set(sketches.BUDGET, "1")
     for data_type in ("DATE", "TIMESTAMP"):
         table = tmp_path / data_type

@@ -33,8 +33,8 @@ def table(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
 
 
 def rows(spark: SparkSession, start: int = 0, files: int = FILES) -> DataFrame:
-    """`files` files of `ROWS` rows. In each file, the values of all columns except `id` and
-    `common` are spread over the whole range."""
+    """Rows for `files` files with `ROWS` rows each. In each file, the values of all columns except
+    `id` and `common` are spread over the whole range."""
     return spark.range(start, start + files * ROWS, 1, files).selectExpr(
         "id",
         "xxhash64(id) AS key",
@@ -49,7 +49,8 @@ def view(spark: SparkSession, table: Path) -> None:
 
 
 def opened(spark: SparkSession, table: Path, condition: str) -> int:
-    """The number of files that a query opens. Its answer is compared with plain Spark's."""
+    """The number of files that a query opens. The answer is compared with the answer of plain
+    Spark."""
     view(spark, table)
     query = f"SELECT id FROM t WHERE {condition}"
     found = sorted(row["id"] for row in spark.sql(query).collect())
@@ -95,8 +96,8 @@ def test_other_conditions_open_all_files(spark: SparkSession, table: Path, condi
 
 
 def test_counts_use_sketches(spark: SparkSession, table: Path) -> None:
-    """A count of the rows that differ from a value opens only the files that may contain the value,
-    because in all other files, every row differs from it."""
+    """A query that counts the rows with `key != value` opens only the files that may contain the
+    value. In all other files, every row matches."""
     view(spark, table)
     query = "SELECT count(*) FROM t WHERE key != xxhash64(77L)"
     assert spark.sql(query).first() == (FILES * ROWS - 1,)
@@ -120,7 +121,8 @@ def test_thousands_of_values(spark: SparkSession, table: Path) -> None:
 
 
 def test_a_common_column_has_no_sketches(spark: SparkSession, tmp_path: Path) -> None:
-    """A column for which bounds already skip the same files has no sketches either."""
+    """A column has no sketches if its values occur in all files, or if its bounds already skip the
+    same files."""
     spark.conf.set(sketches.BUDGET, "1")
     rows(spark).write.parquet(str(tmp_path / "t"))
     spark.sql(f"CREATE SKIPPING INDEX ON '{tmp_path / 't'}' (id, common, key)")
@@ -138,8 +140,8 @@ def test_the_budget(spark: SparkSession, tmp_path: Path, budget: str) -> None:
 
 
 def test_columns_are_chosen(spark: SparkSession, tmp_path: Path) -> None:
-    """If no columns are listed, those columns get sketches for which a sample shows that sketches
-    skip files."""
+    """If no columns are listed, a column gets sketches if a sample shows that they would skip
+    files."""
     table = tmp_path / "t"
     rows(spark, 0, 40).write.parquet(str(table))
     spark.conf.set(sketches.BUDGET, "1")
@@ -190,7 +192,7 @@ def test_describe(spark: SparkSession, table: Path) -> None:
 
 
 def test_segments_follow_the_format(spark: SparkSession, table: Path) -> None:
-    """An independent reader finds every value of every file."""
+    """An independent reader of the format finds every value of every file in the sketches."""
     (segment,) = sketches.pointer(table)["sketches"]
     known = sketches.read(table, segment)
     assert set(known) == {"key", "name", "price"}
@@ -247,7 +249,8 @@ def test_optimize_and_vacuum(spark: SparkSession, table: Path) -> None:
 
 
 def test_a_table_that_moves_to_a_new_folder(spark: SparkSession, tmp_path: Path) -> None:
-    """The index in the new folder has sketches, and later writes add to them."""
+    """If OPTIMIZE switches a table to a new folder, the index in this folder has sketches, and
+    later writes add to them."""
     spark.conf.set(sketches.BUDGET, "1")
     rows(spark).write.parquet(str(tmp_path / "t"))
     spark.sql(
@@ -268,8 +271,8 @@ def test_a_table_that_moves_to_a_new_folder(spark: SparkSession, tmp_path: Path)
 
 
 def test_overwriting_part_of_a_table(spark: SparkSession, tmp_path: Path) -> None:
-    """If files are deleted, their sketches are removed: the segment's other sketches are written to
-    a new segment."""
+    """If files are deleted, their sketches are removed from the index. The other sketches in their
+    segment are written to a new segment."""
     spark.conf.set(sketches.BUDGET, "1")
     table = tmp_path / "t"
     parted = rows(spark).selectExpr("*", "id DIV 800 AS half").repartition(8, "half", "common")

@@ -43,7 +43,7 @@ def value(row: int) -> int:
     return row * 7919 % 1000003
 
 
-#: Conditions on the rows with these numbers, and the number of files that contain such rows.
+#: Conditions, and the number of files that contain matching rows. `value(n)` is the key of row n.
 LOOKUPS = {
     f"key = {value(77)}": 1, f"{value(77)} = key": 1, f"key <=> {value(77)}": 1, "key = 5": 0,
     f"key IN ({value(77)}, {value(1500)}, NULL)": 2, f"key = {value(77)}.00": 1,
@@ -104,7 +104,7 @@ def test_files_that_python_indexes(spark: SparkSession, table: Path) -> None:
 
 
 def test_files_that_are_gone(table: Path) -> None:
-    """No sketch outlives its file's entry."""
+    """When a file's entry is removed from the index, the sketches of the file are removed too."""
     before = sketches.stored(table)
     data_files(table)[0].unlink()
     index_files(table)

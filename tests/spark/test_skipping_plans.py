@@ -145,8 +145,8 @@ def test_the_pruned_size_reaches_the_cost_model(
 def test_the_size_of_the_selected_partitions_reaches_the_cost_model(
     spark: SparkSession, database: str, analyzed: bool, indexed: bool
 ) -> None:
-    """The cost model uses the size of the selected partitions. With the size of the whole table,
-    Spark would shuffle a partition that it could broadcast."""
+    """The cost model uses the size of the selected partitions. If it used the size of the whole
+    table, Spark would shuffle a partition that it could broadcast."""
     spark.sql("CREATE TABLE parts (id BIGINT, p INT) USING parquet PARTITIONED BY (p)")
     spark.sql("INSERT INTO parts SELECT id, id % 8 FROM range(800)")
     if indexed:

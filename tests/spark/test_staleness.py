@@ -161,8 +161,8 @@ def test_a_selected_file_that_has_gone(spark: SparkSession, table: Path) -> None
     assert count(reader, "id >= 0") == 2
 
 
-#: Queries that scan a table several times, and their answers. Before each query, one of the table's
-#: files has disappeared.
+#: Queries that scan a table several times, and their answers. One of the table's files disappears
+#: before each query.
 SEVERAL_SCANS = {
     "SELECT (SELECT count(*) FROM stale), (SELECT sum(1) FROM stale WHERE id % 2 >= 0)": (42, 42),
     "SELECT n, m FROM (SELECT count(*) n FROM stale)"
@@ -284,7 +284,8 @@ def test_a_table_dropped_and_made_anew(
 
 
 def test_an_index_that_names_files_of_another_folder(spark: SparkSession, tmp_path: Path) -> None:
-    """A query that reads two folders by path takes the files of each from its own index."""
+    """A query that reads two folders by path takes the files of each folder from the index of that
+    folder."""
     own, theirs = tmp_path / "own", tmp_path / "theirs"
     spark.range(0, 100, 1, 2).write.parquet(str(own))
     spark.range(1000, 1010, 1, 1).write.parquet(str(theirs))

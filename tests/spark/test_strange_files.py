@@ -120,7 +120,7 @@ def test_types_that_fit(
     assert done.numFilesRemoved == 2 and rows_of(spark.table("t")) == before
 
 
-#: Other files that users leave in a table's folder.
+#: Files that users leave in a table's folder and that are not data files.
 STRAYS = {
     "README.txt": "This table is made by the nightly job.\n" * 9,
     "notes": "x",

@@ -222,7 +222,7 @@ def test_restore(
 
 
 def numbered(folder: Path, first: int, count: int) -> Path:
-    """Writes rows to the file that a writer with numbered names would write first."""
+    """Writes rows to `part-0.parquet`, as a writer with numbered file names would."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "part-0.parquet"
     pq.write_table(pa.table({"id": pa.array(range(first, first + count), pa.int64())}), file)

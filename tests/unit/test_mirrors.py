@@ -81,7 +81,7 @@ def test_each_module_has_a_test(module: str) -> None:
 
 @pytest.mark.parametrize("module", list(rows()))
 def test_each_row_is_needed(module: str) -> None:
-    """A row is not needed if its module has a test of the same name or no longer exists."""
+    """Each row covers at least one existing module that has no test of the same name."""
     assert [m for m in PYTHON + SCALA if is_named(m, {module: []}) and not is_mirrored(m)]
 
 

@@ -1,4 +1,4 @@
-"""Parses SQL with sqlglot and writes it for Spark, if it means the same in both.
+"""Parses SQL with sqlglot and renders it for Spark, if both read it in the same way.
 
 sqlglot replaces many functions with its own, and parses some operators differently from Spark.
 Function calls are therefore kept verbatim (`Verbatim`), and `Text` supports only a short list of
@@ -226,7 +226,7 @@ def needed_columns(node: exp.Expression) -> Iterator[tuple[str, ...]]:
 
 
 class Text:
-    """Writes expressions as SQL for Spark."""
+    """Renders expressions as SQL for Spark."""
 
     def __init__(self, column: Callable[[tuple[str, ...]], str]) -> None:
         """`column` returns the SQL for a column's name, given in parts, or raises NotUnderstood."""

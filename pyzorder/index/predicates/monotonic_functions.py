@@ -194,13 +194,13 @@ def _widens(a: str, b: str, one_offset: bool) -> bool:
 
 
 def comparable(column: str, other: str, constant: bool = True) -> bool:
-    """Whether the order of a column's bounds decides a comparison with another value.
+    """Whether a column's bounds can decide a comparison of the column with another value.
 
     This requires that the conversions that Spark applies to columns preserve the order, and that
-    Spark compares in the order of the columns' types. Numbers are converted to wider numbers or to
-    double. Rounding preserves the order, and values that do not fit become NULL or raise an error.
-    A constant string is converted to the number or date that it is compared with. A column of
-    strings may be compared only with strings.
+    Spark compares values in the order of the column's type. Numbers are converted to wider numbers
+    or to double. Rounding preserves the order, and values that do not fit become NULL or raise an
+    error. A constant string is converted to the number or date that it is compared with. A column
+    of strings may be compared only with strings.
 
     Args:
         column: the column's type.
@@ -216,9 +216,9 @@ def comparable(column: str, other: str, constant: bool = True) -> bool:
     days = ("date", "timestamp", "timestamp_ntz")
     if column in days and other == "string":
         return constant
-    # Converting local times to instants does not preserve the order at a gap in local time, because
-    # a time in the gap moves past later ones. A column of local times must therefore not be
-    # converted.
+    # Converting local times to instants does not preserve the order, because a local time that
+    # falls into a daylight-saving gap is moved past later local times. A column of local times must
+    # therefore not be converted.
     zoneless = "timestamp_ntz"
     if constant:
         return (

@@ -35,7 +35,7 @@ class NullFilters:
     def __init__(self, find: Find, types: Types, constant: Text) -> None:
         """For `find` and `types`, see IndexFilters.
 
-        `constant` writes constant expressions, or raises NotUnderstood.
+        `constant` renders a constant expression as SQL, and raises NotUnderstood if it cannot.
         """
         self._find = find
         self._types = types

@@ -1,6 +1,6 @@
 """On random tables, PyArrow, DuckDB and Polars find the same rows with and without the index.
-`pyzorder.files` keeps every file with a matching row. The index comes from the values or, as in
-`pyzorder index`, from footers by PyArrow, DuckDB and Polars."""
+`pyzorder.files` keeps every file with a matching row. The index is computed from the values or, as
+in `pyzorder index`, from the footers of files that PyArrow, DuckDB or Polars has written."""
 
 from __future__ import annotations
 
@@ -118,7 +118,8 @@ def by_polars(rows: pa.Table, path: Path) -> None:
 
 
 def indexed(table: Path, files: dict[str, pa.Table], writer: Writer | None) -> Path:
-    """Writes a table and its index. With a writer, the index comes from the writer's footers."""
+    """Writes a table and its index. If a writer is given, it writes the files, and the index is
+    computed from their footers."""
     if writer is None:
         return make(table, files)
     for name, rows in files.items():

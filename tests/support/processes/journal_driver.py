@@ -27,7 +27,7 @@ from tests.support.processes import kill_matrix
 
 
 class Publish:
-    """Gives access to the JVM classes for publishing as attributes."""
+    """Provides the JVM classes for publishing as attributes."""
 
     READING = ("JournaledListing", "ZOrderParquetFileFormat", "ZOrderOrcFileFormat")
     STORAGE = ("CreateIfAbsent$", "FileRef", "TableFolder")
@@ -66,8 +66,7 @@ def none(spark: SparkSession) -> Any:
 
 
 def read(spark: SparkSession, table: Path | str, fmt: str = "parquet") -> DataFrame:
-    """Reads the table through the journal. The skipping rule also reads tables through the
-    journal."""
+    """Reads the table through the journal, as queries with the skipping rule do."""
     return through_journal(spark, spark.read.format(fmt).load(str(table)), fmt)
 
 

@@ -45,8 +45,8 @@ print("FOUND", spark.version, loaded, session.jar().name, scan.selected, scan.to
 
 
 def run(folder: Path, *command: str) -> str:
-    """Runs a command from an environment in an empty folder, without environment variables that
-    could affect the command. Returns the command's output."""
+    """Runs a command that is installed in the environment `folder`. The working folder is empty,
+    and environment variables that could affect the command are unset. Returns the output."""
     ours = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "SPARK_HOME", "SPARK_CONF_DIR")
     with tempfile.TemporaryDirectory() as empty:
         done = subprocess.run(

@@ -166,7 +166,7 @@ def test_the_sign_of_zero(tmp_path: Path) -> None:
 
 def test_long_and_odd_strings(tmp_path: Path) -> None:
     """Lookups find long strings, although the bounds of such strings are truncated. They also find
-    characters that UTF-8 and UTF-16 order differently."""
+    strings with characters that UTF-8 and UTF-16 order differently."""
     texts = [
         "y" * 1100,
         "y" * 256,
@@ -264,8 +264,9 @@ def test_widened_types(tmp_path: Path) -> None:
 
 
 def test_names_that_differ_in_case(tmp_path: Path) -> None:
-    """PyArrow matches names by case, so it reads nulls if a file has a column `A` instead of `a`.
-    IS NULL finds these nulls, although the index says that the column has no nulls."""
+    """PyArrow distinguishes upper and lower case in names, so it reads nulls if a file has a column
+    `A` instead of `a`. IS NULL finds these nulls, although the index says that the column has no
+    nulls."""
     files = {"f0.parquet": pa.table({"a": [1]}), "f1.parquet": pa.table({"A": [2]})}
     write(tmp_path, files)
     claimed = {"f0.parquet": files["f0.parquet"], "f1.parquet": pa.table({"a": [2]})}

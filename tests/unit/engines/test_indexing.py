@@ -1,5 +1,5 @@
-"""New files are indexed by their footers, and entries that other writers publish in the meantime
-are kept."""
+"""New files are indexed from their footers. Entries that other writers publish in the meantime are
+kept."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_new_changed_and_deleted_files(tmp_path: Path) -> None:
     done = index_files(tmp_path)
     assert done == Outcome([A, S], 3, ["f1.parquet", "g.parquet"], version=2)
     assert paths(tmp_path) == ["f0.parquet", "f1.parquet", "g.parquet"]
-    assert snapshot(tmp_path).rows.slice(0, 1).equals(before)  # also by which columns it clusters
+    assert snapshot(tmp_path).rows.slice(0, 1).equals(before)  # including its clustering columns
     assert pyzorder.files(tmp_path, "a = 99") == [f"{tmp_path}/f1.parquet"]
     assert index_files(tmp_path) == Outcome([A, S], 3, version=3)
 
@@ -250,7 +250,8 @@ def test_a_file_that_changes_meanwhile(tmp_path: Path, monkeypatch: pytest.Monke
 def test_no_coverage_after_another_writer_moved_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such a writer publishes a snapshot with its own version as coverableSince."""
+    """A writer that moves files publishes a snapshot whose coverableSince is the snapshot's own
+    version."""
     make(tmp_path, FILES)
 
     def other() -> None:
@@ -271,7 +272,7 @@ def test_no_coverage_after_another_writer_moved_files(
 
 
 def begin(table: Path, *, committed: bool) -> None:
-    """Writes the records of a run that replaces f0 by g, which is still staged."""
+    """Writes the records of a run that replaces f0 with g. The file g is still staged."""
     journal, incarnation = table / "_zorder" / "_journal", "id"
     journal.mkdir(parents=True)
     (table / f"_zorder.1.{incarnation}").touch()
@@ -374,8 +375,8 @@ def test_a_forged_incarnation(tmp_path: Path) -> None:
 
 
 def test_rows_of_other_folders(tmp_path: Path) -> None:
-    """Rows with absolute paths belong to partitions outside the table's folder, which are not
-    listed here."""
+    """Rows with absolute paths are kept. They belong to partitions outside the table's folder,
+    which `index_files` does not list."""
     write(tmp_path, FILES)
     names = ["file:/elsewhere/f.parquet", "../up.parquet"]
     entries = [FileEntry(name, 1, 1, 1, (), "") for name in names]

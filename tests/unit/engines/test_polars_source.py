@@ -51,7 +51,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A list. Each query appends the numbers of the files that it keeps."""
+    """The list to which each query appends the numbers of the files that it keeps."""
     seen: list[str] = []
     select = polars_source.select_files
 

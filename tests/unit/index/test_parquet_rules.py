@@ -107,8 +107,8 @@ def test_origins(created_by: str | None, keys: dict[bytes, bytes] | None, found:
 
 UNKNOWN = ColumnStatistics()
 
-#: A column, its type, its writer, the bounds of its row groups, and its bounds in the index: None
-#: if the bounds are unknown, UNKNOWN if the null count is also unknown.
+#: A column, its type, its writer, the bounds of its row groups, and its bounds in the index. The
+#: bounds in the index are None if they are unknown, and UNKNOWN if the null count is also unknown.
 BOUNDS: list[tuple[Leaf, str, Origin, list[tuple[Any, Any]], Any]] = [
     (leaf("INT32"), "integer", ARROW, [(3, 4), (-1, 2)], (-1, 4)),
     (leaf("INT32"), "byte", ARROW, [(-128, 127)], (-128, 127)),

@@ -98,7 +98,8 @@ def test_truncated(tmp_path: Path, length: int) -> None:
 
 
 def test_one_sketch_for_two_files(tmp_path: Path) -> None:
-    """Only one of the files can be excluded, so that decoding takes no longer than the segment."""
+    """If two files refer to the same sketch, only one of them can be excluded. Otherwise, a forged
+    index could make a query decode the sketch any number of times."""
     snapshot = snapshot_of(tmp_path, BLOCK + DIRECTORY)
     rows = snapshot.rows.drop_columns(["sketch_number"])
     rows = rows.append_column("sketch_number", pa.chunked_array([[1, 1]], pa.int32()))
