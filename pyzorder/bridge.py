@@ -78,7 +78,7 @@ def active_extensions() -> str | None:
 
 
 def manifest(jvm: Any) -> dict[str, str] | None:
-    """Returns the main attributes of the manifest of pyzorder's jar in `jvm`.
+    """Returns the main manifest attributes of pyzorder's jar in `jvm`.
 
     Returns None if `jvm` does not contain pyzorder, and an empty dict if pyzorder's classes are not
     in a jar.
@@ -167,7 +167,7 @@ def job_status(store: Any, number: int) -> JobStatus:
 
 
 def step_in(tags: list[str]) -> str | None:
-    """Returns the step of a statement that a job's tags name, if any."""
+    """Returns the statement step that a job's tags name, or None."""
     return next((tag.removeprefix(STEP_TAG) for tag in tags if tag.startswith(STEP_TAG)), None)
 
 

@@ -94,7 +94,7 @@ def step(what: str) -> Iterator[None]:
 
 
 def generate(*paths: Path, scale: float = 1) -> None:
-    """Generates the TPC-DS tables for which the Parquet files are named, unless all of these files
+    """Generates TPC-DS tables as Parquet files with the tables' names, unless all of these files
     exist."""
     if all(path.exists() for path in paths):
         return

@@ -178,7 +178,7 @@ def read(
 
 
 def opened_of(explanation: Explanation, paths: Sequence[str]) -> frozenset[str]:
-    """Returns the files that the query's scans open, or all if a scan's list is incomplete."""
+    """Returns the files that a query's scans open, or all files if a list is incomplete."""
     opened: set[str] = set()
     for scan in explanation:
         named = scan.details["opened"]

@@ -12,7 +12,7 @@ DECEPTIVE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
 def printable(text: str) -> str:
     """Replaces characters that could control a terminal or mislead a reader.
 
-    The text may come from a table's folder, where others can write.
+    The text may come from a table's folder, where other users can write.
     """
     return DECEPTIVE.sub("\ufffd", text)
 

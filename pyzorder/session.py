@@ -126,7 +126,8 @@ def check_version(found: dict[str, str]) -> None:
 
 
 def check_session(spark: SparkSession) -> None:
-    """Raises unless the session runs this release of pyzorder, built for the session's Spark."""
+    """Raises unless the session runs this release of pyzorder in a build for the session's Spark
+    version."""
     if EXTENSION not in items(spark.conf.get("spark.sql.extensions", "") or ""):
         raise errors.not_configured(EXTENSION)
     if bridge.is_connect(spark):

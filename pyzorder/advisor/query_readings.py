@@ -270,7 +270,7 @@ class QueryReadings:
 
 
 def bind(node: exp.Expression, scope: Scope) -> exp.Expression | None:
-    """Returns a copy of an expression, with its columns annotated with their source.
+    """Returns a copy of an expression in which each column is annotated with its source.
 
     Columns in subqueries are not annotated. Returns None if the source of a column is unknown.
     """
@@ -298,7 +298,7 @@ def is_column(node: exp.Expression) -> bool:
 
 
 def sources_in(bound: exp.Expression) -> set[str]:
-    """Returns the names of the sources of a bound expression's columns."""
+    """Returns the names of the sources to which the columns of a bound expression belong."""
     return {column.meta[SOURCE] for column in own_columns(bound)}
 
 

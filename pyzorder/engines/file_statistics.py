@@ -39,8 +39,8 @@ class PortableStatistics(SnapshotStatistics):
     """The statistics of a snapshot that describe values as they are stored.
 
     Spark's settings may change dates and timestamps when it reads them. Other engines read them as
-    stored, so bounds that depend on settings are not used, except those of dates that no setting
-    changes.
+    stored, so bounds that depend on settings are not used. The only exception is bounds of dates
+    that no setting changes.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -178,7 +178,8 @@ def _texts(names: Sequence[str]) -> pa.Array:
 
 
 def _matched(table: Table, snapshot: Snapshot) -> npt.NDArray[np.int64]:
-    """Returns the position of each listed file's entry, or -1 if it has none or has changed."""
+    """Returns the position of each listed file's entry, or -1 if the file has no entry or has
+    changed."""
     rows = snapshot.rows
     files = table.files
     if not rows.num_rows or not len(files):

@@ -151,7 +151,8 @@ def _task_keys(spark: SparkSession, tasks: int) -> npt.NDArray[np.int32]:
 
 
 def _keys(columns: Sequence[IndexedColumn]) -> Iterator[Column]:
-    """Yields two columns for each column: its value or a placeholder, and whether it is null."""
+    """Yields two columns for each clustering column: its value or a placeholder, and whether it is
+    null."""
     from pyspark.sql import functions as F
 
     for column in columns:

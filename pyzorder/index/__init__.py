@@ -6,7 +6,7 @@ The package needs PyArrow but neither Spark nor pandas, so any engine can build 
     fsspec_store         access to folders and files through fsspec
     table_folder         the layout of pyzorder's files in a table's folder
     journal              the records of the runs that rewrite a table
-    visible_files        finds a table's data files by a listing and the journal
+    visible_files        finds a table's data files from a listing and the journal
     snapshots            snapshots of the index, and the pointers to them
     coverage             describes for which data files a snapshot has rows
     entries              rows of the index, one per data file

@@ -193,7 +193,8 @@ def text_of(value: Any, type_: str, zone: str) -> str:
 
 
 def in_calendar(day: float) -> bool:
-    """Whether Python can represent a day, given as days since 1970, and a margin around it."""
+    """Whether Python can represent a day and a margin around it. The day is given as days since
+    1970."""
     return date.min.toordinal() + 400 < day + 719_163 < date.max.toordinal() - 400
 
 

@@ -1,9 +1,9 @@
 """The processes of the soak test: `python -m tests.soak.roles catalog|optimizer|reader HOME SEED`.
 
 Two processes append to the table `calm`. Apart from these appends, the rows of `calm` do not
-change. The table is accessed only by its path. `storm` is a catalog table, and every kind of SQL
-statement for partitions and tables is run on it. `moved` is renamed, altered and dropped. The
-classes that write are in writers.py.
+change. The table is accessed only by its path. `storm` is a catalog table on which every kind of
+SQL statement for partitions and tables is run. `moved` is renamed, altered and dropped. The classes
+that write are in writers.py.
 """
 
 from __future__ import annotations

@@ -269,7 +269,8 @@ def test_the_history_of_odd_names(spark: SparkSession, table: Path) -> None:
 def test_an_insert_does_not_trust_the_sizes_in_an_index(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The number of files that INSERT writes depends on the rows that it has read."""
+    """The number of files that INSERT writes depends on the rows that it has read, and not on the
+    file sizes in the index."""
     folder = tmp_path / "sized"
     spark.sql(
         f"CREATE TABLE sized (id BIGINT) USING parquet LOCATION '{folder}' TBLPROPERTIES"

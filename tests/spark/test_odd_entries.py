@@ -254,7 +254,7 @@ def test_texts_that_are_no_records(tmp_path: Path, text: bytes) -> None:
 ])  # fmt: skip
 def test_records_of_no_files_in_python(tmp_path: Path, named: str) -> None:
     """Python ignores a record that refers to a name that listings hide, a name that is too long for
-    a disk, or a link that points to itself."""
+    a file system, or a link that points to itself."""
     table = tmp_path / "t"
     (table / "_zorder" / "_journal").mkdir(parents=True)
     (table / "a.parquet").write_bytes(b"abc")

@@ -73,8 +73,9 @@ def test_copies(spark: SparkSession, tmp_path: Path, kind: str, point: str) -> N
 
 @pytest.mark.parametrize("gone", ["a partition", "the catalog"])
 def test_copies_of_partitions(spark: SparkSession, table: Path, gone: str) -> None:
-    """A read of a copied folder returns each row of the remaining partitions once. Each partition's
-    folder shows whether it is a copy."""
+    """A read of a copied table folder returns each row of the partitions in this folder once, even
+    if a partition is missing. Whether a folder is a copy is decided for each partition separately.
+    """
     copy = table.parent / "copy"
     shutil.copytree(table, copy, copy_function=shutil.copyfile)
     rows = [i for i in ROWS if i % 3 != 2]

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 
 FOLDER = Path(__file__).parents[2] / "sql" / "journal"
 
-#: The modification time, in seconds since 1970, of all files except those with "other" or "copied".
+#: The modification time, in seconds since 1970, of all files except those that a case marks as
+#: "other" or "copied".
 TIME = 1_700_000_000
 
 

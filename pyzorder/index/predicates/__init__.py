@@ -2,7 +2,7 @@
 
 Unsupported parts of a predicate do not skip files. The modules:
 
-    conditions           parses SQL, and writes back the supported part
+    conditions           parses SQL, and renders the supported part
     index_filters        builds the filter of a predicate
     monotonic_functions  functions that preserve the order of bounds
     bound_filters        comparisons with bounds

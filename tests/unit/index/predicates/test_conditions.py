@@ -1,4 +1,4 @@
-"""Conditions in SQL are either parsed and written back with the same meaning, or rejected as
+"""Conditions in SQL are either parsed and rendered as SQL with the same meaning, or rejected as
 unsupported."""
 
 from __future__ import annotations
