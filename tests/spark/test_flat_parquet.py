@@ -103,8 +103,8 @@ def bound(chunks: list[Any], which: str) -> str | None:
     ids=lambda settings: "".join(settings) or "as it comes",
 )
 def test_the_same_files(spark: SparkSession, tmp_path: Path, settings: dict[str, str]) -> None:
-    """Both writers create the same files. The rows are clustered by a unique column, so both
-    writers receive them in the same order."""
+    """pyzorder's writer and Spark's own writer create the same files. The rows are clustered by a
+    unique column, so both writers receive them in the same order."""
     ours, sparks = tmp_path / "ours", tmp_path / "sparks"
     with scans.settings(spark, **settings):
         make(spark, ours)

@@ -117,8 +117,8 @@ def test_no_marker_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path
 def test_no_folder_stays_that_is_emptied_from_both_sides(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The writer removes `_zorder` even if its first attempt fails because the folder contains
-    another file. The other file is deleted later."""
+    """If a table is deleted while a writer runs, the writer removes `_zorder`, even if its first
+    attempt fails because the folder still contains a file that is deleted later."""
     table = tmp_path / "t"
     create(spark, table)
     with paused(table, "after-verify", f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
@@ -131,8 +131,8 @@ def test_no_folder_stays_that_is_emptied_from_both_sides(
 
 
 def test_no_record_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
-    """The record DONE is removed if it was written after the other records had been listed for
-    deletion."""
+    """A writer removes its record DONE if all other records have been deleted. A process that
+    deletes the table may have listed the records before DONE was written."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     with paused(table, "after-done", f"OPTIMIZE '{table}' FULL ZORDER BY (id)"):
@@ -144,8 +144,8 @@ def test_no_record_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path
 
 
 def test_no_record_stays_of_a_run_that_has_ended(spark: SparkSession, tmp_path: Path) -> None:
-    """The record DONE is removed even if the other records are deleted after the writer has checked
-    for them."""
+    """A writer removes its record DONE even if the other records are deleted after it has checked
+    whether they still exist."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     Rewrite(spark, table).publish()

@@ -83,7 +83,7 @@ def test_appends(spark: SparkSession, tmp_path: Path, rows: Any, limit: float) -
 
 
 def test_new_files_join_what_they_spoil(spark: SparkSession, tmp_path: Path) -> None:
-    """All new files are rewritten. `rewriteFactor` limits the total size of the clustered files
+    """OPTIMIZE rewrites all new files. `rewriteFactor` limits the total size of the clustered files
     that are rewritten with them. If `rewriteFactor` is 0, all clustered files are kept."""
     folder = tmp_path / "t"
     clustered_table(spark, folder, uniform(spark, 50_000, 0), 32)

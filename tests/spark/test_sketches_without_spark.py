@@ -90,7 +90,8 @@ def test_a_dataset_with_a_condition(table: Path) -> None:
 
 
 def test_files_that_python_indexes(spark: SparkSession, table: Path) -> None:
-    """`pyzorder index` and the fallback keep the sketches of other files."""
+    """When `pyzorder index` or the fallback adds a file to the index, the sketches of the other
+    files are kept."""
     before = sketches.segments(table)
     pq.write_table(pa.table({"id": [5000], "key": [5000], "name": ["x"]}), table / "other.parquet")
     assert len(index_files(table).indexed) == 1

@@ -38,7 +38,8 @@ def test_the_committed_picture_is_what_is_drawn(path: Path, draw: Callable[[], s
 
 
 def test_the_filter_that_is_shown_keeps_the_files_that_are_shown() -> None:
-    """In the diagram, the kept files are those that the index filter from sql/skipping selects."""
+    """In the diagram of data skipping, the kept files are those that the displayed index filter
+    selects."""
     names = "path, day_minValue, day_maxValue, day_num_nulls, store_minValue, store_maxValue, store_num_nulls"
     with duckdb.connect() as engine:
         engine.execute("CREATE TABLE s(path TEXT, a DATE, b DATE, c INT, d INT, e INT, f INT)")
@@ -56,7 +57,8 @@ def test_the_query_that_is_shown_is_the_one_that_is_judged() -> None:
 
 
 def test_files_are_opened_if_both_columns_can_match() -> None:
-    """A file is opened if and only if both columns have a matching value in their ranges."""
+    """In the diagram of data skipping, a file is opened if and only if both columns have a matching
+    value in their ranges."""
     (first, last), store = skipping.DAYS, skipping.STORE
     for entry in skipping.INDEX:
         days = range(entry.day[0], entry.day[1] + 1)
@@ -67,8 +69,8 @@ def test_files_are_opened_if_both_columns_can_match() -> None:
 
 @pytest.mark.parametrize("number", range(len(publishing.stages())))
 def test_readers_see_what_a_stage_says(tmp_path: Path, number: int) -> None:
-    """At each stage, readers see the files that the diagram shows as visible. sql/journal has no
-    case for the stage after VACUUM."""
+    """At each stage of the publishing diagram, readers see the files that are shown as visible.
+    sql/journal has no case for the stage after VACUUM."""
     stage = publishing.stages()[number]
     last = Path(stage.record[0]).name if stage.record else "_1.done" if number else ""
     names = ["_1.prepare", "_1.retire", "_1.outcome", "_1.done"]
@@ -93,8 +95,8 @@ def test_names_of_stages_are_those_of_the_layout() -> None:
 
 
 def test_the_readers_that_are_shown_open_the_files_that_are_shown(tmp_path: Path) -> None:
-    """The functions that the diagram names open the files that it shows as opened. The test creates
-    the files first."""
+    """`pyzorder.files` and `pyzorder.dataset` select the files that the diagram of data skipping
+    shows as opened. The test creates the files first."""
     files = {
         f"{entry.path}.parquet": pa.table({
             "day": pa.array([*map(skipping.day, entry.day)]).cast(pa.date32()),
@@ -145,7 +147,7 @@ def places(svg: str) -> list[Place]:
 
 @drawn
 def test_texts_fit(draw: Callable[[], str]) -> None:
-    """Labels are within the margins and do not overlap."""
+    """The labels of a diagram are within its margins and do not overlap."""
     texts = places(draw())
     assert len(texts) > 20
     assert [t for t in texts if t.left < 14 or t.right > WIDTH - 14] == []

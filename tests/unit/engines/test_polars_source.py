@@ -143,7 +143,8 @@ def test_partitions(tmp_path: Path) -> None:
 
 
 def test_names_in_another_case(tmp_path: Path) -> None:
-    """Polars reads nulls from a file that spells a column differently from the first file."""
+    """If a file spells a column differently from the first file, Polars reads nulls from it.
+    Conditions that match null find these rows."""
     files = {
         "a.parquet": pa.table({"k": [1], "v": [10]}),
         "b.parquet": pa.table({"K": [1], "v": [20]}),

@@ -99,7 +99,7 @@ def test_texts_that_take_too_much_memory(
 def test_lists_in_many_row_groups(
     folder: TableFolder, warnings: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The memory limit applies to the whole file, not to each row group."""
+    """The memory limit for a snapshot applies to the whole file, not to each row group."""
     few = [FileEntry(str(i), 1, 1, 1, ("a",) * 50, "") for i in range(1000)]
     monkeypatch.setattr(snapshots, "MOST_MEMORY", 300_000)
     forge(folder, [A], table_of([A], few))

@@ -146,7 +146,8 @@ def test_nested_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mark", ["__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS"])
 def test_strings_that_are_not_compared_as_stored(tmp_path: Path, mark: str) -> None:
-    """A footer written by Spark shows which columns are CHAR or have a collation."""
+    """Strings have no bounds if a footer written by Spark marks their column as CHAR or as having a
+    collation."""
     fields = [{"name": "C", "type": "string", "metadata": {mark: "x"}},
               {"name": "d", "type": "string", "metadata": {}}]  # fmt: skip
     schema = json.dumps({"type": "struct", "fields": fields})
@@ -178,7 +179,8 @@ def test_files_with_different_schemas(tmp_path: Path) -> None:
 
 
 def test_files_with_equal_leaves(tmp_path: Path) -> None:
-    """PyArrow considers schemas equal if only the names of structs differ."""
+    """Statistics are found under the right names even in files whose schemas differ only in the
+    names of structs. PyArrow considers such schemas equal."""
     inner = pa.field("a", pa.struct([("x", pa.int64())]), nullable=False)
     files = [pa.table([pa.array([{"x": 1}], inner.type)], pa.schema([inner.with_name(name)]))
              for name in "ab"]  # fmt: skip

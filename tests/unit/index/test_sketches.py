@@ -114,7 +114,7 @@ def test_missing(tmp_path: Path) -> None:
 
 @given(st.binary(max_size=40), st.integers(0, 20), st.integers(0, 9), st.sets(st.integers(0, 2000)))
 def test_codes(code: bytes, base: int, rice: int, wanted: set[int]) -> None:
-    """A search finds the same numbers as a decoder that reads one bit at a time."""
+    """A search in a code finds the same numbers as a decoder that reads one bit at a time."""
     asked = sorted(number + base for number in wanted)
     expected = bool(set(asked) & set(decode(code, base, rice)))
     assert sketches.contains(code, base, rice, asked) == expected
