@@ -39,7 +39,7 @@ MOST_PAIRS = 3
 """Maximum number of column pairs with a picture."""
 
 MOST_RUNS = 50
-"""Maximum number of runs in the history. The newest are shown."""
+"""Maximum number of runs in the history. The newest runs are shown."""
 
 
 @dataclass(frozen=True)
@@ -324,7 +324,8 @@ def pictures(found: Layout) -> list[dict[str, Any]]:
 
 
 def inline(picture: Picture, name: str, title: str) -> Markup:
-    """Returns a picture as an SVG element in the page's colors. The ids in it begin with `name`."""
+    """Returns a picture as an SVG element in the page's colors. The ids in the element begin with
+    `name`."""
     svg = picture.bytes_of("svg").decode()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<(metadata|style)\b.*?</\1>", "", svg, flags=re.DOTALL)

@@ -29,7 +29,7 @@ from pyzorder.index.table_folder import folders_above
 #: Names that mark the folders of other table formats.
 _FOREIGN = {"_delta_log": "Delta", ".hoodie": "Hudi"}
 
-#: The end of the names of files that Hadoop is still copying.
+#: The ending that Hadoop adds to the names of files while it copies them.
 _COPYING = "._COPYING_"
 
 

@@ -26,7 +26,8 @@ from pyzorder.index.table_folder import leaves
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Maximum number of files to name in a query. With more, Spark would take too long to plan it.
+#: Maximum number of files to name in a query. With more files, Spark would take too long to plan
+#: the query.
 MOST_NAMED = 20_000
 
 #: Paths that need no escaping in SQL.

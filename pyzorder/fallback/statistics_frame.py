@@ -53,7 +53,8 @@ def statistics_frame(
 
 
 def _bounds(statistics: SnapshotStatistics, column: IndexedColumn) -> tuple[list[Any], list[Any]]:
-    """Returns the lower and upper bounds to send to Spark. Both are None unless both are usable."""
+    """Returns the lower and upper bounds to send to Spark. Both are None unless both bounds are
+    usable."""
     rows = statistics.snapshot.rows
     if sent_as(column.data_type) is None:
         return [None] * rows.num_rows, [None] * rows.num_rows

@@ -53,7 +53,8 @@ _LONGEST_REASON = 200
 #: few KiB. Snappy's compression ratio is at most 22.
 _CODECS = ("SNAPPY", "UNCOMPRESSED")
 
-#: Maximum number of snapshots whose rows are cached. The least recently used is dropped first.
+#: Maximum number of snapshots whose rows are cached. The least recently used snapshot is dropped
+#: first.
 _KEPT = 8
 #: The stores are kept because their keys may be addresses.
 _loaded: OrderedDict[tuple[Hashable, Pointer], tuple[Store, pa.Table]] = OrderedDict()

@@ -41,9 +41,9 @@ class Table:
         (writer.partitionBy("day") if self.partitioned else writer).save(self.folder.url)
 
     def write_partitions(self, rows: DataFrame) -> None:
-        """Overwrites the partitions that contain the rows, with Spark. Several of these writes may
-        run at the same time. Appends must not run at the same time, because their committers share
-        a folder."""
+        """Uses Spark to overwrite the partitions to which the rows belong. Several of these writes
+        may run at the same time. Appends must not run at the same time, because their committers
+        share a folder."""
         writer = rows.write.mode("overwrite").format(self.provider).partitionBy("day")
         writer.option("partitionOverwriteMode", "dynamic").save(self.folder.url)
 

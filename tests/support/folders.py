@@ -48,7 +48,8 @@ class Folder:
         )
 
     def pyzorder_files(self, suffix: str = "") -> list[str]:
-        """The names of pyzorder's files that end in `suffix`. By default, all names."""
+        """The names of pyzorder's files that end in `suffix`. By default, the names of all of
+        pyzorder's files."""
         return sorted(n for n in self.everything() if "_zorder" in n and n.endswith(suffix))
 
     def copy(self, name: str, to: str) -> None:

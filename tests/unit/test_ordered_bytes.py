@@ -1,5 +1,5 @@
-"""Tests pyzorder.ordered_bytes with the shared vectors. Also tests its errors for types without an
-order."""
+"""Tests pyzorder.ordered_bytes with the shared vectors. Also tests the errors for types that have
+no order."""
 
 from __future__ import annotations
 

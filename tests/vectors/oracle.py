@@ -86,7 +86,7 @@ def whole_bits(value: Any, data_type: str) -> str:
 
 
 def ordered_bits(value: Any, data_type: str) -> str:
-    """The first 64 bits of a value in sortable form. Only null has 64 zeros."""
+    """The first 64 bits of a value in sortable form. Only null is encoded as 64 zeros."""
     if value is None:
         return "0" * 64
     wide = re.fullmatch(r"decimal\((\d+),(\d+)\)", data_type)
