@@ -169,7 +169,7 @@ def is_read_alike(data_type: Any, read: pa.DataType) -> bool:
     """Whether an engine that reads a column with an Arrow type gets the same values as Spark.
 
     Spark reads INT96 and nanoseconds with less precision, unsigned integers and collated strings
-    with other types, and narrow floats as wider ones. Each of these differences could move a value
+    as other types, and narrow floats as wider ones. Each of these differences could move a value
     outside its bounds.
     """
     if data_type in _SIGNED:

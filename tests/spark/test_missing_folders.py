@@ -18,7 +18,7 @@ from tests.support.tables import delete_folder, ids
 NO_INDEX = "ZORDER_INDEX_NOT_FOUND"
 NOTHING_TO_UNDO = "ZORDER_CANNOT_RESTORE"
 
-#: Statements on a table without a folder. Each statement has the condition of its error, or None if
+#: Statements on a table without a folder, each with the error condition that it raises, or None if
 #: it succeeds. No statement creates the folder.
 STATEMENTS: dict[str, str | None] = {
     "OPTIMIZE {}": None,

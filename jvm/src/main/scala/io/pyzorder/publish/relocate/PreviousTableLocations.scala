@@ -75,9 +75,9 @@ private[relocate] final class PreviousTableLocations(
     Journal.read(hadoopConf, switch.from).prepare.map(_.operation)
 
   /**
-   * Copies the files that INSERTs planned before a switch have added to a previous folder. The
-   * copies are placed in the table's current folder. Throws overwrittenBehind if a previous folder
-   * was overwritten.
+   * Copies files to the table's current folder that were added to a previous folder by an INSERT
+   * that had been planned before a switch. Throws overwrittenBehind if a previous folder was
+   * overwritten.
    */
   def carry(): Unit = {
     (folder +: switches.map(_._1.from)).filter(one => SiblingFolder.isOne(one.root.getName))

@@ -39,7 +39,7 @@ final case class FilterColumn(
 
   /**
    * Converts a value of the column to the value that the predicate compares. Fails where `through`
-   * fails, for example for a date past the last timestamp.
+   * fails, for example for a date beyond the largest timestamp.
    */
   def convert: Any => Any =
     through.fold[Any => Any](identity)(function => value => function.eval(InternalRow(value)))
