@@ -3,8 +3,8 @@
     python benchmarks/layout.py [--only lineitem,uniform_2] [--files 64,100,256,1000] [--resume]
 
 Every table is written in each layout, with about the same number of files. opened.py computes how
-much data queries open. These figures are means over columns and values, and do not vary between runs.
-The share of rows that a box reads is measured with Spark's reader, which also skips pages. Layouts
+much data queries open. These figures are means over columns and values, and are the same in every
+run. The share of rows that a box reads is measured with Spark's reader, which also skips pages. Layouts
 of other projects are measured for the real and the difficult tables, but not for the uniform
 tables.
 
