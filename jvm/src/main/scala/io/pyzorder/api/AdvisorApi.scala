@@ -144,7 +144,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
     numbers(advisor.growth(layouts.asScala.toList.map(_.asScala.toList.map(columnOf))))
 
   /**
-   * An array with, for each scan, the total size of the files that it opens now; see
+   * An array with one number per scan: the total size of the files that the scan opens now. See
    * AdvisedFiles.present.
    */
   def openedNow(complete: Boolean): String = numbers(advisor.openedNow(complete))

@@ -68,7 +68,7 @@ private[pyzorder] object SketchChoice {
       }, files.length)
   }
 
-  /** The average of `others`, as a share of all other files. */
+  /** The average of the counts in `others`, as a share of the `files - 1` other files. */
   private def share(others: Seq[Int], files: Int): Double =
     if (others.isEmpty) 0.0 else others.map(_.toDouble).sum / others.length / (files - 1)
 }

@@ -261,8 +261,8 @@ private[publish] final class RunFiles(
 
   /**
    * Moves the new files in. Each folder's marker is checked before its files are moved, and all
-   * markers are checked again at the end. Files that were moved into an overwritten folder are
-   * removed.
+   * markers are checked again at the end. If another writer has overwritten a folder, the files
+   * that were moved into it are removed.
    *
    * @return the conflicts with other writers; empty if there are none
    */

@@ -35,12 +35,12 @@ object JournaledListing {
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
   /**
-   * The folders with a `_zorder` that may belong to tables that contain some of the relation's
-   * files. Candidates are the catalog's location, the root paths outside it, and their ancestors up
-   * to the first folder whose name does not have the form `name=value`. If a root path is a file,
-   * its parent folder is also a starting point of the search. If a root path is a folder, its
-   * parent is not, because someone who can write next to a table must not be able to decide which
-   * files the table has.
+   * The folders that contain a `_zorder` and may be the folders of tables to which some of the
+   * relation's files belong. Candidates are the catalog's location, the root paths outside it, and
+   * their ancestors up to the first folder whose name does not have the form `name=value`. If a
+   * root path is a file, its parent folder is also a starting point of the search. If a root path
+   * is a folder, its parent is not, because someone who can write next to a table must not be able
+   * to decide which files the table has.
    */
   def foldersOf(
       hadoopConf: Configuration,
@@ -123,10 +123,10 @@ object JournaledListing {
   }
 
   /**
-   * The listings of several relations, extracted from one listing of all their root paths. None for
-   * a relation whose file index has a class that pyzorder does not recognize; only Spark can list
-   * such a relation. Only the journals of a relation's own folders are applied to its files,
-   * because a journal must not affect other tables.
+   * The listings of several relations, extracted from one listing of all their root paths. The
+   * result is None for a relation whose file index pyzorder does not recognize, because only Spark
+   * can list it. Only the journals of a relation's own folders are applied to its files, because a
+   * journal must not affect other tables.
    *
    * @param relations the relations, each with its options, its selected partitions and its folders
    */

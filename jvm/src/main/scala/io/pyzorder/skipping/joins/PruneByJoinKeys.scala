@@ -41,7 +41,7 @@ import io.pyzorder.skipping.plan.SkippingScanExec
  * pairs are equal, so each pair yields its own filter. Any further conditions only drop more rows.
  *
  * Sort-merge and shuffled hash joins provide no keys, because a shuffle reveals its size but not
- * its keys. However, keys of joins above them are pushed to the scans below them.
+ * its keys. However, keys of joins above such a join are pushed to the scans below it.
  *
  * @param isAdaptive whether the rule runs in adaptive execution
  */
