@@ -150,8 +150,8 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   def openedNow(complete: Boolean): String = numbers(advisor.openedNow(complete))
 
   /**
-   * An array with one object per scan, which maps each column that the scan filters on to the share
-   * of rows that pass the filters on that column.
+   * An array with one object per scan. The object maps each column that the scan filters on to the
+   * share of rows that pass the scan's filters on that column.
    */
   def selectivity(atMost: Int): String = {
     val list = mapper.createArrayNode()

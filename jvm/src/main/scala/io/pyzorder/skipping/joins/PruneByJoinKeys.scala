@@ -89,7 +89,7 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
 
     /**
      * The plan, with scans that skip the files that contain none of these keys. `wanted` contains
-     * the keys in terms of the plan's own columns. They may be pushed below:
+     * the keys in terms of the plan's own columns. The keys may be pushed below:
      * - a filter, projection, sort or exchange, which treats each row independently;
      * - a union, whose branches name the columns in their own way;
      * - an aggregate, if the key is one of its grouping expressions: all rows of a group have the
