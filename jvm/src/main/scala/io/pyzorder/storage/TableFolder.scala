@@ -102,8 +102,7 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
   val index: Path = new Path(zorder, "_index")
 
   /**
-   * The file that contains the id of the table's incarnation. Overwriting the table deletes the
-   * file.
+   * The file with the id of the table's incarnation. It is deleted when the table is overwritten.
    */
   val incarnation: Path = new Path(zorder, "_incarnation")
 

@@ -35,12 +35,12 @@ object JournaledListing {
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
   /**
-   * The folders that contain a `_zorder` and may be the folders of tables to which some of the
-   * relation's files belong. Candidates are the catalog's location, the root paths outside it, and
-   * their ancestors up to the first folder whose name does not have the form `name=value`. If a
-   * root path is a file, its parent folder is also a starting point of the search. If a root path
-   * is a folder, its parent is not, because someone who can write next to a table must not be able
-   * to decide which files the table has.
+   * The folders that contain a `_zorder` and may belong to tables with some of the relation's
+   * files. Candidates are the catalog's location, the root paths outside it, and their ancestors up
+   * to the first folder whose name does not have the form `name=value`. If a root path is a file,
+   * its parent folder is also a starting point of the search. If a root path is a folder, its
+   * parent is not, because someone who can write next to a table must not be able to decide which
+   * files the table has.
    */
   def foldersOf(
       hadoopConf: Configuration,

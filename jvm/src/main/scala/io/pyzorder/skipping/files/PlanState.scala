@@ -114,11 +114,11 @@ private[skipping] final class PlanState {
   }
 
   /**
-   * Before the first of several scans uses a state that was determined earlier, checks the state.
-   * The files that any of these scans will open must be unchanged, because the tables cannot be
-   * listed again once a scan has chosen its files. If there is only one scan, the scan itself
-   * checks the files that it has chosen. It chooses fewer files, because the join keys and the
-   * results of subqueries are known by then.
+   * Before the first of several scans uses a state that was determined earlier, checks it. The
+   * files that any of these scans will open must be unchanged, because the tables cannot be listed
+   * again once a scan has chosen its files. If there is only one scan, the scan itself checks the
+   * files that it has chosen. It chooses fewer files, because the join keys and the results of
+   * subqueries are known by then.
    */
   private def settle(source: FileSource): Unit =
     if (source.fixed.exists(_.asOf.isDefined) && mayListAnew(source)) {
