@@ -157,18 +157,18 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   }
 
   /**
-   * Replaces files of the table with staged ones and ends this writer. Replaces all of the files,
-   * or throws and replaces none, except in two cases, in which it may have replaced files before it
-   * throws. If another writer overwrites a folder in the meantime, the folder is left as that
-   * writer wrote it. If a failure occurs after COMMIT, the next writing command completes the run.
+   * Publishes the run by switching the partitions' locations to folders that `fill` writes, and
+   * ends this writer. Switches all of the partitions, or throws and switches none, except in two
+   * cases, in which it may have switched partitions before it throws. If another writer overwrites
+   * a partition in the meantime, the partition is left as that writer wrote it. If a failure occurs
+   * after COMMIT, the next writing command completes the run.
    *
-   * @param retire  the files that were read, with the properties that they had when they were read;
-   *                SummaryFiles are retired with them
-   * @param staged  the files that replace them and contain the same rows
-   * @param entries the index entries of the staged files; this method sets their modification times
-   * @param columns maps the previously indexed columns to the columns to index from now on
-   * @param rowsOf  further files that are not retired, although the staged files also contain their
-   *                rows
+   * @param table the table in the session catalog, with its database
+   * @param moves the partitions
+   * @param read  every file of these partitions, with the properties that it had when it was read
+   * @param fill  writes the rows to new files and describes these files. Its argument maps the old
+   *              folders to the new folders, both in the form of FileRef.folder
+   * @return the folder that contains the new folders
    */
   def switchPartitions(table: TableIdentifier, moves: Seq[PartitionMove], read: Seq[FileRef])(
       fill: Map[String, String] => Filled): TableFolder = {

@@ -26,8 +26,8 @@ final case class MergeSelection(files: Seq[Int], regions: Regions)
  * within a file's bounds. Each file counts as slightly larger than it is, which favors merging
  * small files that lie close together. A new layout is assumed to fill the smallest box around its
  * rows evenly. The box is halved in its widest column until there are as many pieces as files. If
- * rows are sorted by one column after another, the box is instead halved in the first column that
- * can be cut.
+ * rows are sorted by one column after another, it is instead halved in the first column that can be
+ * cut.
  */
 object MergeSelection {
 
