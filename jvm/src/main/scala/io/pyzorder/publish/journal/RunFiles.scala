@@ -326,7 +326,7 @@ private[publish] final class RunFiles(
     catch { case _: java.io.FileNotFoundException => false }
   }
 
-  /** Deletes files that were staged for this run and not moved in. */
+  /** Deletes files that were staged for this run but not moved in. */
   def removeStaged(): Unit = {
     val outside = record.add.filter(file => isProvenMine(file) || isIntact(file.folder))
       .map(file => table.stagedPath(run, file.path).getParent).distinct
