@@ -133,8 +133,8 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * An array with, for each scan, the total size of the files that it would open if the table were
-   * clustered by the columns in `by`, which must be among `columns`.
+   * An array with one number per scan: the total size of the files that the scan would open if the
+   * table were clustered by the columns in `by`, which must be among `columns`.
    */
   def openedOf(by: JList[String], linear: Boolean): String =
     numbers(advisor.openedOf(by.asScala.toList.map(columnOf), linear))

@@ -89,11 +89,11 @@ object MovedFileLookup {
   }
 
   /**
-   * The folders with a `_zorder` that may be the folder of the file's table, nearest first. The
-   * first candidates are the file's own folder and its ancestors up to the relation's root path.
-   * Further candidates are the ancestors of the file's folder and of the root path, up to the first
-   * folder whose name does not have the form `name=value`. A `_zorder` further up is not trusted,
-   * because anyone who can write there could substitute their own rows for a missing file.
+   * The folders that contain a `_zorder` and may be the folder of the file's table, nearest first.
+   * The first candidates are the file's own folder and its ancestors up to the relation's root
+   * path. Further candidates are the ancestors of the file's folder and of the root path, up to the
+   * first folder whose name does not have the form `name=value`. A `_zorder` further up is not
+   * trusted, because anyone who can write there could substitute their own rows for a missing file.
    */
   private def tablesOf(fs: FileSystem, path: Path, roots: Seq[Path]): Seq[TableFolder] = {
     val above = Iterator.iterate(path.getParent)(_.getParent).takeWhile(_ != null).toSeq
