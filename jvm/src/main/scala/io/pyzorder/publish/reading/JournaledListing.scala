@@ -123,10 +123,10 @@ object JournaledListing {
   }
 
   /**
-   * The listings of several relations, extracted from one listing of all their root paths. The
-   * result is None for a relation whose file index pyzorder does not recognize, because only Spark
-   * can list it. Only the journals of a relation's own folders are applied to its files, because a
-   * journal must not affect other tables.
+   * The listings of several relations, extracted from one listing of all their root paths. None for
+   * a relation if pyzorder does not recognize the class of its file index; only Spark can list
+   * such a relation. Only the journals of a relation's own folders are applied to its files,
+   * because a journal must not affect other tables.
    *
    * @param relations the relations, each with its options, its selected partitions and its folders
    */
