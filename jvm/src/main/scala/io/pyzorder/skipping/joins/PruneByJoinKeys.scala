@@ -41,7 +41,7 @@ import io.pyzorder.skipping.plan.SkippingScanExec
  * pairs are equal, so each pair yields its own filter. Any further conditions only drop more rows.
  *
  * Sort-merge and shuffled hash joins provide no keys, because a shuffle reveals its size but not
- * its keys. However, keys of joins above such a join are pushed to the scans below it.
+ * its keys. However, keys of joins above them are pushed to the scans below them.
  *
  * @param isAdaptive whether the rule runs in adaptive execution
  */
@@ -88,8 +88,8 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
       }.toSet
 
     /**
-     * The plan, in which scans skip the files that contain none of the keys in `wanted`. These keys
-     * are expressed in the plan's own columns, and may be pushed below:
+     * The plan, with scans that skip the files that contain none of these keys. `wanted` contains
+     * the keys in terms of the plan's own columns. They may be pushed below:
      * - a filter, projection, sort or exchange, which treats each row independently;
      * - a union, whose branches name the columns in their own way;
      * - an aggregate, if the key is one of its grouping expressions: all rows of a group have the

@@ -113,8 +113,8 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
     asked.filter(_.expression.references.subsetOf(plan.outputSet))
 
   /**
-   * A function that says why a join's key skips no files on one side. Its argument is the obstacle
-   * of a RowCondition.
+   * Returns the reason why a join's key skips no files on one side, given a RowCondition's
+   * obstacle.
    */
   private def whyNot(
       join: BaseJoinExec,
