@@ -50,9 +50,9 @@ final class PreviousLocations(
   def movedTable: Boolean = !table.isEmpty
 
   /**
-   * An INSERT that was planned before a switch may have added files to a previous folder. Copies
-   * these files to the current location of the table or partition. Throws overwrittenBehind if a
-   * previous folder was overwritten.
+   * Copies the files that were added to the previous folders by INSERTs planned before a switch.
+   * The copies are placed in the current location of the table or partition. Throws
+   * overwrittenBehind if a previous folder was overwritten.
    */
   def carry(): Unit = {
     table.carry()
