@@ -133,8 +133,8 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * An array with, for each scan, the total size of the files that it would open if the table were
-   * clustered by the columns in `by`, which must be among `columns`.
+   * An array with one number per scan: the total size of the files that the scan would open if the
+   * table were clustered by the columns in `by`, which must be among `columns`.
    */
   def openedOf(by: JList[String], linear: Boolean): String =
     numbers(advisor.openedOf(by.asScala.toList.map(columnOf), linear))
@@ -144,14 +144,14 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
     numbers(advisor.growth(layouts.asScala.toList.map(_.asScala.toList.map(columnOf))))
 
   /**
-   * An array with, for each scan, the total size of the files that it opens now; see
+   * An array with one number per scan: the total size of the files that the scan opens now. See
    * AdvisedFiles.present.
    */
   def openedNow(complete: Boolean): String = numbers(advisor.openedNow(complete))
 
   /**
-   * An array with one object per scan, which maps each column that the scan filters on to the share
-   * of rows that pass the filters on that column.
+   * An array with one object per scan. The object maps each column that the scan filters on to the
+   * share of rows that pass the scan's filters on that column.
    */
   def selectivity(atMost: Int): String = {
     val list = mapper.createArrayNode()

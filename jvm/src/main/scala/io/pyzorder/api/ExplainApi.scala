@@ -95,8 +95,8 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
    */
   private def outcomes(plan: SparkPlan): Seq[SkippingOutcome] = {
     val unused = SkippingDiagnostics(plan)
-    // Until a plan has run, it contains a broadcast several times if scans wait for the broadcast's
-    // keys.
+    // If scans wait for a broadcast's keys, a plan that has not run yet contains the broadcast
+    // several times.
     val seen = Collections.newSetFromMap(new IdentityHashMap[SparkPlan, java.lang.Boolean])
     collectWithSubqueries(plan) {
       case leaf @ (_: LeafExecNode) if !seen.add(leaf) => Nil

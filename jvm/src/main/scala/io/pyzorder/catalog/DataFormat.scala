@@ -35,7 +35,7 @@ object DataFormat {
 
   /**
    * The data files in a folder and its subfolders, listed lazily. Hadoop's own recursive listing is
-   * not used because it queries each file's permissions, which starts one process per file on a
+   * not used, because it queries each file's permissions, which starts one process per file on a
    * local disk.
    */
   private def dataFiles(fs: FileSystem, folder: Path): Iterator[FileStatus] =

@@ -56,8 +56,8 @@ object StoreFailures {
     "Permission denied|Operation not permitted|Read-only file system|Access ?Denied".r
 
   /**
-   * The first line of the innermost matching cause's message. In Spark's messages, a stack trace
-   * may follow that line.
+   * The first line of the message of the innermost cause that matches. In Spark's messages, a stack
+   * trace may follow that line.
    */
   private def said(failure: Throwable, says: Throwable => Boolean): String =
     causes(failure).filter(says).lastOption.map {

@@ -19,8 +19,8 @@ object OrderedBytes {
   private val SignBit = Long.MinValue
 
   /**
-   * For a decimal of more than 18 digits, the number of leading bits of the magnitude that are
-   * encoded. The highest bit is included.
+   * For a decimal of more than 18 digits, the number of leading bits of the magnitude that the
+   * encoding preserves. The highest of them is always 1, so it is counted but not stored.
    */
   private val MantissaBits = 57
 

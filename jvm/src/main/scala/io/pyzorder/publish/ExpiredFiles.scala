@@ -26,8 +26,8 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     halves(at, kept) ++ replacedOrStaged(kept, at, busy) ++ outside.flatMap(markers(_, busy))
 
   /**
-   * Markers in the folder of a partition outside the table's folder. If the run has no RETIRE
-   * record, recovery does not find these markers.
+   * The markers in `folder`, the folder of a partition outside the table's folder. Recovery does
+   * not find the markers of a run that has no RETIRE record.
    */
   private def markers(folder: Path, busy: Option[Long]): Seq[FileStatus] =
     incarnation.toSeq.flatMap(current =>

@@ -42,7 +42,9 @@ object LastOptimize {
     LastOptimize(last.run, record)
   }
 
-  /** The run number of the last OPTIMIZE before `writer` that replaced files in place. */
+  /**
+   * The run number of the last OPTIMIZE that replaced files in place before the run of `writer`.
+   */
   def number(hadoopConf: Configuration, writer: Writer): Option[Long] =
     lastOf(runsBefore(hadoopConf, writer)).map(_.run)
 

@@ -24,7 +24,7 @@ private[publish] object Recovery {
 
   private val log = LoggerFactory.getLogger(getClass)
 
-  /** Finishes the last run of the journal. */
+  /** Finishes the last run in the journal. */
   def finish(session: shim.SparkSession, state: JournalState): Unit = {
     val conf = session.sessionState.newHadoopConf()
     val records = new RunRecords(conf, state.folder, state.run)

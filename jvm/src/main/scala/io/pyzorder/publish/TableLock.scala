@@ -81,8 +81,8 @@ private[publish] object TableLock {
       System.currentTimeMillis(), length)
     if (state.run == RunNumber.Greatest) throw ZOrderErrors.usedUpNumbers(folder.journal.toString)
     val run = state.run + 1
-    // If something other than a folder has one of these names, the run could not move files after
-    // its commit.
+    // The run needs these folders to move files after its commit, so nothing else may have their
+    // names.
     val fs = folder.zorder.getFileSystem(conf)
     Seq(folder.staging(run), folder.retired(run)).foreach(path =>
       if (FileSystems.status(fs, path).exists(!_.isDirectory)) {

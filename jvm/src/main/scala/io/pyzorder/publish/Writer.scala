@@ -67,7 +67,10 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   private var before: Option[SnapshotRef] = None
   private var indexed: Option[Long] = None
 
-  /** The files being read. If one of them has changed, a failure is reported as a conflict. */
+  /**
+   * The files that the command reads. If one of them has changed, a failure is reported as a
+   * conflict.
+   */
   var reading: Seq[FileRef] = Nil
 
   /** The folder for new files. */
@@ -83,7 +86,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   def stagedPath(path: String): Path = folder.stagedPath(run, path)
 
   /**
-   * Throws unless the store has this many bytes left. Replaced files take up space until VACUUM.
+   * Throws unless the store has this many bytes free. Replaced files take up space until VACUUM.
    */
   def checkSpace(bytes: Long): Unit = {
     val left = folder.root.getFileSystem(hadoopConf).getStatus(folder.root).getRemaining
@@ -155,10 +158,10 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Publishes the run by switching the partitions' locations to folders that `fill` writes, and
-   * ends this writer. Switches all of the partitions, or throws and switches none. In two cases, it
-   * throws but may have switched partitions. If another writer overwrites a partition in the
-   * meantime, the partition is left as that writer wrote it. If a failure occurs after COMMIT, the
-   * next writing command completes the run.
+   * ends this writer. Switches all of the partitions, or throws and switches none, except in two
+   * cases, in which it may have switched partitions before it throws. If another writer overwrites
+   * a partition in the meantime, the partition is left as that writer wrote it. If a failure occurs
+   * after COMMIT, the next writing command completes the run.
    *
    * @param table the table in the session catalog, with its database
    * @param moves the partitions
@@ -280,7 +283,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Performs the steps before RETIRE: verifies row counts, creates markers and publishes index
-   * entries. `summarized` are the folders, in the form of FileRef.folder, whose SummaryFiles are
+   * entries. `summarized` lists the folders, in the form of FileRef.folder, whose SummaryFiles are
    * also retired.
    */
   private def prepareMoves(

@@ -14,8 +14,8 @@ private[pyzorder] object BoundedFileName {
   private val Most = 250
 
   /**
-   * Joins the three parts. If the result is too long, the SHA-256 of `name`, in hexadecimal,
-   * replaces `name`.
+   * Joins the three parts. If the result is too long, `name` is replaced with its SHA-256 hash in
+   * hexadecimal.
    */
   def of(prefix: String, name: String, suffix: String): String = {
     val whole = prefix + name + suffix

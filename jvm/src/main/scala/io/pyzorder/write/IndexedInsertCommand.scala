@@ -81,7 +81,7 @@ final class IndexedInsertCommand(
     val conf = session.sessionState.newHadoopConfWithOptions(options)
     val folder = new TableFolder(outputPath.getFileSystem(conf).makeQualified(outputPath))
     val before = IndexStore.latest(conf, folder)
-    // The folders of tables of which this folder may be a partition.
+    // The folders of tables that may contain this folder as a partition.
     val around = TableFolder.upwards(folder.root).tail.map(new TableFolder(_))
     val columns = indexed(session, before)
     val settings = session.sessionState.conf

@@ -14,7 +14,7 @@ private[write] final case class WrittenFolder(
     present: Map[String, FileStatus],
     written: Seq[NewFile]) {
 
-  /** The data files in the folder that this write has not added. */
+  /** The folder's other data files, which this write has not added. */
   def others: Iterable[FileStatus] = (present -- written.map(_.name)).values
 
   /** The files of this write that are in the folder, and their current status. */

@@ -68,7 +68,7 @@ private[commands] object ChosenSketches {
         log.warn(s"No sketches were added to the index of ${table.root}: ${failure.getMessage}")
     }
 
-  /** New entries of the files, with sketches of the columns. */
+  /** New entries for the files, with sketches of the columns. */
   private def sketched(
       session: shim.SparkSession,
       table: ResolvedTable,

@@ -55,9 +55,9 @@ private[commands] object Vacuum {
   }
 
   /**
-   * Deletes and returns the files that were retired or left behind by dead writers at least `hours`
-   * hours ago. Also deletes index snapshots that were replaced at least that long ago. Requires the
-   * lock.
+   * Deletes and returns the files that were retired, or that dead writers left behind, at least
+   * `hours` hours ago. Also deletes index snapshots that were replaced at least that long ago.
+   * Requires the lock.
    */
   def delete(
       session: shim.SparkSession,

@@ -126,8 +126,8 @@ final class StatisticsTracker(
   }
 
   /**
-   * Like `sketches`, but for a file that Spark itself wrote from these rows. A timestamp that is
-   * stored in milliseconds may read back as a different value, so such columns have no sketch.
+   * Like `sketches`, but for a file that Spark itself wrote from these rows. TIMESTAMP columns that
+   * are stored in milliseconds have no sketch, because their values may read back differently.
    */
   def writtenSketches(timestampMillis: Boolean): Map[String, CodedHashes] =
     sketches().filterNot { case (name, _) =>

@@ -35,8 +35,8 @@ object SketchArrays {
   }
 
   /**
-   * A limit for file numbers. A segment has at most this many bytes, and each of its files takes at
-   * least one byte.
+   * An upper limit on file numbers. A segment has at most this many bytes, and each of its files
+   * takes at least one byte.
    */
   private val MaxNumber = 64 << 20
 

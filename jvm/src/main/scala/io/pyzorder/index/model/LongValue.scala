@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.{SpecializedGetters, UnsafeRow}
 import org.apache.spark.sql.types._
 
 /**
- * Reads a value as a long. A Scala function is not used because it would box the ordinal and the
+ * Reads a value as a long. This is not a Scala function, which would box the ordinal and the
  * result.
  */
 private[index] trait LongValue {

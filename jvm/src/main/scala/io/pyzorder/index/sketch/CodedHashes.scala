@@ -5,7 +5,7 @@ import java.util.Arrays
 /**
  * The distinct hashes of one column's values in one file, truncated to their highest bits and
  * encoded with RiceCode. Looking up a value that is in the file always succeeds. Looking up any
- * other value succeeds with a probability of `count / 2^bits`; this is a false positive.
+ * other value yields a false positive with a probability of `count / 2^bits`.
  *
  * @param bits  the number of bits that are kept of each hash
  * @param rice  the parameter of the Rice code

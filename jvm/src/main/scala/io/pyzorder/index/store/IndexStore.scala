@@ -393,7 +393,7 @@ object IndexStore {
       .flatMap(status => SnapshotRef.versionOf(status.getPath.getName).map(_ -> status))
       .sortBy(_._1)
 
-  /** Warns once of a snapshot, because a forged one may have any number of long paths. */
+  /** Warns only once per snapshot, because a forged one may contain any number of long paths. */
   private def warnOfStray(ref: SnapshotRef, path: String): Unit =
     if (warned.add(s"${ref.folder} ${ref.version}")) {
       log.warn(

@@ -23,7 +23,9 @@ object SegmentRef {
 
   private val Name = "_sketch-(\\d{1,18})-[0-9a-f-]+".r
 
-  /** The version of the index for which a file of sketches was written; None for other files. */
+  /**
+   * The index version for which the segment with this file name was written; None for other names.
+   */
   def versionOf(name: String): Option[Long] = name match {
     case Name(version) => Some(version.toLong)
     case _ => None

@@ -129,7 +129,7 @@ private[index] final class SnapshotReader(
     new ColumnArrays(column.dataType, flags, PackedLongs.of(nullCounts), bounds.result())
   }
 
-  /** Reads the bounds. A file is bounded only if both bounds are present. */
+  /** Reads the bounds. A file has the flag Bounded only if both bounds are present. */
   private def readBounds(column: IndexedColumn, bounds: BoundsBuilder, flags: Array[Byte]): Unit = {
     val seen = new Array[Byte](numFiles)
     def fill(name: String)(set: (Int, ColumnReader) => Unit): Unit =

@@ -63,8 +63,8 @@ object Clustering {
   private[pyzorder] val MaxBoundaries = 1 << 16
 
   /**
-   * The maximum number of boundaries per column for tables with few files. It is high enough to
-   * sort the rows inside a file well.
+   * The maximum number of boundaries per column for tables with few files. It is high enough for
+   * the rows within a file to be sorted well.
    */
   private val MinBoundaries = 1 << 13
 

@@ -34,8 +34,8 @@ sealed abstract class RangeIdsExpression extends Expression {
   }
 
   /**
-   * Returns Java code that fills an int[] with the range ids, and the names of the variables for
-   * the clustering and the array.
+   * Returns Java code that fills an int[] with the range ids. Also returns the names of the
+   * variables for the clustering and the array.
    */
   protected def rangeIdsCode(ctx: CodegenContext): (Block, String, String) = {
     val reference = ctx.addReferenceObj("clustering", clustering, classOf[Broadcast[_]].getName)

@@ -100,7 +100,7 @@ private[layout] final class KdTreeBuilder(
   }
 
   /**
-   * Splits the widest column that can be cut into files of about equal size. If there is no such
+   * Splits the widest column whose cut yields files of about equal size. If there is no such
    * column, splits the column that can be cut most evenly. If `lexical`, splits the first column
    * that has more than one id. Returns None if all rows have the same ids; in that case, the rows
    * are distributed evenly over the cell's files.
@@ -189,7 +189,7 @@ private[layout] object KdTreeBuilder {
 
   /**
    * Columns whose spread is at least this share of the widest column's spread count as equally
-   * wide, because a sample is no more accurate than that. The order of the columns then decides.
+   * wide, because a sample is no more accurate than that. Such columns are tried in column order.
    */
   private val AboutAsWide = 0.9
 

@@ -16,7 +16,8 @@ final case class Piece(files: Double, bytes: Double, widths: Seq[Double]) {
 }
 
 /**
- * The files that a lookup of one value opens, averaged over the values and the clustering columns.
+ * The cost of a lookup of one value: the files that it opens, averaged over the values and the
+ * clustering columns.
  *
  * @param files number of files
  * @param bytes their total size

@@ -84,8 +84,8 @@ final class Rewrite(
   }
 
   /**
-   * Keeps only the data columns. If there are no other columns, the plan is returned as it is,
-   * because a projection would copy the rows.
+   * Keeps only the data columns. If there are no other columns, returns the plan unchanged, because
+   * a projection would copy the rows.
    */
   private def onlyData(rows: SparkPlan, input: InputRelation): SparkPlan =
     if (rows.output.map(_.exprId) == input.data.map(_.exprId)) rows

@@ -68,7 +68,7 @@ private[layout] final class RowBatch(columns: Int) {
 private[layout] object RowBatch {
 
   /**
-   * The maximum number of rows in a batch. It divides 20,000, which is Parquet's default limit on
+   * The maximum number of rows in a batch. It is a divisor of 20,000, Parquet's default limit on
    * the number of rows in a page.
    */
   private val MaxRows = 1000

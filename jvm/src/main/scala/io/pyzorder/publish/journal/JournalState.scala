@@ -19,7 +19,7 @@ final class JournalState private[publish] (
 
   /**
    * A token that changes whenever a record is added or another journal replaces this one. Runs
-   * finish in order, so the last run's records and their modification times suffice.
+   * finish in order, so the token covers only the last run's records and their modification times.
    */
   val token: String = if (run == 0) "none"
   else {

@@ -261,8 +261,8 @@ private[publish] final class RunFiles(
 
   /**
    * Moves the new files in. Each folder's marker is checked before its files are moved, and all
-   * markers are checked again at the end. Files that were moved into an overwritten folder are
-   * removed.
+   * markers are checked again at the end. If another writer has overwritten a folder, the files
+   * that were moved into it are removed.
    *
    * @return the conflicts with other writers; empty if there are none
    */
@@ -326,7 +326,7 @@ private[publish] final class RunFiles(
     catch { case _: java.io.FileNotFoundException => false }
   }
 
-  /** Deletes files that were staged for this run and not moved in. */
+  /** Deletes files that were staged for this run but not moved in. */
   def removeStaged(): Unit = {
     val outside = record.add.filter(file => isProvenMine(file) || isIntact(file.folder))
       .map(file => table.stagedPath(run, file.path).getParent).distinct

@@ -19,8 +19,8 @@ private[publish] final class RunRecords(
     create("prepare", Records.write(record))
 
   /**
-   * Whether the folder is being deleted. PREPARE disappears only in this case. False if there is a
-   * RETIRE without DONE, because the next writer can then finish the run.
+   * Whether the folder is being deleted. This is the only case in which PREPARE disappears. Returns
+   * false if there is a RETIRE without DONE, because the next writer can then finish the run.
    */
   def folderBeingDeleted: Boolean = !exists("prepare") && (exists("done") || !exists("retire"))
 

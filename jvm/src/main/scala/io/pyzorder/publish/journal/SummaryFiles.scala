@@ -51,8 +51,8 @@ object SummaryFiles {
     else folder +: around(FileRef(folder, 0L, 0L).folder)
 
   /**
-   * Whether the file is Parquet. Other files that happen to have the name of a summary file are
-   * left alone.
+   * Whether the file is a Parquet file. Other files that happen to have the name of a summary file
+   * are left alone.
    */
   private def isParquet(hadoopConf: Configuration, file: FileStatus): Boolean =
     file.isFile && file.getLen > 0 && RowCounts.isParquet(hadoopConf, file.getPath, file.getLen)

@@ -3,8 +3,8 @@ package io.pyzorder.publish.reading
 import org.apache.hadoop.fs.{FileStatus, Path}
 
 /**
- * Groups files by root path. A file belongs to the root path that is its own path or one of its
- * ancestors.
+ * Groups files by root path. A file belongs to the root path that equals its own path or is one of
+ * its ancestors.
  */
 private[reading] object FilesBelow {
 

@@ -35,7 +35,7 @@ object JournaledListing {
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
   /**
-   * The folders with a `_zorder` that may belong to tables that contain some of the relation's
+   * The folders that contain a `_zorder` and may belong to tables with some of the relation's
    * files. Candidates are the catalog's location, the root paths outside it, and their ancestors up
    * to the first folder whose name does not have the form `name=value`. If a root path is a file,
    * its parent folder is also a starting point of the search. If a root path is a folder, its
@@ -124,7 +124,7 @@ object JournaledListing {
 
   /**
    * The listings of several relations, extracted from one listing of all their root paths. None for
-   * a relation whose file index has a class that pyzorder does not recognize; only Spark can list
+   * a relation if pyzorder does not recognize the class of its file index; only Spark can list
    * such a relation. Only the journals of a relation's own folders are applied to its files,
    * because a journal must not affect other tables.
    *

@@ -9,8 +9,8 @@ import io.pyzorder.storage.{FileSystems, MoveFile, RunNumber, TableFolder}
 object MovedFileLookup {
 
   /**
-   * Finds a planned data file that is missing from its own path. It may be retired, still staged,
-   * or back in place.
+   * Finds a planned data file that is missing from its own path. The file may be retired, still
+   * staged, or back in place.
    *
    * An old file moves to its retired path and possibly back. A new file moves from its staged path
    * to its own path. A move creates the new name before it removes the old one. Checking the
@@ -89,11 +89,11 @@ object MovedFileLookup {
   }
 
   /**
-   * The folders with a `_zorder` that may be the folder of the file's table, nearest first. The
-   * first candidates are the file's own folder and its ancestors up to the relation's root path.
-   * Further candidates are the ancestors of the file's folder and of the root path, up to the first
-   * folder whose name does not have the form `name=value`. A `_zorder` further up is not trusted,
-   * because anyone who can write there could substitute their own rows for a missing file.
+   * The folders that contain a `_zorder` and may be the folder of the file's table, nearest first.
+   * The first candidates are the file's own folder and its ancestors up to the relation's root
+   * path. Further candidates are the ancestors of the file's folder and of the root path, up to the
+   * first folder whose name does not have the form `name=value`. A `_zorder` further up is not
+   * trusted, because anyone who can write there could substitute their own rows for a missing file.
    */
   private def tablesOf(fs: FileSystem, path: Path, roots: Seq[Path]): Seq[TableFolder] = {
     val above = Iterator.iterate(path.getParent)(_.getParent).takeWhile(_ != null).toSeq

@@ -74,8 +74,7 @@ private[reading] object Roots {
   }
 
   /**
-   * The roots of a relation, or None if its file index has a class that pyzorder does not
-   * recognize.
+   * The roots of a relation, or None if pyzorder does not recognize the class of its file index.
    *
    * @param selected the partitions to list if they are in the catalog, and the partition columns
    */

@@ -253,10 +253,10 @@ object PartitionLocationSwitch {
 
   /**
    * The prefix of the partition parameters in the catalog that record a partition's previous
-   * locations outside the table's folder. It is followed by the number of the run that switched the
-   * partition away from that location. The table's journal also records these locations, but it is
-   * not trusted, because someone with write access to the journal may have no access to the
-   * locations.
+   * locations outside the table's folder. The prefix is followed by the number of the run that
+   * switched the partition away from that location. The table's journal also records these
+   * locations, but it is not trusted, because someone with write access to the journal may have no
+   * access to the locations.
    */
   private val Left = "zorder.left."
 

@@ -75,8 +75,8 @@ private[relocate] final class PreviousTableLocations(
     Journal.read(hadoopConf, switch.from).prepare.map(_.operation)
 
   /**
-   * Copies files to the table's current folder that were added to a previous folder by an INSERT
-   * that had been planned before a switch. Throws overwrittenBehind if a previous folder was
+   * An INSERT that was planned before a switch may have added files to a previous folder. Copies
+   * these files to the table's current folder. Throws overwrittenBehind if a previous folder was
    * overwritten.
    */
   def carry(): Unit = {

@@ -109,9 +109,9 @@ final class FilePruner(
   }
 
   /**
-   * Marks files as unindexed if they have changed since they were listed. Checks only files with a
-   * result for which `matters` returns true. Does not check any files if they were listed recently
-   * enough, either for this query or for an index that covers all of them.
+   * Marks files as unindexed if they have changed since they were listed. Checks only files whose
+   * result satisfies `matters`. Does not check any files if they were listed recently enough,
+   * either for this query or for an index that covers all of them.
    */
   private def forgetChanged(
       listed: ListedPartitions,

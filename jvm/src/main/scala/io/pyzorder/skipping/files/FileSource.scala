@@ -206,7 +206,7 @@ private[skipping] final class TableState(
     val listing: Listing,
     val staleness: Staleness) {
 
-  /** When the files were last verified; None if just now, or if Spark's own index lists them. */
+  /** When the files were last verified. None if they were just verified, or if Spark lists them. */
   def asOf: Option[Long] = listing.asOf.filter(_ => staleness.remembers && !listing.isFresh)
 
   /** Whether the store has just been listed, and no scan has used that listing yet. */

@@ -55,7 +55,7 @@ private[skipping] final class MatchedListing {
 private[skipping] object MatchedListing {
 
   private final class OfSnapshot(val snapshot: String) {
-    val partitions = mutable.HashMap.empty[Path, Partition] // by the path of the first file
+    val partitions = mutable.HashMap.empty[Path, Partition] // keyed by the first file's path
   }
 
   private final class Partition(files: Array[FileStatus], val entries: Array[Int]) {

@@ -114,7 +114,7 @@ private[skipping] final class PlanState {
   }
 
   /**
-   * Checks a state that was determined earlier, before the first of several scans uses it. The
+   * Before the first of several scans uses a state that was determined earlier, checks it. The
    * files that any of these scans will open must be unchanged, because the tables cannot be listed
    * again once a scan has chosen its files. If there is only one scan, the scan itself checks the
    * files that it has chosen. It chooses fewer files, because the join keys and the results of

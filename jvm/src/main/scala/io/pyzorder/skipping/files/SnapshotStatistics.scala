@@ -13,7 +13,7 @@ import io.pyzorder.skipping.predicate.FilterColumn
  */
 final case class ColumnReading(dataSchema: StructType, caseSensitive: Boolean, temporal: String)
 
-/** The statistics of a snapshot's columns that are valid for one scan. */
+/** The subset of a snapshot's column statistics that is valid for one scan. */
 final class SnapshotStatistics(snapshot: IndexSnapshot, reading: ColumnReading)
     extends (FilterColumn => Option[IndexedStatistics]) {
 

@@ -33,7 +33,7 @@ private[joins] final class BroadcastKeys(
     usable(ordinal) && built(ordinal).dataType == column.dataType
 
   /**
-   * The filters that follow from the keys. A key from which no filter follows is left out.
+   * The filters derived from the keys. A key is left out if no filter can be derived from it.
    *
    * @param executed the broadcast side in the plan that is executed
    */

@@ -24,8 +24,8 @@ import io.pyzorder.skipping.predicate.JoinKeyFilter
  * twice.
  *
  * There are no deadlocks, because a scan only waits for broadcasts that are below it, and a plan is
- * a finite tree. Spark reuses a broadcast only in place of one whose tree is equal. If a broadcast
- * waited for itself through reuse, its tree would contain a tree equal to itself.
+ * a finite tree. Spark reuses a broadcast in place of another only if their trees are equal. If a
+ * broadcast waited for itself through reuse, its tree would contain a tree equal to itself.
  *
  * Two scans are equal only if their keys are equal. Spark therefore replaces an exchange above one
  * scan with an exchange above another only if both scans skip the same files.

@@ -72,7 +72,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     case _ => false
   }
 
-  /** Whether the class is exactly one of these three. A subclass may list other files. */
+  /** Whether the class is one of those below, not a subclass, which may list other files. */
   private def isSparks(location: FileIndex): Boolean =
     location.getClass == classOf[InMemoryFileIndex] ||
       location.getClass == classOf[CatalogFileIndex] ||

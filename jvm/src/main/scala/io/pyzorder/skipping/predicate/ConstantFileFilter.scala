@@ -77,7 +77,7 @@ object ConstantFileFilter {
    */
   private def isRefused(expression: Expression): Boolean = expression match {
     case _: UserDefinedExpression | _: InvokeLike | _: PlanExpression[_] => true
-    // These read spark.sql.legacy.timeParserPolicy.
+    // These expressions read the setting spark.sql.legacy.timeParserPolicy.
     case _: TimestampFormatterHelper | _: JsonToStructs | _: CsvToStructs => true
     case _: Unevaluable | _: HigherOrderFunction | _: Generator => true
     case _: StringRepeat | _: StringSpace | _: StringLPad | _: StringRPad => true

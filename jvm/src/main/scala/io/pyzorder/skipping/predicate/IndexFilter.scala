@@ -99,7 +99,7 @@ object IndexFilter {
     case (l, r) => And(l, r)
   }
 
-  /** `left OR right`. If one side can prove nothing, neither can the result. */
+  /** `left OR right`. If one side keeps every file, so does the result. */
   def or(left: IndexFilter, right: IndexFilter): IndexFilter = (left, right) match {
     case (Always, _) | (_, Always) => Always
     case (Never, other) => other

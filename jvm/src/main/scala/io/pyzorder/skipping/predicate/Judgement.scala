@@ -83,12 +83,12 @@ final class Judgement private[skipping] (
 
   /**
    * For AND, `extreme` is TRUE and its opposite is FALSE. For OR, `extreme` is FALSE and its
-   * opposite is TRUE. In a row, the whole is `extreme` only if both parts are `extreme`, and it is
-   * `extreme` or NULL only if each part is `extreme` or NULL. It is the opposite only if some part
-   * is the opposite, and it is the opposite or NULL only if some part is the opposite or NULL. It
-   * is NULL only if some part is NULL and each part is NULL or `extreme`. An error in a part that
-   * does not decide the outcome may go unnoticed. The same can happen in Spark, which need not
-   * evaluate such a part.
+   * opposite is TRUE. For a row, the combined outcome is `extreme` only if both parts are
+   * `extreme`, and it is `extreme` or NULL only if each part is `extreme` or NULL. It is the
+   * opposite only if some part is the opposite, and it is the opposite or NULL only if some part is
+   * the opposite or NULL. It is NULL only if some part is NULL and each part is NULL or `extreme`.
+   * An error in a part that does not decide the outcome may go unnoticed. The same can happen in
+   * Spark, which need not evaluate such a part.
    */
   private def joined(other: Judgement, extreme: Int): Judgement = {
     val opposite = Outcomes.negated(extreme)

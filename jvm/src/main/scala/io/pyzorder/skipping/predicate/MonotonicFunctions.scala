@@ -59,7 +59,8 @@ object MonotonicFunctions {
     // the second.
     case trunc @ TruncTimestamp(Text(unit), timestamp, _) if Days(unit) && trunc.resolved =>
       Some((timestamp, Some(trunc.zoneId)))
-    // Offsets from UTC are whole seconds, so truncating to these units does not depend on the zone.
+    // Offsets from UTC are whole numbers of seconds, so truncating to seconds or smaller units does
+    // not depend on the zone.
     case TruncTimestamp(Text(unit), timestamp, _) if Fractions(unit) => Some((timestamp, None))
     // All other functions are excluded, because they may reorder or lose values. Examples are casts
     // of numbers to strings ('10' < '9'), casts between the two timestamp types (a local time that

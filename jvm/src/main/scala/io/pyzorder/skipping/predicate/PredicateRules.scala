@@ -210,8 +210,8 @@ object PredicateRules {
   private val MaxSize = 2000
 
   /**
-   * Matches a comparison with a literal. The comparison is NULL where its other side is null, so a
-   * comparison with coalesce equals the coalesce of the comparisons.
+   * Matches a comparison with a literal, such as `v < 1`. It is NULL where v is null, so
+   * `coalesce(a, b) < 1` equals `coalesce(a < 1, b < 1)`.
    */
   private object Comparison {
     def unapply(predicate: Expression): Option[(Expression, Expression => Expression)] =
