@@ -101,7 +101,9 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
 
   val index: Path = new Path(zorder, "_index")
 
-  /** The file with the id of the table's incarnation. Overwriting the table deletes it. */
+  /**
+   * The file with the id of the table's incarnation. It is deleted when the table is overwritten.
+   */
   val incarnation: Path = new Path(zorder, "_incarnation")
 
   /** The folder in which run number `run` writes its new files before they are published. */

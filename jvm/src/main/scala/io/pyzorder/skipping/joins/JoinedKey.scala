@@ -23,8 +23,9 @@ private[joins] final case class JoinedKey(
     isWaited: Boolean = false) {
 
   /**
-   * The same key below an operator that defines these expressions. An aggregate may define a column
-   * in terms of itself, so the expression that replaces a column must not be searched again.
+   * The same key, as it appears below an operator that defines the columns in `named`. An aggregate
+   * may define a column in terms of itself, so the expression that replaces a column must not be
+   * searched again.
    */
   def below(named: Map[ExprId, Expression]): JoinedKey = copy(column = column.transformUp {
     case a: AttributeReference if named.contains(a.exprId) => named(a.exprId)
