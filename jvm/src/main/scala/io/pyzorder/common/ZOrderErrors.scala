@@ -399,7 +399,7 @@ object ZOrderErrors {
   def unknownStore(scheme: String): ZOrderException =
     error("ZORDER_UNSUPPORTED_STORE.SCHEME", "scheme" -> scheme)
 
-  /** `failure` was thrown while creating a hard link. */
+  /** `failure` was thrown by an attempt to create a hard link. */
   def noHardLinks(path: String, failure: Throwable): ZOrderException =
     error("ZORDER_UNSUPPORTED_STORE.HARD_LINKS",
       "path" -> path, "reason" -> String.valueOf(failure.getMessage))

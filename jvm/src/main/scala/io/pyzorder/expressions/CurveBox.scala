@@ -37,7 +37,7 @@ final class CurveBox(low: Array[Long], high: Array[Long]) {
         val isSet = (least(k >> 3) & (0x80 >> (k & 7))) != 0
         val fromSet = (from(column) & bit) != 0
         val toSet = (to(column) & bit) != 0
-        if (!isSet && fromSet) { above = from; k = 64 * n } // all that remains is above `least`
+        if (!isSet && fromSet) { above = from; k = 64 * n } // the rest of the box is above `least`
         else if (isSet && !toSet) { return above != null && reaches(above, greatest) }
         else {
           if (toSet && !fromSet) {

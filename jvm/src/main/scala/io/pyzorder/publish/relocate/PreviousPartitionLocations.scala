@@ -10,8 +10,8 @@ import io.pyzorder.storage.{CreateIfAbsent, FileRef, FileSystems, MetadataFiles,
 import io.pyzorder.storage.TableFolder
 
 /**
- * Those previous folders of a table's partitions that, according to the table's journal, VACUUM has
- * not deleted yet. Only the holder of the table's lock may use this class.
+ * The previous folders of a table's partitions, except those that VACUUM has deleted, according to
+ * the table's journal. Only the holder of the table's lock may use this class.
  *
  * @param table the table's name in the catalog; None if it was named by its path, in which case its
  *              partitions are unknown

@@ -210,7 +210,7 @@ final class ZOrderFileIndex private (
   /** Whether some of the files may have been indexed when the query was planned. */
   def wasIndexed: Boolean = seen.indexes.nonEmpty
 
-  /** Whether files may currently be skipped and some of them may be indexed. */
+  /** Whether skipping is enabled and some of the files may be indexed. */
   def maySkip: Boolean = pruner.isEnabled && indexes.nonEmpty
 
   /** Whether the index may also be used for aggregates and LIMIT, in addition to skipping files. */

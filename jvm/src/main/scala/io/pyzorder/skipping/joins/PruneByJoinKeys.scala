@@ -228,8 +228,8 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
     }
 
     /**
-     * Whether the plan is too large. This limits the size of the final plan, in which each scan
-     * gets a copy of the broadcast side.
+     * Whether the plan of a broadcast side is too large to be copied into each scan that uses its
+     * keys.
      */
     private def isLarge(plan: SparkPlan): Boolean =
       plan.collect { case scan: ScanWithKeysExec => scan }.size > 16
