@@ -20,7 +20,7 @@ import io.pyzorder.publish.relocate.{LastSwitch, PartitionLocationSwitch, Previo
 import io.pyzorder.storage.{FileRef, FileSystems}
 
 /**
- * RESTORE … TO BEFORE OPTIMIZE: replaces the files that the last OPTIMIZE wrote with the files that
+ * RESTORE … TO BEFORE OPTIMIZE: replaces the files written by the last OPTIMIZE with the files that
  * this OPTIMIZE had replaced. Files that were added after that OPTIMIZE are kept. Like an OPTIMIZE,
  * a RESTORE is recorded in the journal as a run. Because it publishes copies of the retired files,
  * killing it at any point leaves the retired files and the files that OPTIMIZE wrote intact.

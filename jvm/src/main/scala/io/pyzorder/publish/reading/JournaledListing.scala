@@ -232,8 +232,8 @@ object JournaledListing {
   }
 
   /**
-   * The same folders. The folder of a catalog table also trusts the root paths, because the catalog
-   * assigns them to the table.
+   * The same folders. The TableFolder of a catalog table also trusts the root paths, because the
+   * catalog assigns them to the table.
    */
   private def trusting(folders: Seq[TableFolder], at: Roots): Seq[TableFolder] =
     folders.map(folder => if (folder.isInCatalog) folder.trusting(at.paths.toSet) else folder)

@@ -50,9 +50,9 @@ final class PreviousLocations(
   def movedTable: Boolean = !table.isEmpty
 
   /**
-   * Copies the files that INSERTs planned before a switch have added to the previous folders. The
-   * copies are placed in the current location of the table or partition. Throws overwrittenBehind
-   * if a previous folder was overwritten.
+   * Copies the files that were added to the previous folders by INSERTs planned before a switch.
+   * The copies are placed in the current location of the table or partition. Throws
+   * overwrittenBehind if a previous folder was overwritten.
    */
   def carry(): Unit = {
     table.carry()

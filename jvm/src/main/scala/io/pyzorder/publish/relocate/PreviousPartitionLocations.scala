@@ -10,8 +10,8 @@ import io.pyzorder.storage.{CreateIfAbsent, FileRef, FileSystems, MetadataFiles,
 import io.pyzorder.storage.TableFolder
 
 /**
- * The previous folders of a table's partitions, except those that VACUUM has deleted, according to
- * the table's journal. Only the holder of the table's lock may use this class.
+ * The previous folders of a table's partitions that are named in the table's journal, except those
+ * that VACUUM has deleted. Only the holder of the table's lock may use this class.
  *
  * @param table the table's name in the catalog; None if it was named by its path, in which case its
  *              partitions are unknown
@@ -74,8 +74,8 @@ private[relocate] final class PreviousPartitionLocations(
     }
 
   /**
-   * Copies the files that INSERTs planned before a switch have added to the previous folders. The
-   * copies are placed in the current locations of the partitions, even if a partition has been
+   * Copies the files that were added to the previous folders by INSERTs planned before a switch.
+   * The copies are placed in the current locations of the partitions, even if a partition has been
    * overwritten since. Whether the INSERT or the overwrite came first cannot be determined, because
    * a file's modification time is the time at which a task wrote it, not the time at which the
    * INSERT committed. Throws overwrittenBehind if a previous folder was overwritten.

@@ -8,9 +8,9 @@ import io.pyzorder.publish.journal.{Journal, Records, RetireRecord, RunFiles, Su
 import io.pyzorder.storage.{FileRef, FileSystems, SiblingFolder, TableFolder}
 
 /**
- * The previous folders of a table that VACUUM has not deleted. The last run in each folder's
- * journal is the run that switched the table to the next folder. Only the holder of the lock of the
- * table's current folder may use this class.
+ * The previous folders of a table, except those that VACUUM has deleted. The last run in each
+ * folder's journal is the run that switched the table to the next folder. Only the holder of the
+ * lock of the table's current folder may use this class.
  *
  * @param folder the table's current folder
  */

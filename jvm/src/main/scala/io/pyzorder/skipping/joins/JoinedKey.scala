@@ -36,7 +36,7 @@ private[joins] final case class JoinedKey(
    * unless the key is a column of the scanned files or an order-preserving function of such a
    * column. A partition column is not a column of the files.
    *
-   * Spark compares the keys of a hash join by their bytes. On both sides it therefore normalizes
+   * Spark compares the keys of a hash join by their bytes. On both sides, it therefore normalizes
    * every NaN to a single NaN, and -0.0 to 0.0. `=` and the index also treat these values as equal,
    * so the column and its normalized form select the same files.
    */
