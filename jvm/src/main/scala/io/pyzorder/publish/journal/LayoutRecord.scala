@@ -36,7 +36,7 @@ object LayoutRecord {
   private val Curves = Set("zorder", "hilbert", "linear")
 
   /**
-   * The layout recorded by the last run before `before` that replaced files. None if no run has
+   * The layout recorded by the last run that replaced files before run `before`. None if no run has
    * replaced files, or if the last such run recorded no layout. A RESTORE records the layout of the
    * run before the one that it undoes.
    */

@@ -10,7 +10,7 @@ import io.pyzorder.storage.{CreateIfAbsent, FileRef, FileSystems, MetadataFiles,
 import io.pyzorder.storage.TableFolder
 
 /**
- * The previous folders of a table's partitions that are named in the table's journal, except those
+ * The previous folders that the table's journal records for the table's partitions, except those
  * that VACUUM has deleted. Only the holder of the table's lock may use this class.
  *
  * @param table the table's name in the catalog; None if it was named by its path, in which case its
