@@ -19,8 +19,8 @@ import io.pyzorder.parser.{OptimizeStatement, OriginalStatement, PathTarget, Vac
  * Delta table, ResolveZOrderStatements returns Delta's command.
  *
  * pyzorder does not depend on Delta. It recognizes Delta's commands by class name and reads them
- * through reflection. If that fails, the command is left to Delta, which reports that the table is
- * not a Delta table.
+ * through reflection. If the reflection fails, the command is left to Delta, which reports that the
+ * table is not a Delta table.
  */
 case class ClaimDeltaStatements(session: shim.SparkSession) extends Rule[LogicalPlan] {
   import ClaimDeltaStatements._

@@ -26,7 +26,7 @@ object Staleness {
   /** No earlier information may be used: the query must list the files in the store. */
   val none: Staleness = Staleness(Long.MaxValue, Long.MaxValue)
 
-  /** Any earlier information may be used. */
+  /** Information of any age may be used. */
   def unbounded: Staleness = Staleness(Long.MinValue, System.currentTimeMillis())
 
   /** The staleness that the session's settings and the table's properties allow. */

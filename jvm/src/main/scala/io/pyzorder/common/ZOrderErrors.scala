@@ -275,7 +275,7 @@ object ZOrderErrors {
     error("ZORDER_UNFINISHED_ELSEWHERE.BY_PATH", "root" -> root, "place" -> place)
 
   /**
-   * `place` is not a partition of the table, but an unfinished run in `root` has moved its files.
+   * `place` is not a partition of the table, but an unfinished run in `root` has moved files in it.
    */
   def unfinishedWithoutPartition(root: String, place: String): ZOrderException =
     error("ZORDER_UNFINISHED_ELSEWHERE.NO_PARTITION", "root" -> root, "place" -> place)
@@ -399,7 +399,7 @@ object ZOrderErrors {
   def unknownStore(scheme: String): ZOrderException =
     error("ZORDER_UNSUPPORTED_STORE.SCHEME", "scheme" -> scheme)
 
-  /** `failure` was thrown while creating a hard link. */
+  /** `failure` was thrown by an attempt to create a hard link. */
   def noHardLinks(path: String, failure: Throwable): ZOrderException =
     error("ZORDER_UNSUPPORTED_STORE.HARD_LINKS",
       "path" -> path, "reason" -> String.valueOf(failure.getMessage))

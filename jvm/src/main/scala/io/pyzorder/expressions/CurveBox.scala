@@ -15,10 +15,10 @@ final class CurveBox(low: Array[Long], high: Array[Long]) {
 
   /**
    * Whether the box contains a z-value from `least` to `greatest`, inclusive. Finds the smallest
-   * z-value in the box that is not below `least`, using the BIGMIN algorithm from Tropf and Herzog,
-   * "Multidimensional Range Search in Dynamically Balanced Trees" (1981). The algorithm makes one
-   * pass over the bits, starting with the highest. `from` and `to` are the corners of the part of
-   * the box that agrees with `least` in all bits examined so far.
+   * z-value that is in the box and not below `least`, using the BIGMIN algorithm from Tropf and
+   * Herzog, "Multidimensional Range Search in Dynamically Balanced Trees" (1981). The algorithm
+   * makes one pass over the bits, starting with the highest. `from` and `to` are the corners of the
+   * part of the box that agrees with `least` in all bits examined so far.
    */
   def meets(least: Array[Byte], greatest: Array[Byte]): Boolean = {
     val n = low.length
@@ -37,7 +37,7 @@ final class CurveBox(low: Array[Long], high: Array[Long]) {
         val isSet = (least(k >> 3) & (0x80 >> (k & 7))) != 0
         val fromSet = (from(column) & bit) != 0
         val toSet = (to(column) & bit) != 0
-        if (!isSet && fromSet) { above = from; k = 64 * n } // all that remains is above `least`
+        if (!isSet && fromSet) { above = from; k = 64 * n } // the rest of the box is above `least`
         else if (isSet && !toSet) { return above != null && reaches(above, greatest) }
         else {
           if (toSet && !fromSet) {

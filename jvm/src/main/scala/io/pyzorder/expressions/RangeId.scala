@@ -15,7 +15,7 @@ import org.apache.spark.sql.types.{ArrayType, DataType, IntegerType}
  * `range_id(value, boundaries)` returns the rank of a value among boundaries as an INT: 0 for a
  * null value, otherwise 1 + the number of distinct boundaries <= the value. The array may be in any
  * order and may contain duplicates and nulls. If the array itself is null, the result is null.
- * Constant boundaries are sorted once. Other boundaries are sorted for each row.
+ * Constant boundaries are sorted once. Boundaries that are not constant are sorted for each row.
  */
 case class RangeId(left: Expression, right: Expression)
     extends BinaryExpression with ImplicitCastInputTypes {

@@ -31,7 +31,8 @@ final case class ParsedVacuum(target: ParsedTarget, retainHours: Option[Int], dr
 final case class ParsedRestore(target: ParsedTarget) extends ParsedStatement
 
 /**
- * The grammar of pyzorder's statements. No keyword is reserved; any of them may be used as a name.
+ * The grammar of pyzorder's statements. No keyword is reserved: every keyword may also be used as a
+ * name.
  */
 object StatementGrammar extends NameGrammar {
 
@@ -133,8 +134,8 @@ object StatementGrammar extends NameGrammar {
     }
 
   /**
-   * Parses a predicate. It ends before a ZORDER BY, a final DRY RUN or a semicolon that is not in
-   * parentheses. If there are none, it extends to the end of the text.
+   * Parses a predicate, which ends before a ZORDER BY, a final DRY RUN or a semicolon that is not
+   * in parentheses. If there are none, it extends to the end of the text.
    */
   private def predicate: Parser[(Int, Int)] =
     rep1(not(afterPredicate).withFailureMessage("expected a predicate") ~> balanced) ^^ { parts =>

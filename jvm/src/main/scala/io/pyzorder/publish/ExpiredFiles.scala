@@ -64,9 +64,9 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
   /**
    * The time at which the retention period of a run's folder starts. An attacker who can forge DONE
    * in the table's journal does not necessarily have permission to delete files outside the table's
-   * folder. Moreover, a run's folder outside the table's folder may belong to another table.
-   * Outside the table's folder, the retention period therefore starts no earlier than the folder's
-   * modification time.
+   * folder. Moreover, a run's folder outside the table's folder may belong to another table. The
+   * retention period of such a folder therefore starts no earlier than the folder's modification
+   * time.
    */
   private def since(folder: FileStatus, ended: Option[Long]): Long = {
     val modified = folder.getModificationTime

@@ -17,9 +17,9 @@ import io.pyzorder.publish.relocate.{CatalogSwitch, PartitionLocationSwitch, Tab
 import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
 
 /**
- * The only writer of a table. It holds the lock from `begin` until `abort` or one of the publishing
- * methods ends it. One of these methods must be called. List the table's files only after `begin`,
- * which may have to finish an earlier run first.
+ * The only writer of a table. It holds the lock from `begin` until `abort` or a publishing method
+ * ends the writer. The caller of `begin` must call `abort` or one of the publishing methods. List
+ * the table's files only after `begin`, which may have to finish an earlier run first.
  *
  * If the writer is killed after a step, a reader with the extension sees the following (Overlay
  * explains how):
@@ -102,9 +102,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Replaces files of the table with staged ones and ends this writer. Replaces all of the files,
-   * or throws and replaces none. In two cases, it throws but may have replaced files. If another
-   * writer overwrites a folder in the meantime, the folder is left as that writer wrote it. If a
-   * failure occurs after COMMIT, the next writing command completes the run.
+   * or throws and replaces none, except in two cases, in which it may have replaced files before it
+   * throws. If another writer overwrites a folder in the meantime, the folder is left as that
+   * writer wrote it. If a failure occurs after COMMIT, the next writing command completes the run.
    *
    * @param retire  the files that were read, with the properties that they had when they were read;
    *                SummaryFiles are retired with them
@@ -140,8 +140,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Publishes the run by switching the table's location to a folder that `fill` writes, and ends
-   * this writer. Switches the location, or throws and changes nothing. However, if a failure occurs
-   * after COMMIT, the next writing command completes the switch.
+   * this writer. Switches the location, or throws and changes nothing, with one exception. If a
+   * failure occurs after COMMIT, this method throws, and the next writing command completes the
+   * switch.
    *
    * @param table the table in the session catalog, with its database
    * @param read  every file of the table, with the properties that it had when it was read

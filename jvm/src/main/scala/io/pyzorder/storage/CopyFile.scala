@@ -19,8 +19,8 @@ private[pyzorder] object CopyFile {
    */
   def copy(hadoopConf: Configuration, from: Path, to: Path): Unit = {
     val (source, target) = (from.getFileSystem(hadoopConf), to.getFileSystem(hadoopConf))
-    // The source file system also opens the checksum file. If the checksum file were a pipe,
-    // opening it would block.
+    // When the source file system opens a file, it also opens the file's checksum file. If the
+    // checksum file were a pipe, opening it would block.
     val checksum = FileSystems.checksumFile(from)
     if (FileSystems.isSpecial(checksum)) throw new FileNotFoundException(s"$checksum is not a file")
     if (target.getUri.getScheme != "file") {

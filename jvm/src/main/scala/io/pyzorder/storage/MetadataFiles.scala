@@ -152,7 +152,7 @@ object MetadataFiles {
     val wanted = if (own.isDirectory) around.getPermission else both(around.getPermission, data)
     var now = own.getPermission
     if (own.getGroup != around.getGroup) {
-      // Revoke before changing the group, for the reason given in shareLocal.
+      // Revoke permissions before changing the group, for the reason given in shareLocal.
       val kept = both(now, wanted)
       if (now != kept) fs.setPermission(made, kept)
       now = kept

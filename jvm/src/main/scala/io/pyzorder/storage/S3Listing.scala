@@ -40,10 +40,10 @@ final class S3Listing private (fs: FileSystem) {
     classOf[String] -> "pyzorder lists a range of names")
 
   /**
-   * The files in a folder with names that sort after `after`, up to and including `last`. If
-   * `after` is empty, the range starts with the folder's first name. The result may also contain
-   * some files beyond `last`, because the last page is returned as a whole. Throws if the version
-   * of S3A or of its client is not supported, or if a request fails.
+   * The folder's files whose names sort after `after`, up to and including `last`. If `after` is
+   * empty, the range starts with the folder's first name. The result may also contain some files
+   * beyond `last`, because the last page is returned as a whole. Throws if the version of S3A or of
+   * its client is not supported, or if a request fails.
    */
   def range(folder: Path, after: String, last: String): Seq[FileStatus] = {
     val span = ofS3A(

@@ -31,7 +31,7 @@ private[commands] object ChosenSketches {
   private val FewFiles = 4 * SampledFiles
 
   /**
-   * The maximum number of columns to choose. If more columns qualify, the first ones are chosen,
+   * The maximum number of columns to choose. If more columns qualify, the first of them are chosen,
    * because a table often begins with its keys.
    */
   private val MostColumns = 8

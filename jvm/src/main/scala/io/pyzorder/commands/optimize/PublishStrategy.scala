@@ -46,8 +46,8 @@ private[optimize] final case class Published(files: Seq[WrittenFile], root: Path
 private[optimize] object PublishStrategy {
 
   /**
-   * The strategy that the settings select. Throws ZORDER_CANNOT_SWITCH_LOCATION if the table does
-   * not allow it.
+   * The strategy that the settings select. Throws ZORDER_CANNOT_SWITCH_LOCATION if the strategy
+   * cannot be used on the table.
    */
   def of(context: OptimizeContext, executor: OptimizeExecutor): PublishStrategy =
     if (!SwitchingTables.asks(context.session, context.table)) {

@@ -113,9 +113,9 @@ private[index] object FooterStatistics {
   private final case class Present(path: List[String], leaf: PrimitiveType) extends Found
 
   /**
-   * Finds the leaf that Spark reads a column from. At each step, at most one field may have the
-   * given name. If several fields had it, a read would fail or pick one of them. Lists, maps and
-   * repeated fields do not have one value per row.
+   * Finds the leaf that Spark reads a column from. At each level of the path, at most one field may
+   * have the requested name. If several fields have that name, a read fails or picks one of them.
+   * Lists, maps and repeated fields do not have one value per row.
    */
   private def find(group: GroupType, path: List[String], question: FooterQuestion): Found = {
     val fields = group.getFields.asScala.filter(f => question.sameName(f.getName, path.head))

@@ -102,7 +102,7 @@ private[index] object OrcFooterStatistics {
             _: YearMonthIntervalType | _: DayTimeIntervalType)
           if numbers.getMinimum <= numbers.getMaximum =>
         val ends = Seq(numbers.getMinimum, numbers.getMaximum)
-        // A value that does not fit into the narrower type would be read as null.
+        // A value that does not fit into column.dataType would be read as null.
         if (ends.exists(!fitsInto(_, column.dataType))) Some(FooterAnswer.Unknown)
         else answer(
           LongBounds.toCatalyst(numbers.getMinimum, column.dataType),

@@ -108,7 +108,7 @@ private[index] object ParquetRules {
       case _ if isSigned(leaf.getLogicalTypeAnnotation) =>
         val (least, greatest) = longs(groups)
         if (!fitsInto(least, column.dataType) || !fitsInto(greatest, column.dataType)) {
-          FooterAnswer.Unknown // Spark would truncate the values to the narrower type
+          FooterAnswer.Unknown // Spark would truncate the values to column.dataType
         } else {
           answer(
             LongBounds.toCatalyst(least, column.dataType),

@@ -127,8 +127,8 @@ private[index] object ScannedStatistics {
   }
 
   /**
-   * Spark's own file format rather than pyzorder's wrapper. It reads exactly the given files or
-   * fails.
+   * Spark's own file format, which reads exactly the given files or fails, rather than pyzorder's
+   * wrapper.
    */
   private def formatOf(format: String): FileFormat =
     if (format == "orc") new OrcFileFormat else new ParquetFileFormat

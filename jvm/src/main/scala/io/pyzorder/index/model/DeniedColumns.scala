@@ -32,7 +32,7 @@ final class DeniedColumns private (paths: Seq[Seq[String]]) {
 
 object DeniedColumns {
 
-  /** The columns denied by the session and by the table. Neither overrides the other. */
+  /** The columns that the session or the table denies. Neither setting overrides the other. */
   def of(conf: SQLConf, properties: Map[String, String]): DeniedColumns = {
     val setting = ZOrderConf.indexDenyColumns
     new DeniedColumns(setting.get(conf) ++ setting.ofTable(properties).getOrElse(Nil))

@@ -18,7 +18,7 @@ final class DistinctHashes(hash: ValueHash, limit: Int) {
   def add(row: SpecializedGetters, ordinal: Int): Unit = if (slots != null) {
     val value = hash(row, ordinal)
     if (value == 0) hasZero = true
-    else if (value != last) { // if rows are sorted by the column, values repeat
+    else if (value != last) { // if rows are sorted by the column, equal values are adjacent
       last = value
       insert(value)
     }

@@ -98,8 +98,9 @@ object IndexStore {
   /**
    * Whether the pointer belongs to the table's current incarnation. The entries of an index that
    * was copied from another folder could accidentally match files in this table. The incarnation is
-   * read again only if the cached one does not match. This is sufficient because the file with the
-   * incarnation never changes, and an overwrite that removes this file also removes the index.
+   * read again only if the cached one does not match the pointer's. This is sufficient because the
+   * file with the incarnation never changes, and an overwrite that removes this file also removes
+   * the index.
    */
   private def isCurrent(hadoopConf: Configuration, ref: SnapshotRef): Boolean =
     incarnations.getIfPresent(ref.folder) == ref.incarnation ||

@@ -52,8 +52,8 @@ private[store] final class SegmentReader(
 private object SegmentReader {
 
   /**
-   * Identifies a block, or the directory if the numbers are negative. A cached value never becomes
-   * outdated, because segment names are not reused.
+   * Identifies a block of a segment, or the segment's directory if `start` and `bucket` are
+   * negative. A cached value never becomes outdated, because segment names are not reused.
    */
   private final case class Key(segment: String, start: Int, bucket: Int)
 

@@ -69,8 +69,8 @@ private[index] final class SnapshotReader(
   }
 
   /**
-   * The locations of the files' sketches. Snapshots written by earlier versions do not have these
-   * columns.
+   * The locations of the files' sketches. Snapshots written by earlier versions of pyzorder lack
+   * the columns for these locations.
    */
   private def sketches(): SketchArrays = {
     val segments = Array.fill(numFiles)("")

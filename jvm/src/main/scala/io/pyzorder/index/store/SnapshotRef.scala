@@ -104,7 +104,7 @@ object SnapshotRef {
   /** The maximum length of a name in a column's path. */
   private val MaxName = 65535
 
-  /** The maximum number of z-value columns. An OPTIMIZE by the direct method adds at most one. */
+  /** The maximum number of z-value columns. An OPTIMIZE with the direct method adds at most one. */
   private val MaxCurves = 16
 
   /** The given columns, without the oldest z-value columns if there are too many of them. */

@@ -16,8 +16,8 @@ private[layout] object Grid {
   val Rest = 0
 
   /**
-   * Lookups may open up to this multiple of the smallest possible share if that makes cells
-   * narrower in the first columns.
+   * If this makes cells narrower in the first columns, lookups may open up to this many times the
+   * smallest possible share of the files.
    */
   val Tolerated = 1.05
 

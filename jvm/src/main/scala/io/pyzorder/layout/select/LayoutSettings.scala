@@ -44,8 +44,8 @@ final class LayoutSettings(
     .orElse(remembered.flatMap(_.targetFileSize))
 
   /**
-   * The target size of a new file in bytes. A remembered size may be forged, so it is ignored if it
-   * would result in too many files.
+   * The target size of a new file in bytes. A size that is remembered from an earlier OPTIMIZE may
+   * be forged, so it is ignored if it would result in too many files.
    *
    * @param tableBytes  the total size of the table's files in bytes; not evaluated if a setting
    *                    gives the size

@@ -21,13 +21,13 @@ final case class MergeSelection(files: Seq[Int], regions: Regions)
  * OPTIMIZE runs is therefore proportional to the appended data, and a run without new files has
  * nothing to do.
  *
- * The size of the files that a lookup opens is averaged over the rows' values and the columns. It
- * is the sum of bytes × width over the files, where `BoxSpace.width` is the share of the values
- * within a file's bounds. Each file counts as slightly larger than it is, which favors merging
- * small files that lie close together. A new layout is assumed to fill the smallest box around its
- * rows evenly. The box is halved in its widest column until there are as many pieces as files. If
- * rows are sorted by one column after another, it is instead halved in the first column that can be
- * cut.
+ * The size of the files that a lookup opens is averaged over the rows' values and the columns. This
+ * average is the sum of bytes × width over the files, where `BoxSpace.width` is the share of the
+ * values within a file's bounds. Each file counts as slightly larger than it is, which favors
+ * merging small files that lie close together. A new layout is assumed to fill the smallest box
+ * around its rows evenly. The box is halved in its widest column until there are as many pieces as
+ * files. If rows are sorted by one column after another, it is instead halved in the first column
+ * that can be cut.
  */
 object MergeSelection {
 

@@ -36,8 +36,8 @@ final case class RewritePlan(
   def fresh: Seq[FileStatus] = groups.flatMap(_.files).filterNot(clustered.toSet)
 
   /**
-   * Divides the groups, in order, into batches of up to `limit` bytes. A group that is larger forms
-   * its own batch.
+   * Divides the groups, in order, into batches of up to `limit` bytes. A group that exceeds the
+   * limit forms its own batch.
    */
   def batches(limit: Long): Seq[Seq[RewriteGroup]] =
     groups.foldLeft(List.empty[List[RewriteGroup]]) {

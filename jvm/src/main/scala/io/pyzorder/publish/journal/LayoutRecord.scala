@@ -10,7 +10,7 @@ import org.apache.hadoop.conf.Configuration
 import io.pyzorder.storage.{Incarnation, TableFolder}
 
 /**
- * The parameters of an OPTIMIZE. They are the defaults of the next OPTIMIZE.
+ * The parameters of an OPTIMIZE, which become the defaults of the next one.
  *
  * @param columns        the paths of the clustering columns; Nil if the OPTIMIZE only compacted
  *                       small files

@@ -140,10 +140,10 @@ private[publish] final class RunFiles(
 
   /**
    * Throws if a folder also belongs to another table. A partition's folder may itself be the folder
-   * of a table, which has its own journal and lock. A run on that table creates the journal before
-   * it puts a marker into the folder, and this run puts its marker there before it looks for the
-   * other table's journal and markers. If the two runs overlap, at least one of them therefore sees
-   * the other.
+   * of a table, which has its own journal and lock. A run on that table creates the table's journal
+   * before it puts a marker into the folder, and this run puts its marker there before it looks for
+   * the other table's journal and markers. If the two runs overlap, at least one of them therefore
+   * sees the other.
    */
   def checkAlone(): Unit = record.folders.foreach { folder =>
     checkNoLink(folder)
@@ -180,7 +180,8 @@ private[publish] final class RunFiles(
    */
   def retire(alive: () => Boolean, moved: Int => Unit): Unit = {
     var count = 0
-    // Includes the folders for late inputs: a full disk must not prevent their moves after COMMIT.
+    // Also creates the folders for late inputs, because a full disk must not prevent late inputs
+    // from being moved after COMMIT.
     record.retire.map(input => table.retiredPath(run, input.path).getParent).distinct
       .foreach(MetadataFiles.makeFolder(hadoopConf, _))
     if (!alive()) throw paused

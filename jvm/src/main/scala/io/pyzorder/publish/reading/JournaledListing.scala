@@ -38,9 +38,9 @@ object JournaledListing {
    * The folders that contain a `_zorder` and may belong to tables with some of the relation's
    * files. Candidates are the catalog's location, the root paths outside it, and their ancestors up
    * to the first folder whose name does not have the form `name=value`. If a root path is a file,
-   * its parent folder is also a starting point of the search. If a root path is a folder, its
-   * parent is not, because someone who can write next to a table must not be able to decide which
-   * files the table has.
+   * its parent folder is also a starting point of the search. If a root path is a folder, the
+   * search does not start at its parent, because someone who can write next to a table must not be
+   * able to decide which files the table has.
    */
   def foldersOf(
       hadoopConf: Configuration,
@@ -68,10 +68,10 @@ object JournaledListing {
    * `wrapped` only in the session that wrote the files. Other sessions notice new files because the
    * index changes. The partitions of a CatalogFileIndex are fetched from the catalog each time.
    *
-   * If `staleness` allows older information, files are taken from the indexes that are recent
+   * If `staleness` allows outdated information, files are taken from the indexes that are recent
    * enough, and only the paths that these indexes do not cover are listed. A cached listing is
    * reused if it is recent enough. This requires that sessions with pyzorder change an index
-   * whenever they change the files (see Roots.isWatched). If `staleness` does not allow older
+   * whenever they change the files (see Roots.isWatched). If `staleness` does not allow outdated
    * information, a cached listing is reused only for an InMemoryFileIndex, and the caller must
    * check each file of the listing before skipping the file.
    *
@@ -232,8 +232,8 @@ object JournaledListing {
   }
 
   /**
-   * The same folders. The folder of a catalog table also trusts the root paths, because the catalog
-   * assigns them to the table.
+   * The same folders. The TableFolder of a catalog table also trusts the root paths, because the
+   * catalog assigns them to the table.
    */
   private def trusting(folders: Seq[TableFolder], at: Roots): Seq[TableFolder] =
     folders.map(folder => if (folder.isInCatalog) folder.trusting(at.paths.toSet) else folder)

@@ -6,8 +6,8 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.pyzorder.shim
 
 /**
- * Finds the tables in a database that share a folder with another table. The shared folder may be a
- * current or previous folder of the other table or of its partitions.
+ * Finds the tables in a database that share a folder with a given table. The shared folder may be a
+ * current or previous folder of the given table or of its partitions.
  */
 object CoLocatedTables {
 

@@ -31,8 +31,8 @@ object LastSwitch {
 }
 
 /**
- * The previous folders of a table or its partitions that VACUUM has not deleted. Only the holder of
- * the lock of the table's folder may use this class.
+ * The previous folders of a table or of its partitions, except those that VACUUM has deleted. Only
+ * the holder of the lock of the table's folder may use this class.
  *
  * @param folder the table's current folder
  * @param name   the table's name in the catalog; None if it was named by its path, in which case

@@ -10,8 +10,8 @@ import io.pyzorder.storage.{CreateIfAbsent, FileRef, FileSystems, MetadataFiles,
 import io.pyzorder.storage.TableFolder
 
 /**
- * The previous folders of a table's partitions that VACUUM has not deleted, according to the
- * table's journal. Only the holder of the table's lock may use this class.
+ * The previous folders that the table's journal records for the table's partitions, except those
+ * that VACUUM has deleted. Only the holder of the table's lock may use this class.
  *
  * @param table the table's name in the catalog; None if it was named by its path, in which case its
  *              partitions are unknown
@@ -130,7 +130,7 @@ private[relocate] final class PreviousPartitionLocations(
 
   /**
    * Deletes the folder if it is empty, and then its empty ancestors in the table's folder or in
-   * folders that its switches created. Each deleted folder must be named like a partition
+   * folders that the table's switches created. Each deleted folder must be named like a partition
    * (`name=value`) or like a folder that a switch created.
    */
   private def clear(path: Path): Unit =

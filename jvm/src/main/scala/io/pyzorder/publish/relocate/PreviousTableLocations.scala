@@ -8,9 +8,9 @@ import io.pyzorder.publish.journal.{Journal, Records, RetireRecord, RunFiles, Su
 import io.pyzorder.storage.{FileRef, FileSystems, SiblingFolder, TableFolder}
 
 /**
- * The previous folders of a table that VACUUM has not deleted. The last run in each folder's
- * journal is the run that switched the table to the next folder. Only the holder of the lock of the
- * table's current folder may use this class.
+ * The previous folders of a table, except those that VACUUM has deleted. The last run in each
+ * folder's journal is the run that switched the table to the next folder. Only the holder of the
+ * lock of the table's current folder may use this class.
  *
  * @param folder the table's current folder
  */
@@ -103,8 +103,8 @@ private[relocate] final class PreviousTableLocations(
   /**
    * The table's files and pyzorder's own files in those previous folders whose retention period has
    * ended. Skips a folder that another table now uses or to which other writers have added rows.
-   * Also skips all later folders, because their records are needed to find the table to which these
-   * rows belong.
+   * Also skips the folders of all later switches, because their records are needed to find the
+   * table to which the added rows belong.
    *
    * @param kept how long a folder is kept after a switch, in milliseconds
    * @param at   the current time in milliseconds since the epoch, according to the store's clock

@@ -29,7 +29,8 @@ final case class ExaminedPartition(values: InternalRow, files: IndexedSeq[Examin
 
 /**
  * A file with a valid index entry. The file's size and modification time in the listing equal those
- * in the entry. If the store was checked after the listing, the file was still unchanged then.
+ * in the entry. If the store was checked after the listing, the file was unchanged at the time of
+ * the check.
  */
 final class KnownFile(judge: FileEvaluator, val entry: Int, judged: FileOutcomes) {
 

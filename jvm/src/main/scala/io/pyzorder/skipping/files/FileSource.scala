@@ -40,7 +40,7 @@ private[skipping] final class FileSource(
   def folders: Seq[TableFolder] = found
 
   /**
-   * Searches for the folders again if others may exist by now, but at most once. A plan may be
+   * Searches for the folders again, at most once, if more folders may exist by now. A plan may be
    * older than the first OPTIMIZE of a table, and that OPTIMIZE may be moving files when the plan
    * is executed.
    */
@@ -144,8 +144,8 @@ private[skipping] final class FileSource(
 
   /**
    * The same state, but with the selected partitions of a CatalogFileIndex already listed.
-   * Otherwise, that index would list them for each scan, and scans of one query could see different
-   * files.
+   * Otherwise, the CatalogFileIndex would list them for each scan, and scans of one query could see
+   * different files.
    */
   private def listedOnce(state: TableState): TableState = state.listing.files match {
     case catalog: CatalogFileIndex =>

@@ -117,8 +117,8 @@ private[skipping] final class PlanState {
    * Before the first of several scans uses a state that was determined earlier, checks it. The
    * files that any of these scans will open must be unchanged, because the tables cannot be listed
    * again once a scan has chosen its files. If there is only one scan, the scan itself checks the
-   * files that it has chosen. It chooses fewer files, because the join keys and the results of
-   * subqueries are known by then.
+   * files that it has chosen. Those are fewer files, because the join keys and the results of
+   * subqueries are known when the scan chooses its files.
    */
   private def settle(source: FileSource): Unit =
     if (source.fixed.exists(_.asOf.isDefined) && mayListAnew(source)) {
@@ -200,8 +200,8 @@ private[skipping] object PlanState {
     /**
      * Whether this source and `other` list the same files wherever both have looked. They do not
      * agree if something changed between the two listings, or if options such as pathGlobFilter
-     * exclude files from one of the listings. In that case, all sources that differ are listed
-     * together. Separate listings of disjoint folders are as consistent as a single listing of both
+     * exclude files from one of the listings. Sources that do not agree are listed together.
+     * Separate listings of two disjoint folders are as consistent as a single listing of both
      * folders, because a single listing also lists one folder after the other.
      */
     def agrees(other: Listed): Boolean = !meets(other) || (knows(other) && other.knows(this))

@@ -142,8 +142,8 @@ final class ZOrderFileIndex private (
   }
 
   /**
-   * Whether to check the store for changed files. The check is made by EXPLAIN and when a query's
-   * files are chosen, but not when Spark describes the plan before or during the execution.
+   * Whether to check the store for changed files. The store is checked for EXPLAIN and when a
+   * query's files are chosen, but not when Spark describes the plan before or during the execution.
    */
   private def mayAsk: Boolean = !isExecuting || plan.isChoosing
 
@@ -192,7 +192,8 @@ final class ZOrderFileIndex private (
 
   /**
    * Adds filters to an index that belongs to one scan of a physical plan, before that scan lists
-   * its files. This may make equal indexes unequal, so Spark must no longer compare them.
+   * its files. Indexes that were equal before may then be unequal, so Spark must no longer compare
+   * them.
    */
   private[skipping] def addJoins(more: Seq[JoinKeyFilter]): Unit = synchronized {
     found = found ++ more
@@ -209,7 +210,7 @@ final class ZOrderFileIndex private (
   /** Whether some of the files may have been indexed when the query was planned. */
   def wasIndexed: Boolean = seen.indexes.nonEmpty
 
-  /** Whether files may currently be skipped and some of them may be indexed. */
+  /** Whether skipping is enabled and some of the files may be indexed. */
   def maySkip: Boolean = pruner.isEnabled && indexes.nonEmpty
 
   /** Whether the index may also be used for aggregates and LIMIT, in addition to skipping files. */

@@ -80,7 +80,7 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
     private val exchanges = ArrayBuffer.empty[(SparkPlan, SparkPlan)]
     private var isWaiting = false
 
-    /** The exchanges that were equal and now differ, in canonical form. */
+    /** The canonical forms of the exchanges that were equal and now differ. */
     def split: Set[SparkPlan] =
       if (!isWaiting) Set.empty
       else exchanges.groupBy(_._1.canonicalized).collect {
@@ -88,8 +88,8 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
       }.toSet
 
     /**
-     * The plan, with scans that skip the files that contain none of these keys. `wanted` contains
-     * the keys in terms of the plan's own columns. They may be pushed below:
+     * The plan, in which scans skip the files that contain none of the keys in `wanted`. These keys
+     * are expressed in the plan's own columns, and may be pushed below:
      * - a filter, projection, sort or exchange, which treats each row independently;
      * - a union, whose branches name the columns in their own way;
      * - an aggregate, if the key is one of its grouping expressions: all rows of a group have the
@@ -228,8 +228,8 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
     }
 
     /**
-     * Whether the plan is too large. This limits the size of the final plan, in which each scan
-     * gets a copy of the broadcast side.
+     * Whether the plan of a broadcast side is too large to be copied into each scan that uses its
+     * keys.
      */
     private def isLarge(plan: SparkPlan): Boolean =
       plan.collect { case scan: ScanWithKeysExec => scan }.size > 16

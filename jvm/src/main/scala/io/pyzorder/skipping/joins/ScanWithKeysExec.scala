@@ -86,8 +86,8 @@ private[joins] final case class ScanWithKeysExec(
   /**
    * The filters that follow from the keys. They may be used only if the join has the same keys as
    * the scan. This is certain if the join uses this broadcast, or if the broadcast side returns the
-   * same rows each time it is executed. Without adaptive execution, equal broadcasts in a plan are
-   * a single broadcast.
+   * same rows each time it is executed. Without adaptive execution, Spark merges equal broadcasts
+   * in a plan into one.
    *
    * If a broadcast fails, the scan reads all files, and the join reports the failure.
    */

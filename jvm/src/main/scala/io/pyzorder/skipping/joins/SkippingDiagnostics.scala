@@ -178,8 +178,8 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
     expression.exists(_.isInstanceOf[PlanExpression[_]])
 
   /**
-   * The expression as it is shown in FilePruner's reasons: with column names without the table's
-   * name, and without the normalization that Spark adds to floating-point join keys.
+   * The expression as it is shown in FilePruner's reasons: column names lack the table's name, and
+   * floating-point join keys lack the normalization that Spark adds.
    */
   private def spelled(expression: Expression): Expression = {
     val plain = expression match {

@@ -17,7 +17,7 @@ import io.pyzorder.publish.reading.{ZOrderOrcFileFormat, ZOrderParquetFileFormat
 import io.pyzorder.skipping.files.{FileSource, PlanState, ZOrderFileIndex}
 
 /**
- * Wraps the file index of every Parquet and ORC relation in a ZOrderFileIndex. This runs before
+ * Wraps the file index of every Parquet and ORC relation in a ZOrderFileIndex. The rule runs before
  * Spark would prune the relation's partitions, because the ZOrderFileIndex prunes them when a scan
  * lists its files. A table without a `_zorder` folder is also wrapped, because a scan that is
  * planned now must still find its files after the table's first OPTIMIZE. The filters above a

@@ -120,7 +120,7 @@ final class FunctionStatisticsView(facts: ColumnStatisticsView, column: FilterCo
   override def bounded(file: Int): Boolean = facts.bounded(file) && {
     val (least, greatest) = (facts.min(file), facts.max(file))
     try column.keepsOrder(least, greatest) && convert(least) != null && convert(greatest) != null
-    catch { case NonFatal(_) => false } // for example, if the day is past the last timestamp
+    catch { case NonFatal(_) => false } // for example, the day is too late for a timestamp
   }
 
   override def empty(file: Int): Boolean = facts.empty(file)

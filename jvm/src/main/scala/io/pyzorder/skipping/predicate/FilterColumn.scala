@@ -66,7 +66,7 @@ object FilterColumn {
     dataType == DoubleType || dataType == FloatType
 
   /**
-   * Whether all of Spark orders the values of the type in the same way. The bounds follow that
+   * Whether all parts of Spark order the values of the type in the same way. The bounds follow that
    * order. Strings qualify only with the binary collation: string types with any other collation
    * are not equal to `StringType`.
    */

@@ -27,11 +27,11 @@ object Outcomes {
  * TRUE is possible, and all of its rows match if only TRUE is possible.
  *
  * Judgements are combined row by row. A row's outcome follows from the outcomes of the predicate's
- * parts, so a given outcome requires certain outcomes of the parts. If these are impossible in a
- * file, the file has no row with the given outcome. The parts are tested file by file, as if each
- * outcome of one part could occur together with each outcome of the other. This may add outcomes
- * but never loses any. It would be wrong to negate a filter: negating "some row may be TRUE" gives
- * "no row is TRUE", but NOT needs "some row may be FALSE".
+ * parts, so a given outcome requires certain outcomes of the parts. If the parts cannot have these
+ * outcomes in a file, the file has no row with the given outcome. The parts are tested file by
+ * file, as if each outcome of one part could occur together with each outcome of the other. This
+ * may add outcomes but never loses any. It would be wrong to negate a filter: negating "some row
+ * may be TRUE" gives "no row is TRUE", but NOT needs "some row may be FALSE".
  *
  * @param isTotal whether evaluating the predicate cannot fail
  * @param rule    the filters for some sets, built on first use; the filter for any other set

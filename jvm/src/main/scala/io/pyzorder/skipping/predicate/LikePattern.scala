@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.{Like, Literal}
 import org.apache.spark.sql.types.StringType
 import org.apache.spark.unsafe.types.UTF8String
 
-/** The constraint that a LIKE pattern puts on the beginning of a matching string. */
+/** The constraint that a LIKE pattern imposes on the beginning of a matching string. */
 sealed trait LikePattern
 
 object LikePattern {

@@ -275,9 +275,9 @@ object PredicateRules {
     }
 
   /**
-   * IN with a list. If the list contains a null, IN is NULL rather than FALSE for a row that equals
-   * no other value. With an empty list, IN is FALSE even for a null, so FALSE is possible in every
-   * file.
+   * IN with a list. If the list contains a null, IN is NULL rather than FALSE for a value that
+   * equals none of the other elements. With an empty list, IN is FALSE even for a null, so FALSE is
+   * possible in every file.
    */
   private def inList(predicate: Expression, c: FilterColumn, list: Iterable[Any]): Judgement = {
     lazy val none = other(c, list.filter(_ != null))
