@@ -168,6 +168,12 @@ CASES = [
     prunes("cast of the dimension's key", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.l = q.k"),
     prunes("decimals of two precisions", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.c = q.c12"),
     prunes("date as timestamp", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.d = q.midnight"),
+    keeps("a random value beside the groups", f"""
+        SELECT q.k, r.v > 1 FROM {SOME} q
+        JOIN (SELECT k, count(*) + rand(3) AS v FROM fact GROUP BY k) r ON q.k = r.k"""),
+    keeps("numbers of the groups", f"""
+        SELECT q.k, r.v FROM {SOME} q
+        JOIN (SELECT k, monotonically_increasing_id() AS v FROM fact GROUP BY k) r ON q.k = r.k"""),
     keeps("a string cast to a number", f"SELECT fact.k FROM fact JOIN {SOME} q ON substr(fact.s, 2) = q.k"),
     keeps("a narrowing cast", f"SELECT fact.k FROM fact JOIN {SOME} q ON CAST(fact.l AS INT) = q.k"),
     keeps("an expression", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k + 1 = q.k"),

@@ -134,8 +134,10 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
 
     private def aggregated(aggregate: BaseAggregateExec, wanted: Seq[JoinedKey]): SparkPlan = {
       val groups = aggregate.groupingExpressions.map(_.exprId).toSet
-      val ofGroups = defined(wanted, aggregate.resultExpressions)
-        .filter(_.column.references.forall(a => groups(a.exprId)))
+      val ofGroups =
+        if (!aggregate.resultExpressions.forall(_.deterministic)) Nil
+        else defined(wanted, aggregate.resultExpressions)
+          .filter(_.column.references.forall(a => groups(a.exprId)))
       aggregate.withNewChildren(
         Seq(below(aggregate.child, defined(ofGroups, aggregate.groupingExpressions))))
     }
