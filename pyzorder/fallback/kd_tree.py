@@ -41,8 +41,8 @@ class KdTree(NamedTuple):
     follows it directly, and its right subtree starts at the node `right`.
 
     A leaf has -1 in `column`, its first file in `cut`, and its number of files in `right`. A leaf
-    has several files if a single combination of ids has too many rows for one file. Its rows are
-    then distributed evenly.
+    has several files if a single combination of ids has too many rows for one file. The rows of
+    such a leaf are distributed evenly over its files.
     """
 
     column: npt.NDArray[np.int32]
@@ -122,7 +122,7 @@ def grid(leaves: int, spreads: Sequence[float]) -> list[int]:
 def _even(leaves: int, spreads: Sequence[float]) -> list[float]:
     """Returns fractional slab counts that give cells the same length in all columns.
 
-    Columns whose spread is shorter than that length get a count of 1.
+    Columns whose spread is shorter than the length of a cell get a count of 1.
     """
     columns = [c for c in range(len(spreads)) if spreads[c] > 0]
     length = 0.0

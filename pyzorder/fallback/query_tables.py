@@ -41,7 +41,8 @@ class TableUse:
         has_alias: whether the qualifier is an alias.
         conditions: conditions that are TRUE for all relevant rows.
         others: the qualifiers of the other sources of the SELECT.
-        merged: columns of USING. Without a qualifier, they belong to the first source instead.
+        merged: columns of USING. An unqualified reference to one of these columns belongs to the
+            first source instead.
     """
 
     start: int

@@ -106,7 +106,7 @@ def _stat(status: Any) -> Stat:
 def located(spark: SparkSession, path: str) -> str:
     """Converts a path to the form of pyzorder.index.stores.
 
-    A path without a scheme is in Spark's default store. For a Connect client, it is local.
+    A path without a scheme is in Spark's default store or, for a Connect client, on the local disk.
     """
     if bridge.is_connect(spark):
         return plain(path) if is_whole(plain(path)) else os.path.abspath(plain(path))

@@ -233,8 +233,7 @@ def _holds(leaf: Leaf, data_type: str) -> bool:
 
 
 def spark_type(leaf: Leaf) -> str | None:
-    """Returns the type with which Spark reads a column by default; None if that type cannot have
-    statistics."""
+    """Returns Spark's default type for a column; None if that type cannot have statistics."""
     kind, annotation = leaf.physical, leaf.annotation
     if annotation == "Decimal":
         if leaf.logical["precision"] > 38:

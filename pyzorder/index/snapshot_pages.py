@@ -56,7 +56,8 @@ def _values(data: bytes, chunk: Any) -> int:
 
 
 def _struct(data: bytes, at: int) -> tuple[dict[int, Any], int]:
-    """Parses a struct. Returns its 32-bit integers and structs, and omits its other fields."""
+    """Parses a struct. Returns the fields that are 32-bit integers or structs, and omits all other
+    fields."""
     found: dict[int, Any] = {}
     number = 0
     while data[at]:

@@ -127,7 +127,7 @@ def make(
 
 
 def record_listing(spark: SparkSession, table: Path, world: World) -> None:
-    """Records in the index that it covers all files. The statement needs a table with a schema,
+    """Makes the index record that it covers all files. The statement needs a table with a schema,
     because Spark cannot infer one from files whose types differ."""
     spark.sql(f"CREATE TABLE listed ({world.ddl()}) USING {world.format} LOCATION '{table}'")
     try:

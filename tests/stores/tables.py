@@ -15,7 +15,7 @@ ALL = list(range(ROWS))
 
 
 class Table:
-    """A table of 40 rows in four files. Each file has low and high ids. The table may have two
+    """A table of 40 rows in four files. Each file contains low and high ids. The table may have two
     partitions."""
 
     def __init__(

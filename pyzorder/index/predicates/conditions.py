@@ -171,7 +171,7 @@ def is_negated(node: exp.Expression) -> bool:
 
 
 def affirmed(node: exp.Expression) -> exp.Expression:
-    """Returns the predicate without a NOT that is stored in the node itself."""
+    """Returns the predicate without its NOT, if the NOT is stored in the node itself."""
     if is_negated(node):
         node = node.copy()
         node.set("negate", None)
