@@ -162,8 +162,9 @@ class _Listing:
     def gone(self) -> set[Key]:
         """The rows of the index that describe no file in the folder.
 
-        While a run moves files, the rows of both its old and its new files are kept. The same
-        applies to files in other folders, such as partitions that are recorded only in a catalog.
+        While a run moves files, the rows of both its old and its new files are kept. Rows of files
+        in other folders are kept as well, because these folders may be partitions that are recorded
+        only in a catalog.
         """
         if not self.is_settled:
             return set()

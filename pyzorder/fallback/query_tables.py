@@ -123,7 +123,8 @@ def _sources(
     """Yields the tables and subqueries of a SELECT.
 
     Each comes with the conditions on its rows, the names of all sources including LATERAL VIEWs,
-    and the names of the USING columns that are taken from the first source instead.
+    and the names of the USING columns. An unqualified reference to one of these columns belongs to
+    the first source instead.
     """
     first = select.args.get("from_") or select.args.get("from")
     if first is None:

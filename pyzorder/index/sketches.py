@@ -130,7 +130,7 @@ class _Segment:
         return result
 
     def _codes(self, column: _Column, bucket: int) -> list[bytes]:
-        """Returns the code of each file that has a sketch of the column."""
+        """Returns the encoded hashes of each file that has a sketch of the column."""
         start, length, crc32 = column.blocks[bucket]
         block = _Bytes(self._read(start, length, crc32))
         return [block.take(block.number()) for _ in range(np.count_nonzero(column.bits))]

@@ -81,8 +81,8 @@ def test_killed_at(spark: SparkSession, tmp_path: Path, point: str) -> None:
     assert not list(table.rglob("_zorder.*"))
 
 
-#: The fail points of a recovery. It undoes a run that was killed before COMMIT, and completes a run
-#: that was killed after COMMIT.
+#: The fail points of a recovery. A recovery undoes a run that was killed before COMMIT, and
+#: completes a run that was killed after COMMIT.
 UNDOING = ("recovery-decided", "recovery-undoing", "recovery-moved")
 COMPLETING = ("recovery-decided", "recovery-completing", "recovery-moved")
 TWICE = [

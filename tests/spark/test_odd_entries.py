@@ -135,7 +135,7 @@ entries = st.lists(st.tuples(st.sampled_from(PLACES), names, contents), min_size
 
 
 def put(table: Path, place: str, name: str, content: bytes | str, elsewhere: Path) -> None:
-    """Creates an entry, unless the name already exists."""
+    """Creates a file, folder or link, unless the name already exists."""
     path = table / place / name
     path.parent.mkdir(parents=True, exist_ok=True)
     if os.path.lexists(path):

@@ -128,7 +128,7 @@ def test_an_index_without_room_for_new_files(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
     """If a session setting or a table property turns off indexing on write, new files are not
-    indexed until REFRESH."""
+    indexed until REFRESH runs."""
     sales(spark, 300).write.format("parquet").saveAsTable("t")
     sales(spark, 90).createOrReplaceTempView("new")
     spark.sql("CREATE SKIPPING INDEX ON t")

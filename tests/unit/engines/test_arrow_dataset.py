@@ -57,8 +57,9 @@ def test_filters(table: Path, condition: pc.Expression, expected: str) -> None:
     assert next(answers).equals(next(answers))
 
 
-#: DuckDB queries, and the numbers of the files that each query needs. DuckDB passes neither
-#: conditions on decimals to PyArrow, nor conditions on several columns that are joined by OR.
+#: DuckDB queries, and the numbers of the files that each query needs. DuckDB does not pass two
+#: kinds of conditions to PyArrow: conditions on decimals, and conditions on different columns
+#: joined by OR.
 QUERIES = [
     ("SELECT sum(i), count(*) FROM ds WHERE i BETWEEN 21 AND 25", "2"),
     ("SELECT count(*) FROM ds WHERE s = 'k33' OR i = 15", "01234"),
