@@ -46,7 +46,8 @@ from pyzorder.index.stores import Stat, is_whole, plain
 #: Threads that read footers. PyArrow releases the interpreter's lock while it reads.
 _THREADS = 16
 
-#: Number of columns with statistics in a new index, as with Spark's default settings.
+#: Maximum number of columns with statistics in a new index. Spark has the same default
+#: (spark.sql.zorder.index.maxColumns).
 _MOST_COLUMNS = 32
 
 #: The names of the index columns that contain z-values.

@@ -2,8 +2,8 @@
 
 PyArrow already withholds unsound statistics: those of INT96 columns, those of columns whose order
 PyArrow does not support, and those of writers that are known to have written wrong statistics
-(PARQUET-251). parquet_rules determines the bounds of the values that Spark reads from the
-statistics that PyArrow returns.
+(PARQUET-251). From the statistics that PyArrow returns, parquet_rules derives the bounds of the
+values that Spark reads.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ _HASH_BITS = 64
 _MOST_BITS = 62
 _MOST_BUCKET_BITS = 16
 
-#: A lookup of more hashes than this multiple of the average gap between a file's hashes is not
-#: worthwhile, because one of them would probably be found by mistake.
+#: The maximum number of hashes in a lookup, as a multiple of the average gap between a file's
+#: hashes. In a lookup of more hashes, one of them would probably be found by mistake.
 _MOST_FALSE = 4
 
 #: The directories that were read last, and their maximum total size in bytes.

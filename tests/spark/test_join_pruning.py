@@ -1,9 +1,9 @@
 """The keys on the broadcast side of a join skip files, unless the join must read all files.
 
 To add a case, add a query to CASES. Also add the number of files that each scan of `fact` opens.
-`fact.k` and the other keys count from 0 to 199, ten per file. `dim` has the same keys. Queries
-select some of the keys in `dim` by its column `tag`. Every answer is compared with the answer
-without skipping.
+`fact.k` and the other keys count from 0 to 199, with ten values per file. `dim` has the same keys.
+Queries select some of the keys in `dim` by its column `tag`. Every answer is compared with the
+answer without skipping.
 """
 
 from __future__ import annotations
