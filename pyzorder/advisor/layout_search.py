@@ -45,7 +45,7 @@ class LayoutSearch:
     def candidates(
         self, columns: Sequence[str], most: int, margin: float, weigh: bool
     ) -> tuple[list[Layout], list[Layout]]:
-        """Returns ZORDER BY layouts, and plain sorts by the columns of the best one.
+        """Returns ZORDER BY layouts, and plain sorts by the columns of the best of these layouts.
 
         Combines the columns that save the most on their own: each step extends the best layouts so
         far by one more column. Both lists are sorted, best first.

@@ -185,8 +185,9 @@ def _decimals(
 ) -> tuple[Decimal, Decimal]:
     """Returns the bounds of decimals, if those in the footer follow numerical order.
 
-    The bounds of integers follow it, as do those of fixed-length binaries that parquet-mr wrote.
-    Reading a value with more digits than its column declares yields null or fails.
+    The bounds of decimals stored as integers follow it, as do those of fixed-length binaries that
+    parquet-mr wrote. Reading a value with more digits than its column declares yields null or
+    fails.
     """
     ends = [end for group in groups for end in group]
     if leaf.physical == "FIXED_LEN_BYTE_ARRAY" and origin.by_parquet_mr and origin.is_ordered:
