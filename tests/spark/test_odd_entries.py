@@ -562,8 +562,8 @@ def test_pipe_as_checksum_of_a_retired_file(
     assert rows(spark, table) == ROWS
 
 
-#: The folders that are replaced with links. Each link points to a folder with entries of the usual
-#: names.
+#: The folders that are replaced with links. Each link points to a folder whose files and subfolders
+#: have the usual names.
 LINKED = ["_zorder", *(place for place in PLACES if place != "_zorder")]
 
 
