@@ -100,8 +100,8 @@ class LayoutSearch:
         return best
 
     def _saves(self, larger: Layout, smaller: Layout, margin: float) -> bool:
-        """Whether `larger` saves at least the margin, and more than the standard error of the
-        saving."""
+        """Whether `larger` saves at least the margin for each additional column, and more than the
+        standard error of the saving."""
         asked = (1 - margin) ** (len(larger.columns) - len(smaller.columns))
         if larger.bytes_opened > asked * smaller.bytes_opened or not smaller.bytes_opened:
             return False

@@ -218,7 +218,8 @@ def _by_database(table: exp.Table, columns: list[tuple[str, ...]]) -> bool:
 def _handed_on(
     condition: exp.Expression, node: exp.Expression, is_alone: bool, body: exp.Select
 ) -> exp.Expression | None:
-    """Translates a condition on a subquery to a condition on its sources, or returns None.
+    """Translates a condition on a subquery to a condition on its sources. Returns None if this is
+    not possible.
 
     Args:
         is_alone: whether the subquery is the only source, so all unqualified columns belong to it.

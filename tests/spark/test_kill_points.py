@@ -219,8 +219,8 @@ def test_declared_dead_at(spark: SparkSession, tmp_path: Path, point: str, other
 def test_two_recover(
     spark: SparkSession, tmp_path: Path, first: str, point: str, other: str
 ) -> None:
-    """Two processes can recover a table from a dead writer at the same time. In this test, the
-    first process is stopped until the second has finished."""
+    """Two processes can recover a table at the same time after its writer was killed. In this test,
+    the first process is stopped until the second has finished."""
     table = tmp_path / "t"
     frame = create(spark, table)
     killed(table, first, f"OPTIMIZE '{table}' FULL ZORDER BY (id)")

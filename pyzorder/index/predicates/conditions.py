@@ -229,7 +229,8 @@ class Text:
     """Renders expressions as SQL for Spark."""
 
     def __init__(self, column: Callable[[tuple[str, ...]], str]) -> None:
-        """`column` returns the SQL for a column's name, given in parts, or raises NotUnderstood."""
+        """`column` returns the SQL for a column's name, given in parts. It raises NotUnderstood if
+        the column cannot be used."""
         self._column = column
 
     def of(self, node: exp.Expression) -> str:
