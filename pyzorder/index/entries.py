@@ -41,7 +41,7 @@ class FileEntry:
 
     Attributes:
         statistics: the statistics of each column. The statistics of a column are unknown if it is
-            missing here or is listed with another type than in the index.
+            missing here or is listed with a different type than in the index.
     """
 
     path: str
