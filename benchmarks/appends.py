@@ -42,8 +42,8 @@ def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
 
 
 def in_time(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Returns rows in which `a` acts as a timestamp. Each round has higher values than the previous
-    round."""
+    """Returns rows in which `a` acts as a timestamp. In each round, `a` has higher values than in
+    the previous round."""
     start, length = (0, 1_000_000) if round_ == 0 else (950_000 + 50_000 * round_, 50_000)
     return uniform(spark, rows, round_).withColumn("a", (F.col("a") % length + start).cast("int"))
 

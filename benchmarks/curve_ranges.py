@@ -46,7 +46,7 @@ def boxes(columns: Sequence[str], side: float) -> list[dict[str, tuple[int, int]
 
 
 def by_bounds(entries: Sequence[Row], box: dict[str, tuple[int, int]]) -> int:
-    """Returns how many files a query on a box opens without z-value ranges."""
+    """Returns how many files a query for a box opens without z-value ranges."""
     return sum(
         all(
             e[f"{c}_minValue"] <= high and low <= e[f"{c}_maxValue"]

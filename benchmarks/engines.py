@@ -29,7 +29,7 @@ from pyzorder.index.snapshot_writer import publish
 from pyzorder.index.stores import LocalStore
 from pyzorder.index.table_folder import TableFolder
 
-#: What is measured, by name. `t` is the path of the table.
+#: The code that is measured, keyed by the name of the measurement. `t` is the path of the table.
 MEASURED = {
     "`pyzorder.dataset(t)`": "found = pyzorder.dataset(t)",
     "`pyzorder.files(t, where=\"a = 7 AND d > '2024-06-01'\")`": (

@@ -1,9 +1,9 @@
-"""Fails if queries open more data than recorded in the committed results.
+"""Fails if queries open more data than in the committed results.
 
     python benchmarks/gate.py [--only layout,curve_ranges]
 
 The compared figures are the share of the files that queries open in pyzorder's layouts, and the
-size of these files as a share of the table's size. They do not vary between runs.
+size of these files as a share of the table's size. These figures do not vary between runs.
 `make bench-layout` and `make bench-curve` run the same code and also measure other figures. The
 comparison takes a few minutes. If figures have improved, run those benchmarks again and commit the
 results.

@@ -38,7 +38,7 @@ READ = 2
 
 STALENESS = "spark.sql.zorder.index.maxStaleness"
 
-#: The ways to read a table. For each way, `prepare` creates the table.
+#: The ways to read a table. `prepare` creates a table for each of them.
 OURS = ("plain Spark", "pyzorder, 0s", "pyzorder, 1h")
 DELTA, ICEBERG = "Delta 4.4.0", "Iceberg 1.10.0"
 

@@ -2,7 +2,8 @@
 
 The messages are in error_conditions.json, a catalogue shared with the jar and the documentation. If
 an SQL statement fails, for example because a column is unknown, Spark itself raises an
-AnalysisException whose condition starts with ZORDER_. It is not converted to a ZOrderError.
+AnalysisException whose condition starts with ZORDER_. This exception is not converted to a
+ZOrderError.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class ScanExplanation:
 
 
 class Explanation(list[ScanExplanation]):
-    """One entry per scan, in the order of the plan. Prints as lines of text."""
+    """One entry per scan, in the order of the plan. Printing it shows all entries as text."""
 
     def __str__(self) -> str:
         return "\n".join(map(str, self)) or NO_SCAN

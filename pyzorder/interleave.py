@@ -36,9 +36,10 @@ def interleave_bytes(columns: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[n
 
 
 def interleave_byte_strings(columns: Sequence[Sequence[bytes | None]]) -> list[bytes]:
-    """Interleaves byte strings, each padded with zeros to the length of the longest in its row.
+    """Interleaves byte strings, each padded with zeros on the right to the length of the longest
+    string in its row.
 
-    The zeros are appended. A null counts as an empty string. A z-value is truncated to `MAX_BYTES`.
+    A null counts as an empty string. A z-value is truncated to `MAX_BYTES`.
     """
     return [_one_row([value or b"" for value in row]) for row in zip(*columns, strict=True)]
 

@@ -23,7 +23,7 @@ class Gauge:
     """A metric family.
 
     Attributes:
-        name: the name without the prefix `pyzorder_`. It ends with the unit, if there is one.
+        name: the name without the prefix `pyzorder_`. The name ends with the unit, if there is one.
     """
 
     name: str

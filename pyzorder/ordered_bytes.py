@@ -27,7 +27,8 @@ Bits = npt.NDArray[np.uint64]
 
 SIGN_BIT = np.uint64(1 << 63)
 
-#: Number of leading bits to keep of a wide decimal's magnitude. The first bit is implied.
+#: Number of leading bits of a wide decimal's magnitude that are kept. The first of these bits is
+#: always 1 and is not stored.
 MANTISSA_BITS = 57
 
 #: Width in bits of each fixed-width type. A time is a number of nanoseconds within a day, which
@@ -41,7 +42,7 @@ BITS = {
 #: Types without a sign bit.
 UNSIGNED = {"boolean", "time"}
 
-#: Aliases, for the types above and for string.
+#: Aliases of the types above and of string.
 ALIASES = {
     "bool": "boolean", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint",
     "timestamp_ltz": "timestamp", "varchar": "string", "char": "string",

@@ -61,8 +61,8 @@ def rectangles(
             columns that the files are clustered by.
         where: the condition of a query. The picture shows the query's box and highlights the
             files that the query opens.
-        ranks: whether to space all bounds evenly along the axes. This separates files where values
-            are crowded. Strings are always drawn this way.
+        ranks: whether to space all bounds evenly along the axes. Even spacing separates files whose
+            values are close together. Strings are always drawn this way.
 
     Raises:
         ZOrderError: more than two columns are named, the session does not run pyzorder, or it is a

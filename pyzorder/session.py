@@ -147,7 +147,8 @@ def items(value: str) -> list[str]:
 
 
 def with_item(value: str | None, addition: str, later: Sequence[str]) -> str:
-    """Adds a missing item to a comma-separated setting. It comes before any items in `later`."""
+    """Adds a missing item to a comma-separated setting. The item is inserted before any items in
+    `later`."""
     kept = items(value or "")
     if addition not in kept:
         places = (place for place, item in enumerate(kept) if item in later)

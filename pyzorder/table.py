@@ -101,8 +101,8 @@ class ZOrderTable:
         return self._spark.sql(f"VACUUM {self._target}{retain}{dry_run}")
 
     def restoreBeforeOptimize(self) -> DataFrame:
-        """Restores the files that the last OPTIMIZE replaced. Files that were added since then are
-        kept."""
+        """Restores the files that the last OPTIMIZE replaced. Files that were added since that
+        OPTIMIZE are kept."""
         return self._spark.sql(f"RESTORE {self._target} TO BEFORE OPTIMIZE")
 
     def history(self) -> DataFrame:

@@ -27,7 +27,7 @@ class LayoutSearch:
     """Evaluates layouts for the readings that have been sent to the JVM."""
 
     def __init__(self, api: Any, weights: NDArray[np.float64]) -> None:
-        """Evaluates the current files.
+        """Evaluates the layout of the table's current files.
 
         Args:
             api: the io.pyzorder.api.AdvisorApi that has the readings.
@@ -45,7 +45,7 @@ class LayoutSearch:
     def candidates(
         self, columns: Sequence[str], most: int, margin: float, weigh: bool
     ) -> tuple[list[Layout], list[Layout]]:
-        """Returns ZORDER BY layouts, and plain sorts by the columns of the best one.
+        """Returns ZORDER BY layouts, and plain sorts by the columns of the best of these layouts.
 
         Combines the columns that save the most on their own: each step extends the best layouts so
         far by one more column. Both lists are sorted, best first.
@@ -54,8 +54,8 @@ class LayoutSearch:
             columns: the columns that the table can be clustered by.
             most: maximum number of clustering columns.
             margin: see `chosen`.
-            weigh: whether to measure how the size of files changes. This writes some files of the
-                best layout with each number of columns.
+            weigh: whether to measure how the size of files changes. This measurement writes some
+                files of the best layout with each number of columns.
         """
         alone = sorted((self._z_order((c,)) for c in columns), key=lambda o: o.bytes_opened)
         names = [layout.columns[0] for layout in alone[:MOST_COLUMNS]]
@@ -100,7 +100,8 @@ class LayoutSearch:
         return best
 
     def _saves(self, larger: Layout, smaller: Layout, margin: float) -> bool:
-        """Whether the saving reaches the margin, and exceeds its own standard error."""
+        """Whether `larger` saves at least the margin for each additional column, and more than the
+        standard error of the saving."""
         asked = (1 - margin) ** (len(larger.columns) - len(smaller.columns))
         if larger.bytes_opened > asked * smaller.bytes_opened or not smaller.bytes_opened:
             return False

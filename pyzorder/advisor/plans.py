@@ -1,8 +1,8 @@
 """Determines how physical plans in Spark's event logs read a table.
 
 Plans show filters as the text of Spark's source filters, such as `EqualTo(a,7)`. The values are not
-quoted, so they are interpreted with the types in the scan's schema. Filters that are missing from
-the text are counted as left out.
+quoted, so they are interpreted according to the types in the scan's schema. Filters that are
+missing from the text are counted as left out.
 """
 
 from __future__ import annotations

@@ -100,7 +100,8 @@ class QueryReadings:
     def _lower(
         self, scope: Scope, source: Source, bound: exp.Expression, branch: int
     ) -> exp.Expression | None:
-        """Translates a condition on a subquery to a condition inside it, or returns None."""
+        """Translates a condition on a subquery to a condition inside it. Returns None if the
+        condition must stay outside."""
         inner = source.branches[branch]
         select = inner.select
         name = next(n for n, s in scope.sources.items() if s is source)

@@ -61,9 +61,10 @@ def advise(
             are opened, from 0 to 1.
         least_gain: share by which a recommendation must reduce this size, from 0 to 1.
         sample_rows: maximum number of rows to sample.
-        weigh: whether to measure how the order of rows affects the size of files. This reads the
-            table or some of its partitions once, and writes a few files of the best layouts to the
-            tasks' local folders. If False, the table's size is assumed not to change.
+        weigh: whether to measure how the order of rows affects the size of files. This measurement
+            reads the table or some of its partitions once, and writes a few files of the best
+            layouts to the tasks' local folders. If False, the table's size is assumed not to
+            change.
 
     Returns:
         The recommendation and the evidence for it.

@@ -96,7 +96,7 @@ def command(
 
         def statement() -> dict[str, Any]:
             optimize = target.table(spark).optimize()
-            if where is not None:  # the line feed ends a comment in it
+            if where is not None:  # the line feed ends a comment in the condition
                 optimize = optimize.where(f"(\n{where}\n)")
             if full or force:
                 optimize = optimize.full()

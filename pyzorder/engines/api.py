@@ -76,12 +76,12 @@ def dataset(
         path: the folder of a table, or of one of its partitions; a local path or a URI.
         where: a condition in Spark's SQL, as in `files`. The dataset then lacks the files that
             cannot contain a matching row, so all queries on it must include this condition. Unlike
-            bounds, this also uses the index's sketches.
+            filters on the bounds, this condition also uses the index's sketches.
         schema: the columns to read. As in Spark, the default is the columns of the first file,
             followed by the partition columns.
         columns: the columns whose bounds are attached to the files. By default, these are the
-            columns by which most files are clustered, followed by other columns. Their number is
-            limited, so that the dataset opens quickly.
+            columns by which most files are clustered, followed by other columns. The number of
+            columns is limited so that the dataset opens quickly.
         format: parquet or orc. By default, it is taken from the files' names.
         max_staleness: the maximum age of the information about the files, such as `30min`. If the
             index is recent enough, the folder is not listed. By default, it is always listed.

@@ -42,7 +42,8 @@ _WITH_NAN = {exp.EQ: False, exp.NEQ: True, exp.LT: True, exp.LTE: True, exp.GT: 
 #: Functions that convert their argument to the type with the same name.
 _CASTS = {*INTEGRAL, *FLOATS, "date", "timestamp"}
 
-#: Returns the values of the column whose name has these parts, or raises NotUnderstood.
+#: Returns the values of the column whose name has these parts. Raises NotUnderstood if the column
+#: cannot be used.
 Columns = Callable[[tuple[str, ...]], Value]
 
 

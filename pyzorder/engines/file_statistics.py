@@ -39,8 +39,8 @@ class PortableStatistics(SnapshotStatistics):
     """The statistics of a snapshot that describe values as they are stored.
 
     Spark's settings may change dates and timestamps when it reads them. Other engines read them as
-    stored, so bounds that depend on settings are not used. The only exception is bounds of dates
-    that no setting changes.
+    stored, so bounds that depend on settings are not used. Bounds of dates are nevertheless used if
+    no setting changes these dates.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:

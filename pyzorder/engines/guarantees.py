@@ -5,10 +5,10 @@ row can match a filter. For a column with the bounds `low` and `high`, the guara
 
     (c >= low OR c IS NULL) AND (c <= high OR c IS NULL)
 
-It also holds if a file lacks the column, because the column's values are then null. The guarantee
-for a file omits the column if its bounds are not proved. This is the case if the file is unindexed
-or has changed, if the bounds are unknown or depend on settings, if a value may be NaN, or if the
-engine reads the column with a different type than Spark.
+The guarantee also holds if a file lacks the column, because the column's values are then null. The
+guarantee for a file omits the column if its bounds are not proved. This is the case if the file is
+unindexed or has changed, if the bounds are unknown or depend on settings, if a value may be NaN, or
+if the engine reads the column as a different type than Spark does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from pyzorder.engines.file_statistics import FileStatistics
 from pyzorder.engines.tables import Table
 from pyzorder.index.pointers import IndexedColumn
 
-#: The maximum number of bounds in all guarantees together. Each takes a few microseconds to build.
+#: The maximum number of bounds in all guarantees together. Building one bound takes a few
+#: microseconds.
 MOST_BOUNDS = 20_000
 
 _SIGNED = {"byte", "short", "integer", "long"}
@@ -166,7 +167,7 @@ def bounds(
 
 
 def is_read_alike(data_type: Any, read: pa.DataType) -> bool:
-    """Whether an engine that reads a column with an Arrow type gets the same values as Spark.
+    """Whether an engine that reads a column as the Arrow type `read` gets the same values as Spark.
 
     Spark reads INT96 and nanoseconds with less precision, unsigned integers and collated strings
     as other types, and narrow floats as wider ones. Each of these differences could move a value

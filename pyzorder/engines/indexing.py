@@ -46,7 +46,8 @@ from pyzorder.index.stores import Stat, is_whole, plain
 #: Threads that read footers. PyArrow releases the interpreter's lock while it reads.
 _THREADS = 16
 
-#: Number of columns with statistics in a new index, as with Spark's default settings.
+#: Maximum number of columns with statistics in a new index. Spark has the same default
+#: (spark.sql.zorder.index.maxColumns).
 _MOST_COLUMNS = 32
 
 #: The names of the index columns that contain z-values.
@@ -162,8 +163,9 @@ class _Listing:
     def gone(self) -> set[Key]:
         """The rows of the index that describe no file in the folder.
 
-        While a run moves files, the rows of both its old and its new files are kept. The same
-        applies to files in other folders, such as partitions that are recorded only in a catalog.
+        While a run moves files, the rows of both its old and its new files are kept. Rows of files
+        in other folders are kept as well, because these folders may be partitions that are recorded
+        only in a catalog.
         """
         if not self.is_settled:
             return set()

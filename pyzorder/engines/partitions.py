@@ -98,7 +98,7 @@ def partition_columns(root: str, folders: Sequence[str]) -> list[PartitionColumn
 def _levels(root: str, folder: str) -> tuple[str, list[tuple[str, str]]] | None:
     """Splits a folder's path into the part above the partition columns, and their names and values.
 
-    Only the innermost consecutive folders named `name=value` count.
+    Only the innermost consecutive folders named `name=value` count as partition folders.
     """
     parts = folder.split("/") if folder else []
     while parts and "=" not in parts[-1]:

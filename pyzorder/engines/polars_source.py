@@ -197,7 +197,7 @@ def _ancestors(node: exp.Expression) -> Iterator[exp.Expression]:
 
 
 def _is_ordered(data_type: Any) -> bool:
-    """Whether values have their natural order, unlike those of an Enum."""
+    """Whether values have their natural order, unlike the values of an Enum."""
     if isinstance(data_type, pl.Struct):
         return all(_is_ordered(field.dtype) for field in data_type.fields)
     if isinstance(data_type, pl.Datetime):

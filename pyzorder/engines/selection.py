@@ -147,7 +147,7 @@ class _Names:
         self._paths = [column.path for column in columns]
         self._first_partition = len(self._paths)
         self._paths += [(column.name,) for column in partitions]
-        #: The reason why the last name that was not found has no statistics.
+        #: Why the name that `find` most recently failed to resolve has no statistics.
         self.problem = ""
         data_types = [values.sql_name(column.data_type) for column in columns]
         data_types += [column.data_type for column in partitions]

@@ -65,7 +65,8 @@ def covered_files(
 
 
 def _are_plain(rows: pa.Table) -> bool:
-    """Whether each part of each path begins with a letter or digit. Such paths cannot be forged."""
+    """Whether each part of each path begins with a letter or digit. If so, none of the paths is
+    forged (see `is_forged`)."""
     part = r"[0-9A-Za-z][^/:\x00]*"
     return pc.all(pc.match_substring_regex(rows["path"], rf"^({part}/)*{part}$")).as_py() is True
 

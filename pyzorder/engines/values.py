@@ -297,7 +297,7 @@ def aligned(a: Value, b: Value, time_zone: str | None) -> tuple[Value, Value]:
 def common_type(a: Value, b: Value) -> str | None:
     """Returns the type that Spark uses to compare two values.
 
-    Returns None if it compares decimals and integers exactly.
+    Returns None if Spark compares the values exactly, as decimals or integers.
 
     Raises:
         NotUnderstood: there is no such type, or it depends on the session.

@@ -39,9 +39,9 @@ class Columns:
     def find(self, parts: Sequence[str]) -> Found:
         """Resolves a name to a column of the index.
 
-        The scan must read the column with the type of its bounds. CHAR columns are excluded,
-        because their bounds may come from unpadded values. Columns with a default are excluded,
-        because files that lack the column may have been indexed without the default.
+        The scan must read the column as the type of its bounds. CHAR columns are excluded, because
+        their bounds may come from unpadded values. Columns with a default are excluded, because
+        files that lack the column may have been indexed without the default.
 
         Raises:
             NotUnderstood: the index has no such column, or its bounds must not be used.

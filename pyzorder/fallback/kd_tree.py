@@ -25,9 +25,9 @@ ABOUT_AS_WIDE = 0.9
 #: there are files left.
 REST = 0
 
-#: Lookups may open up to this many times as many files as with the best tree. Within this factor, a
-#: grid is preferred to repeated halving, and grids that favor the first columns are preferred to
-#: others.
+#: The maximum ratio of the number of files that lookups open to the number that they open with the
+#: best tree. Among the trees within this ratio, grids are preferred to repeated halving, and grids
+#: that favor the first columns are preferred to other grids.
 TOLERATED_SHARE = 1.05
 
 #: Relative accuracy of the spreads, which are estimated from a sample.
@@ -41,8 +41,8 @@ class KdTree(NamedTuple):
     follows it directly, and its right subtree starts at the node `right`.
 
     A leaf has -1 in `column`, its first file in `cut`, and its number of files in `right`. A leaf
-    has several files if a single combination of ids has too many rows for one file. Its rows are
-    then distributed evenly.
+    has several files if a single combination of ids has too many rows for one file. The rows of
+    such a leaf are distributed evenly over its files.
     """
 
     column: npt.NDArray[np.int32]
@@ -122,7 +122,7 @@ def grid(leaves: int, spreads: Sequence[float]) -> list[int]:
 def _even(leaves: int, spreads: Sequence[float]) -> list[float]:
     """Returns fractional slab counts that give cells the same length in all columns.
 
-    Columns whose spread is shorter than that length get a count of 1.
+    Columns whose spread is shorter than the length of a cell get a count of 1.
     """
     columns = [c for c in range(len(spreads)) if spreads[c] > 0]
     length = 0.0
@@ -173,8 +173,8 @@ class _Builder:
 
     def __init__(self, ids: Sequence[Ids], in_grid: bool) -> None:
         self._in_grid = in_grid
-        #: Sum of the spreads of all columns in all files so far. The number of files that lookups
-        #: open is proportional to this sum.
+        #: Sum of the columns' spreads over all files so far. The number of files that lookups open
+        #: is proportional to this sum.
         self.width = 0.0
         self._ids = [np.asarray(column, dtype=np.int32) for column in ids]
         self._places = [_places(column) for column in self._ids]
@@ -188,7 +188,7 @@ class _Builder:
         return _tree(self._nodes, leaves)
 
     def _grow(self, rows: npt.NDArray[np.int64], first: int, leaves: int, slabs: list[int]) -> None:
-        """Adds the subtree for some rows.
+        """Adds the subtree that contains the given rows.
 
         Args:
             rows: positions of the sampled rows.

@@ -97,7 +97,7 @@ class Placement:
         return found
 
     def places(self, ids: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int64]:
-        """Returns the z-value of each row. It interleaves the row's stretched range ids."""
+        """Returns the z-value of each row, which interleaves the row's stretched range ids."""
         z = np.zeros(len(ids[0]), dtype=np.int64)
         for column, boundaries in zip(ids, self._boundaries, strict=True):
             wide = (column.astype(np.int64) << self._bits) // boundaries.id_count

@@ -220,8 +220,8 @@ def _skipped(
         for i in sorted(ruled_out)
         if not leaves(rows["path"][i]) and (outside or not is_whole(rows["path"][i]))
     }
-    # A cached listing in Spark may still match the entry of a file that has since changed. Do not
-    # skip such files.
+    # A cached listing in Spark may still match the entry of a file that has since changed. Such a
+    # file must not be skipped.
     now = table.store.stats(known) if table.store is not None else {}
     named = [
         SkippedFile(path, *entry)

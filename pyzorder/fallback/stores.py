@@ -76,7 +76,7 @@ class HadoopStore:
         self._fs.delete(self._path(path), False)
 
     def _seen(self, paths: set[str]) -> Iterator[tuple[str, Stat]]:
-        """Yields the status of the files among the paths, and possibly of other files.
+        """Yields the status of each of the paths that is a file, and possibly of other files.
 
         Folders that contain several of the paths are listed, which is cheaper than many lookups.
         """
@@ -106,7 +106,7 @@ def _stat(status: Any) -> Stat:
 def located(spark: SparkSession, path: str) -> str:
     """Converts a path to the form of pyzorder.index.stores.
 
-    A path without a scheme is in Spark's default store. For a Connect client, it is local.
+    A path without a scheme is in Spark's default store or, for a Connect client, on the local disk.
     """
     if bridge.is_connect(spark):
         return plain(path) if is_whole(plain(path)) else os.path.abspath(plain(path))

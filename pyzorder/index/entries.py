@@ -40,8 +40,8 @@ class FileEntry:
     """The index's row for one data file.
 
     Attributes:
-        statistics: the statistics of each column. Columns that are missing here, or have another
-            type, have unknown statistics.
+        statistics: the statistics of each column. The statistics of a column are unknown if it is
+            missing here or is listed with a different type than in the index.
     """
 
     path: str
@@ -56,7 +56,8 @@ class FileEntry:
 def unchanged(store: Store, read: Collection[tuple[str, Stat]]) -> set[tuple[str, Stat]]:
     """Returns the files that still have the status with which they were listed.
 
-    The statistics of other files may describe another state, so those files get no entry.
+    If a file has changed, its statistics may describe an earlier state of the file, so it gets no
+    entry.
     """
     now = store.stats([path for path, _ in read])
     return {(path, stat) for path, stat in read if now.get(path) == stat}

@@ -11,7 +11,7 @@ from pyzorder.index.stores import UNKNOWN_TIME, Listing, Stat, check_length
 #: The keys that file systems use to report when a file was last modified.
 _MODIFIED = ("mtime", "LastModified", "last_modified", "updated")
 
-#: The key under which WebHDFS reports this time, in milliseconds.
+#: The key under which WebHDFS reports a file's modification time, in milliseconds.
 _MILLIS = "modificationTime"
 
 

@@ -57,9 +57,9 @@ class Overlay(NamedTuple):
         hidden: files that do not belong to the table.
         committed: whether `shown` contains the run's new files instead of the old ones.
         incarnation: the incarnation id in the names of the run's markers.
-        marked: the modification times of the markers, by folder. If a marker has another time, its
-            folder is a copy, in which no file has the recorded time. Older records do not contain
-            the times.
+        marked: the modification times of the markers, by folder. If a marker's current modification
+            time differs from the recorded one, its folder is a copy, so none of the recorded times
+            apply to its files. Older records do not contain the times.
     """
 
     shown: tuple[FileRef, ...]
@@ -154,5 +154,6 @@ def _all(listed: list[dict[str, Any]]) -> list[FileRef]:
 
 
 def _files(listed: list[dict[str, Any]]) -> tuple[FileRef, ...]:
-    """Returns the files below the table's folder. A listing cannot contain any other files."""
+    """Returns the files that are below the table's folder, because a listing of this folder
+    contains no others."""
     return tuple(ref for ref in _all(listed) if not is_whole(ref.path))

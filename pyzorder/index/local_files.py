@@ -20,7 +20,8 @@ _CHUNK, _THREADS = 10_000, 2
 
 _SYSTEM = LocalFileSystem()
 
-#: Errors for paths where no file exists, including names that are too long and cycles of links.
+#: Errors for paths where no file exists, including paths with names that are too long and paths
+#: through cycles of links.
 _MISSING = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 
 

@@ -2,8 +2,8 @@
 
 PyArrow already withholds unsound statistics: those of INT96 columns, those of columns whose order
 PyArrow does not support, and those of writers that are known to have written wrong statistics
-(PARQUET-251). parquet_rules determines the bounds of the values that Spark reads from the
-statistics that PyArrow returns.
+(PARQUET-251). From the statistics that PyArrow returns, parquet_rules derives the bounds of the
+values that Spark reads.
 """
 
 from __future__ import annotations
@@ -219,9 +219,9 @@ def _leaf(column: Any, path: tuple[str, ...]) -> Leaf | None:
 def _find(tree: Tree, column: IndexedColumn) -> Place:
     """Finds the leaf from which Spark reads a column, ignoring case.
 
-    At each step, at most one field may have the given name, because a read fails or picks one of
-    the fields if there are several. Java may fold letters outside ASCII differently, so a column
-    that might have such a name is not treated as absent.
+    At each level, at most one field may match the name, because a read fails or picks one of the
+    fields if several match. If no field matches, the column is treated as absent only if all names
+    are ASCII, because Java may fold other letters differently.
     """
     found: Any = tree
     for name in column.path:

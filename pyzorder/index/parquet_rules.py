@@ -185,8 +185,9 @@ def _decimals(
 ) -> tuple[Decimal, Decimal]:
     """Returns the bounds of decimals, if those in the footer follow numerical order.
 
-    The bounds of integers follow it, as do those of fixed-length binaries that parquet-mr wrote.
-    Reading a value with more digits than its column declares yields null or fails.
+    The bounds of decimals stored as integers follow it, as do those of fixed-length binaries that
+    parquet-mr wrote. Reading a value with more digits than its column declares yields null or
+    fails.
     """
     ends = [end for group in groups for end in group]
     if leaf.physical == "FIXED_LEN_BYTE_ARRAY" and origin.by_parquet_mr and origin.is_ordered:
@@ -233,8 +234,7 @@ def _holds(leaf: Leaf, data_type: str) -> bool:
 
 
 def spark_type(leaf: Leaf) -> str | None:
-    """Returns the type with which Spark reads a column by default; None if that type cannot have
-    statistics."""
+    """Returns Spark's default type for a column; None if that type cannot have statistics."""
     kind, annotation = leaf.physical, leaf.annotation
     if annotation == "Decimal":
         if leaf.logical["precision"] > 38:

@@ -97,8 +97,8 @@ class Pointer:
     """The content of a pointer to a snapshot.
 
     Attributes:
-        coverable_since: the last version whose writer added files without a row, or deleted or
-            moved files. A listing that began before that version covers nothing.
+        coverable_since: the last version whose writer added files without indexing them, or deleted
+            or moved files. A listing that began before that version covers nothing.
         sketches: the segments that contain the sketches of the files.
         sketched: the names of the columns for which writers add sketches of new files; None if
             these columns have not been chosen yet.

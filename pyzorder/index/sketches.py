@@ -24,8 +24,8 @@ _HASH_BITS = 64
 _MOST_BITS = 62
 _MOST_BUCKET_BITS = 16
 
-#: A lookup of more hashes than this multiple of the average gap between a file's hashes is not
-#: worthwhile, because one of them would probably be found by mistake.
+#: The maximum number of hashes in a lookup, as a multiple of the average gap between a file's
+#: hashes. In a lookup of more hashes, one of them would probably be found by mistake.
 _MOST_FALSE = 4
 
 #: The directories that were read last, and their maximum total size in bytes.
@@ -130,7 +130,7 @@ class _Segment:
         return result
 
     def _codes(self, column: _Column, bucket: int) -> list[bytes]:
-        """Returns the code of each file that has a sketch of the column."""
+        """Returns the encoded hashes of each file that has a sketch of the column."""
         start, length, crc32 = column.blocks[bucket]
         block = _Bytes(self._read(start, length, crc32))
         return [block.take(block.number()) for _ in range(np.count_nonzero(column.bits))]

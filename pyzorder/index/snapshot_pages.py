@@ -27,7 +27,8 @@ _TRUE, _FALSE, _INT, _LONG, _BINARY, _STRUCT = 1, 2, 5, 6, 8, 12
 
 
 def are_sound(data: bytes, chunk: Any) -> bool:
-    """Whether a column chunk has as many values as its footer states, in pages of known kinds."""
+    """Whether a column chunk consists of pages of known kinds and has as many values as the file's
+    footer states."""
     try:
         return _values(data, chunk) == chunk.num_values
     except (ValueError, LookupError, TypeError, RecursionError):  # a damaged header
@@ -56,7 +57,8 @@ def _values(data: bytes, chunk: Any) -> int:
 
 
 def _struct(data: bytes, at: int) -> tuple[dict[int, Any], int]:
-    """Parses a struct. Returns its 32-bit integers and structs, and omits its other fields."""
+    """Parses a struct. Returns the fields that are 32-bit integers or structs, and omits all other
+    fields."""
     found: dict[int, Any] = {}
     number = 0
     while data[at]:

@@ -20,7 +20,7 @@ class SnapshotStatistics:
     def __init__(self, snapshot: Snapshot, settings: ReadSettings) -> None:
         """`settings` are the settings of the scan.
 
-        Bounds that they may invalidate are treated as unknown.
+        Bounds that may be wrong under these settings are treated as unknown.
         """
         self.snapshot = snapshot
         texts = snapshot.rows["read_settings"].to_pylist()

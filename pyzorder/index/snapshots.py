@@ -56,7 +56,8 @@ _CODECS = ("SNAPPY", "UNCOMPRESSED")
 #: Maximum number of snapshots whose rows are cached. The least recently used snapshot is dropped
 #: first.
 _KEPT = 8
-#: The stores are kept because their keys may be addresses.
+#: Each entry keeps its store alive, because the store's key may be the memory address of its file
+#: system.
 _loaded: OrderedDict[tuple[Hashable, Pointer], tuple[Store, pa.Table]] = OrderedDict()
 _warned: set[str] = set()
 

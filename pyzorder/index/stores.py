@@ -44,7 +44,7 @@ class Stat(NamedTuple):
 class Listing(NamedTuple):
     """The files below a folder, one element per file in each list.
 
-    A folder may contain so many files that an object for each of them would take too long.
+    A folder may contain so many files that creating an object for each of them would take too long.
     """
 
     paths: list[str]

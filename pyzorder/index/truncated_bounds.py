@@ -1,4 +1,4 @@
-"""Truncates bounds of long strings and binaries, in the order of unsigned bytes.
+"""Truncates bounds of long strings and binaries, which are compared as unsigned bytes.
 
 The rules and their proof are those of Scala's TruncatedBounds. A prefix is never greater than the
 whole value. If the last character or byte of a prefix is incremented, the result is greater than

@@ -6,7 +6,8 @@ INK = "#1b2430"
 GRID = "#c3ccd6"
 PAPER = "#ffffff"
 FILE, FILE_EDGE = "#c9d5e2", "#6b7f95"
-# From the palette by Okabe and Ito, which was designed for color-blind readers.
+# The orange of opened files and the blue of boxes are from the palette by Okabe and Ito, which was
+# designed for color-blind readers.
 OPENED, OPENED_EDGE = "#e69f00", "#8a5a00"
 BOX = "#0072b2"
 

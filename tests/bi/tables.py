@@ -35,7 +35,8 @@ class Question:
 
 @dataclass
 class LoadTable:
-    """A table with a single writer. `begun` and `ended` are the times of its INSERTs."""
+    """A table with a single writer. `begun` and `ended` contain the times at which its INSERTs
+    began and ended."""
 
     name: str
     columns: str

@@ -279,7 +279,7 @@ def test_changed_after_the_query_was_planned(spark: SparkSession, tmp_path: Path
 
 
 def test_time_zones(spark: SparkSession, tmp_path: Path) -> None:
-    """A scan uses the bounds of timestamps only if its settings are those with which the bounds
+    """A scan uses the bounds of timestamps only if its settings are the same as when the bounds
     were collected."""
     table = tmp_path / "t"
     for k in range(3):

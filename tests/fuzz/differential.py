@@ -75,8 +75,8 @@ def check(spark: SparkSession, folder: Path, world: World, by_python: bool = Fal
 
 
 def by_sketches(spark: SparkSession, table: Path, found: dict[str, int]) -> int:
-    """Returns how many of the predicates open more files if the index is replaced with a copy
-    without sketches."""
+    """Returns the number of predicates for which more files are opened if the index is replaced
+    with a copy without sketches."""
     content = sketches.pointer(table)
     if not content.pop("sketches", None):
         return 0
@@ -127,7 +127,7 @@ def make(
 
 
 def record_listing(spark: SparkSession, table: Path, world: World) -> None:
-    """Records in the index that it covers all files. The statement needs a table with a schema,
+    """Makes the index record that it covers all files. The statement needs a table with a schema,
     because Spark cannot infer one from files whose types differ."""
     spark.sql(f"CREATE TABLE listed ({world.ddl()}) USING {world.format} LOCATION '{table}'")
     try:

@@ -1,12 +1,12 @@
 """Finds mutants of the predicate rules that no test detects (`make mutants`).
 
 The rules' sources are compiled with all variants of every place that can be mutated. These places
-are comparisons, && and ||, NOT, true and false, outcomes, cases, conditions, and names with a
-counterpart. `Active` selects a variant at run time (see Mutator.scala). Each mutant is tested with
-the cases that reach its place until one of them fails. Cases that killed other mutants on the same
-line run first. Cases that reach few mutants run next, and cases that reach the most mutants run
-last. Stryker4s works in a similar way, but it needs ScalaTest, and the tests of these rules run
-Spark's optimizer from Python.
+are comparisons, && and ||, NOT, true and false, outcomes, cases, conditions, and names that have a
+counterpart, such as `min` and `max`. `Active` selects a variant at run time (see Mutator.scala).
+Each mutant is tested with the cases that reach its place until one of them fails. Cases that killed
+other mutants on the same line run first. Cases that reach few mutants run next, and cases that
+reach the most mutants run last. Stryker4s works in a similar way, but it needs ScalaTest, and the
+tests of these rules run Spark's optimizer from Python.
 
 A surviving mutant reveals a gap in the tests. The run then fails, unless explained.tsv says why the
 mutant is harmless. The columns of explained.tsv are file, source line, before, after and reason. To

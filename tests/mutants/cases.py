@@ -67,8 +67,8 @@ VIEWS = {
     "odd": (test_pruning.ODD_COLUMNS, test_pruning.ODD_ROWS),
 }
 
-#: The predicates for each view and time zone, and the maximum number of files that each predicate
-#: may open. An empty time zone stands for the session time zone.
+#: The predicates for each view and time zone, and the maximum number of files that may be opened
+#: for each predicate. An empty time zone stands for the session time zone.
 ZONES = {
     ("pruned", ""): test_pruning.PREDICATES,
     ("odd", ""): test_pruning.ODD_PREDICATES,

@@ -14,7 +14,8 @@ from tests.fuzz.predicates import near, predicates
 from tests.fuzz.worlds import File, World, on_drawn
 from tests.support import scans
 
-#: The columns of files in which all rows are equal. Zero is excluded, because it has two signs.
+#: The columns of files in which all rows are equal. Zero is excluded, because a floating-point zero
+#: has two signs.
 COLUMNS = {"i": "int", "d": "double", "s": "string", "b": "boolean", "t": "date"}
 
 

@@ -34,7 +34,7 @@ def python_ints(spark: SparkSession, array: Any) -> Ids:
 def leaves_of(
     spark: SparkSession, sample: list[Ids], rows: list[Ids], leaves: int, lexical: bool = False
 ) -> Ids:
-    """The leaf of each row in a tree grown from the sample."""
+    """The leaf to which each row belongs, in a tree that is built from the sample."""
     gateway = spark.sparkContext._gateway
     int_array = spark._jvm.java.lang.Class.forName("[I")
 

@@ -26,8 +26,8 @@ from tests.soak.roles import KILLED
 
 ROOT = Path(__file__).parents[2]
 
-#: The delay in seconds before a query is judged. After this delay, all records that affect the
-#: query have been written.
+#: The delay in seconds before a query is judged. By then, all records that affect the query have
+#: been written.
 SETTLED = 10.0
 
 

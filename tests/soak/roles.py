@@ -3,7 +3,7 @@
 Two processes append to the table `calm`. Apart from these appends, the rows of `calm` do not
 change. The table is accessed only by its path. `storm` is a catalog table on which every kind of
 SQL statement for partitions and tables is run. `moved` is renamed, altered and dropped. The classes
-that write are in writers.py.
+of the writers are in writers.py.
 """
 
 from __future__ import annotations

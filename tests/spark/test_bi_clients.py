@@ -156,7 +156,7 @@ def test_prepared_statements(jdbc: Jdbc) -> None:
 
 
 def test_pandas_reads_a_query(thrift_server: int) -> None:
-    """pandas can run a query with `read_sql_query`. With `read_sql`, it would look for a table
+    """pandas can run a query with `read_sql_query`. `read_sql`, in contrast, would look for a table
     whose name is the text of the query."""
     client = SqlAlchemy(thrift_server)
     client.rows(create("of_pandas"))

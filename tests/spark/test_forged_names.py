@@ -54,7 +54,7 @@ def write(path: Path, numbers: range) -> None:
 
 
 def put(table: Path, life: str = LIFE, **records: dict[str, Any]) -> None:
-    """Writes the records of a dead run that started long ago."""
+    """Writes the records of a killed run that started long ago."""
     journal = table / "_zorder" / "_journal"
     journal.mkdir(parents=True, exist_ok=True)
     (table / "_zorder" / "_incarnation").write_text(life)
@@ -208,8 +208,8 @@ def test_a_journal_that_names_files_of_another_table(
 def test_a_journal_of_a_table_with_a_partition_in_another_table(
     spark: SparkSession, table: Path, tmp_path: Path
 ) -> None:
-    """If a table has a partition in the folder of another table and a query reads both tables, the
-    journal of the first table does not hide rows of the other table."""
+    """If a table has a partition in the folder of another table, its journal does not hide the
+    other table's rows from a query that reads both tables."""
     victim = tmp_path / "victim"
     spark.sql(f"CREATE TABLE victim (id BIGINT) USING parquet LOCATION '{victim}'")
     try:
@@ -269,8 +269,7 @@ def test_the_history_of_odd_names(spark: SparkSession, table: Path) -> None:
 def test_an_insert_does_not_trust_the_sizes_in_an_index(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The number of files that INSERT writes depends on the rows that it has read, and not on the
-    file sizes in the index."""
+    """A forged file size in the index does not make an INSERT write too many files."""
     folder = tmp_path / "sized"
     spark.sql(
         f"CREATE TABLE sized (id BIGINT) USING parquet LOCATION '{folder}' TBLPROPERTIES"

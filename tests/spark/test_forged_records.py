@@ -217,7 +217,7 @@ def attack(
 
 
 def put(journal: Path, run: int, life: str, **records: dict[str, Any]) -> None:
-    """Writes the records of a dead run. The names of the keyword arguments are the kinds of the
+    """Writes the records of a killed run. The names of the keyword arguments are the kinds of the
     records."""
     for kind, fields in records.items():
         record = {"formatVersion": 1, "record": kind, "incarnation": life, **fields}

@@ -24,8 +24,8 @@ def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
 
 
 def later(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Rows in which `a` grows like a timestamp. Each round has higher values than the previous
-    round."""
+    """Rows in which `a` grows like a timestamp. In each round, `a` has higher values than in the
+    previous round."""
     start, length = (0, 1_000_000) if round_ == 0 else (950_000 + 50_000 * round_, 50_000)
     return uniform(spark, rows, round_).withColumn("a", (F.col("a") % length + start).cast("int"))
 

@@ -1,9 +1,9 @@
 """The keys on the broadcast side of a join skip files, unless the join must read all files.
 
 To add a case, add a query to CASES. Also add the number of files that each scan of `fact` opens.
-`fact.k` and the other keys count from 0 to 199, ten per file. `dim` has the same keys. Queries
-select some of the keys in `dim` by its column `tag`. Every answer is compared with the answer
-without skipping.
+`fact.k` and the other keys count from 0 to 199, with ten values per file. `dim` has the same keys.
+Queries select some of the keys in `dim` by its column `tag`. Every answer is compared with the
+answer without skipping.
 """
 
 from __future__ import annotations
@@ -199,7 +199,8 @@ CASES = [
     keeps("existence", f"SELECT k FROM fact WHERE m = 1 OR k IN (SELECT k FROM {SOME})"),
     keeps("the existence of a match as a value", f"SELECT k, k IN (SELECT k FROM {SOME}) AS found FROM fact"),
     keeps("scalar subquery", f"SELECT k, (SELECT max(l) FROM {SOME} q WHERE q.k = fact.k) AS v FROM fact"),
-    # Operators whose results depend on rows without a match. No file may be skipped below them.
+    # Operators whose results depend on rows without a match. No file may be skipped below these
+    # operators.
     keeps("limit", f"SELECT k FROM (SELECT * FROM fact LIMIT 1000) JOIN {SOME} USING (k)"),
     keeps("ordered limit", f"SELECT k FROM (SELECT * FROM fact ORDER BY -k LIMIT 60) JOIN {SOME} USING (k)"),
     keeps("window", f"SELECT k, r FROM (SELECT k, row_number() OVER (ORDER BY k) AS r FROM fact) "

@@ -81,8 +81,8 @@ def test_killed_at(spark: SparkSession, tmp_path: Path, point: str) -> None:
     assert not list(table.rglob("_zorder.*"))
 
 
-#: The fail points of a recovery. It undoes a run that was killed before COMMIT, and completes a run
-#: that was killed after COMMIT.
+#: The fail points of a recovery. A recovery undoes a run that was killed before COMMIT, and
+#: completes a run that was killed after COMMIT.
 UNDOING = ("recovery-decided", "recovery-undoing", "recovery-moved")
 COMPLETING = ("recovery-decided", "recovery-completing", "recovery-moved")
 TWICE = [
@@ -219,8 +219,8 @@ def test_declared_dead_at(spark: SparkSession, tmp_path: Path, point: str, other
 def test_two_recover(
     spark: SparkSession, tmp_path: Path, first: str, point: str, other: str
 ) -> None:
-    """Two processes can recover a table from a dead writer at the same time. In this test, the
-    first process is stopped until the second has finished."""
+    """Two processes can recover a table at the same time after its writer was killed. In this test,
+    the first process is stopped until the second has finished."""
     table = tmp_path / "t"
     frame = create(spark, table)
     killed(table, first, f"OPTIMIZE '{table}' FULL ZORDER BY (id)")

@@ -182,7 +182,7 @@ def test_a_schema_of_other_types_and_cases(spark: SparkSession, tmp_path: Path) 
         with plain(spark):
             try:
                 spark.sql(query).collect()
-            except Exception:  # Spark cannot read the column with this type
+            except Exception:  # Spark cannot read the column as this type
                 continue
         same(spark, query)
     with settings(spark, spark__sql__caseSensitive="true"):

@@ -30,8 +30,8 @@ def write(path: Path, first: int) -> None:
 
 
 def located(spark: SparkSession, file: Path, size: int, modified: int) -> str | None:
-    """The path at which a scan finds a file. `size` and `modified` are the values from when the
-    scan was planned."""
+    """The path at which a scan finds a file. `size` and `modified` are the file's size and
+    modification time when the scan was planned."""
     jvm: Any = spark._jvm
     lookup = getattr(jvm.io.pyzorder.publish.reading, "MovedFileLookup$")
     conf = spark._jsparkSession.sessionState().newHadoopConf()

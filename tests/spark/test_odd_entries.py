@@ -135,7 +135,7 @@ entries = st.lists(st.tuples(st.sampled_from(PLACES), names, contents), min_size
 
 
 def put(table: Path, place: str, name: str, content: bytes | str, elsewhere: Path) -> None:
-    """Creates an entry, unless the name already exists."""
+    """Creates a file, folder or link, unless the name already exists."""
     path = table / place / name
     path.parent.mkdir(parents=True, exist_ok=True)
     if os.path.lexists(path):
@@ -207,7 +207,8 @@ def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, inste
     """No row is lost if one of pyzorder's files is replaced with a folder or a dangling link.
 
     DONE is not replaced with a dangling link. Listings do not show such a link, so replacing DONE
-    would have the same effect as deleting it. Only DONE records that the run has ended.
+    would have the same effect as deleting it. No record other than DONE says that the run has
+    ended.
     """
     files = [path for path in (source / "_zorder").rglob("*") if path.is_file()]
     kept = [path for path in files if instead == "folder" or path.suffix != ".done"]
@@ -411,8 +412,8 @@ def test_snapshot_that_grows(spark: SparkSession, source: Path, tmp_path: Path, 
 def test_snapshot_with_holes(
     spark: SparkSession, source: Path, tmp_path: Path, entries: int
 ) -> None:
-    """A sparse snapshot does not make queries fail. It does not take any space on the disk but
-    would take half of the driver's memory."""
+    """A sparse snapshot does not make queries fail, although it would take half of the driver's
+    memory. On the disk, it takes almost no space."""
     table = shutil.copytree(source, tmp_path / "t")
     pointer = sorted((table / "_zorder" / "_index").glob("_v*.json"))[-1]
     heap = spark._jvm.java.lang.Runtime.getRuntime().maxMemory()
@@ -561,8 +562,8 @@ def test_pipe_as_checksum_of_a_retired_file(
     assert rows(spark, table) == ROWS
 
 
-#: The folders that are replaced with links. Each link points to a folder with entries of the usual
-#: names.
+#: The folders that are replaced with links. Each link points to a folder whose files and subfolders
+#: have the usual names.
 LINKED = ["_zorder", *(place for place in PLACES if place != "_zorder")]
 
 

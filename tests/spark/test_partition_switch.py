@@ -164,8 +164,8 @@ def test_two_partitions_in_one_folder(spark: SparkSession, tmp_path: Path, metho
 
 @pytest.mark.parametrize("way", ["SET LOCATION", "DROP and ADD"])
 def test_a_partition_that_comes_back(spark: SparkSession, tmp_path: Path, way: str) -> None:
-    """If OPTIMIZE has switched a partition to a new folder and a user sets its location back to the
-    old folder, rows that are inserted afterwards are not copied to the new folder."""
+    """If OPTIMIZE has switched a partition to a new folder and a user sets the partition's location
+    back to the old folder, rows that are inserted afterwards are not copied to the new folder."""
     make(spark, tmp_path)
     old = places(spark)["1"]
     optimize(spark)

@@ -45,7 +45,7 @@ def write_rows(spark: SparkSession, numbers: list[int], folder: Path) -> None:
 
 
 def put(journal: Path, run: int, **records: dict[str, Any]) -> None:
-    """Writes the records of a dead run. The names of the keyword arguments are the kinds of the
+    """Writes the records of a killed run. The names of the keyword arguments are the kinds of the
     records."""
     life = (journal.parent / "_incarnation").read_text()
     for kind, fields in records.items():

@@ -121,8 +121,8 @@ def test_thousands_of_values(spark: SparkSession, table: Path) -> None:
 
 
 def test_a_common_column_has_no_sketches(spark: SparkSession, tmp_path: Path) -> None:
-    """A column has no sketches if its values occur in all files, or if its bounds already skip the
-    same files."""
+    """A column has no sketches if each of its values occurs in all files, or if its bounds already
+    skip the same files."""
     spark.conf.set(sketches.BUDGET, "1")
     rows(spark).write.parquet(str(tmp_path / "t"))
     spark.sql(f"CREATE SKIPPING INDEX ON '{tmp_path / 't'}' (id, common, key)")

@@ -1,5 +1,5 @@
 """The summary files _metadata and _common_metadata are retired together with the files that they
-describe, because OPTIMIZE makes them stale."""
+describe, because OPTIMIZE makes the summaries stale."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ def test_one_partition(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("parted", [False, True])
 def test_restore_takes_newer_ones_away(spark: SparkSession, tmp_path: Path, parted: bool) -> None:
-    """If a user has created summaries of the new files, RESTORE retires them and restores the old
-    summaries."""
+    """If a user has created summaries of the new files, RESTORE retires these summaries and
+    restores the old ones."""
     folder = made(spark, tmp_path / "t", parted)
     old = (folder / "_metadata").read_bytes()
     spark.sql(f"OPTIMIZE '{folder}' ZORDER BY (id)")

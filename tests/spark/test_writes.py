@@ -128,7 +128,7 @@ def test_an_index_without_room_for_new_files(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
     """If a session setting or a table property turns off indexing on write, new files are not
-    indexed until REFRESH."""
+    indexed until REFRESH runs."""
     sales(spark, 300).write.format("parquet").saveAsTable("t")
     sales(spark, 90).createOrReplaceTempView("new")
     spark.sql("CREATE SKIPPING INDEX ON t")
@@ -234,7 +234,7 @@ def test_rows_are_laid_out(
     assert metrics(spark.sql("OPTIMIZE t"))["numFilesRemoved"] == 0
     spark.sql("INSERT INTO t SELECT * FROM new")
     later = set(data_files(tmp_path / "db" / "t")) - set(files)
-    # The size of a row is now known from the table's files.
+    # This INSERT takes the size of a row from the table's files.
     assert sum(f.stat().st_size for f in later) / len(later) == pytest.approx(16_000, rel=0.3)
     assert unindexed(spark) == 0
     assert len(scans.opened(spark.sql("SELECT * FROM t WHERE a = 77"))) < 0.7 * len(
@@ -384,7 +384,8 @@ def test_old_dates(spark: SparkSession, database: str, tmp_path: Path, mode: str
 FOLDER_NAMES = ["attempt_day", "_temporary", "task_0", "_zorder", "_zorder.1.x", "part-0", "p.parquet",
                 "_metadata", "__magic", "_staging", ".spark-staging-1", "a b", "100%", "a=b"]  # fmt: skip
 
-#: Partition values that look like such names, and values that Spark escapes in folder names.
+#: Partition values that look like the folder names above, and values that Spark escapes in folder
+#: names.
 FOLDER_VALUES = ["attempt_1", "_temporary", "task_0", "_zorder", "part-0.parquet", "a=b", "a/b", "50%",
                  "x y", "x:y", "é", ".b", "", None]  # fmt: skip
 

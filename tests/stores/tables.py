@@ -15,8 +15,8 @@ ALL = list(range(ROWS))
 
 
 class Table:
-    """A table of 40 rows in four files. Each file has low and high ids. The table may have two
-    partitions."""
+    """A table of 40 rows in four files. Each file contains both low and high ids. The table may
+    have two partitions."""
 
     def __init__(
         self, folder: Folder, provider: str = "parquet", partitioned: bool = False

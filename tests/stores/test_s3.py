@@ -41,7 +41,7 @@ FAULTS = [
 @pytest.mark.parametrize(("how", "record"), FAULTS)
 def test_a_put_that_fails(folder: Folder, how: str, record: str) -> None:
     """OPTIMIZE succeeds even if a put conflicts with another put or the response to a put is lost.
-    If the response is lost, S3A repeats the put, although it succeeded."""
+    If the response is lost, S3A repeats the put, although the first put succeeded."""
     table = Table(folder)
     s3_server.fail(folder.conf.get("fs.s3a.endpoint"), how, f"PUT .*{record}$")
     assert table.optimize()["numFilesAdded"] > 0

@@ -114,9 +114,9 @@ def forge(record: dict[str, Any], field: tuple[Any, ...], target: Target, name: 
 
 
 def cases(genuine: dict[str, dict[str, dict[str, Any]]]) -> Iterator[tuple[str, str, Any, int]]:
-    """All attacks without their targets. An attack consists of the genuine run, the state of the
-    forged run, the forged field (None for all fields), and the index of the name that is used for
-    the target."""
+    """All attacks, without the folders that they target. An attack consists of the genuine run, the
+    state of the forged run, the forged field (None for all fields), and the index of the name that
+    is used for the target."""
     for run, of_run in genuine.items():
         every = [
             (kind, field)

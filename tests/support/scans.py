@@ -147,10 +147,11 @@ def opened_or_none(spark: SparkSession, query: str) -> set[str] | None:
 
 
 def check_sound(spark: SparkSession, relation: str, predicates: Sequence[str]) -> dict[str, int]:
-    """Asserts that each predicate, its negation and its IS NULL form open every file with a
-    matching row.
+    """Asserts that a query with each predicate, its negation or its IS NULL form opens every file
+    with a matching row.
 
-    Returns how many files each predicate opens. Predicates that Spark cannot plan are left out.
+    Returns how many files are opened for each predicate. Predicates that Spark cannot plan are left
+    out.
     """
     counts, unsound = {}, []
     for predicate, files in zip(predicates, truth(spark, relation, predicates), strict=True):

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 SCALA = ROOT / "jvm" / "src" / "main" / "scala" / "io" / "pyzorder"
 MOST_FILES = 20
 
-#: The package in an import or a qualified name. The match ends at the class name that follows.
+#: The package in an import or a qualified name. The match ends just before the class name.
 NAME = re.compile(r"\bio\.pyzorder((?:\.[a-z]\w*)+)\.(?=[A-Z{_])")
 
 

@@ -1,4 +1,5 @@
-"""pyzorder files: lists the files of a table that may match a condition. Does not need Spark."""
+"""pyzorder files: lists the files of a table that may contain rows matching a condition. Does not
+need Spark."""
 
 from __future__ import annotations
 

@@ -121,7 +121,8 @@ def listed(side: Side, constants: list[Constant], negated: bool, types: Types) -
     if not (common == side.data_type or comparable(side.data_type, common)):
         return None
     low, high = (f"CAST({bound} AS {common})" for bound in (side.low, side.high))
-    # Cast each value separately, because an array of them would first get its own common type.
+    # Cast each value separately, because Spark would first convert the elements of an array of
+    # uncast values to their own common type.
     values = f"array({', '.join(f'CAST({c.text} AS {common})' for c in constants)})"
     is_float = common in FLOATS
     nan = f"exists({values}, r -> coalesce(isnan(r), false))" if is_float else "false"

@@ -171,7 +171,7 @@ def is_negated(node: exp.Expression) -> bool:
 
 
 def affirmed(node: exp.Expression) -> exp.Expression:
-    """Returns the predicate without a NOT that is stored in the node itself."""
+    """Returns the predicate without its NOT, if the NOT is stored in the node itself."""
     if is_negated(node):
         node = node.copy()
         node.set("negate", None)
@@ -229,7 +229,8 @@ class Text:
     """Renders expressions as SQL for Spark."""
 
     def __init__(self, column: Callable[[tuple[str, ...]], str]) -> None:
-        """`column` returns the SQL for a column's name, given in parts, or raises NotUnderstood."""
+        """`column` returns the SQL for a column's name, given in parts. It raises NotUnderstood if
+        the column cannot be used."""
         self._column = column
 
     def of(self, node: exp.Expression) -> str:

@@ -32,7 +32,7 @@ class Found(NamedTuple):
     source: str
 
 
-#: Returns the column whose name has these parts, or raises NotUnderstood.
+#: Returns the column whose name has these parts. Raises NotUnderstood if the column cannot be used.
 Find = Callable[[tuple[str, ...]], Found]
 
 INTEGRAL = ("tinyint", "smallint", "int", "bigint")

@@ -2,8 +2,8 @@
 
 `python journal_driver.py TABLE FAIL_POINT [STATEMENTS [KEY=VALUE …]]` rewrites the table or runs
 the statements, and kills itself at the fail point. Statements are separated by `; `. The last
-arguments are settings. `killed` runs this program. `paused` also runs this program. In that case,
-the program stops at fail points instead of killing itself.
+arguments are settings. The functions `killed` and `paused` run this program. With `paused`, the
+program stops at fail points instead of killing itself.
 """
 
 from __future__ import annotations

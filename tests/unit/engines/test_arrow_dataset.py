@@ -57,8 +57,9 @@ def test_filters(table: Path, condition: pc.Expression, expected: str) -> None:
     assert next(answers).equals(next(answers))
 
 
-#: DuckDB queries, and the numbers of the files that each query needs. DuckDB passes neither
-#: conditions on decimals to PyArrow, nor conditions on several columns that are joined by OR.
+#: DuckDB queries, and the numbers of the files that each query needs. DuckDB does not pass two
+#: kinds of conditions to PyArrow: conditions on decimals, and conditions on different columns
+#: joined by OR.
 QUERIES = [
     ("SELECT sum(i), count(*) FROM ds WHERE i BETWEEN 21 AND 25", "2"),
     ("SELECT count(*) FROM ds WHERE s = 'k33' OR i = 15", "01234"),
@@ -197,7 +198,7 @@ def test_bytes_that_are_not_text(tmp_path: Path) -> None:
     assert odd.type == pa.string()
 
 
-#: (a column in a file, the column's type in the index, a filter). PyArrow reads each column with a
+#: (a column in a file, the column's type in the index, a filter). PyArrow reads each column as a
 #: type that differs from the type in the index.
 OTHERWISE = [
     (pa.array([1], pa.uint32()), "long", F("c") == 7),
@@ -223,8 +224,8 @@ def test_columns_read_with_another_type(
     tmp_path: Path, values: pa.Array, data_type: str, condition: pc.Expression,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """A file is opened if PyArrow reads the filtered column with a type that differs from the type
-    in the index."""
+    """A file is opened if PyArrow reads the filtered column as a type that differs from the type in
+    the index."""
     write(tmp_path, {"f0.parquet": pa.table({"c": values})})
     claimed = pa.table({"c": pa.array([None], pa.string() if "str" in data_type else pa.int64())})
     monkeypatch.setattr("tests.support.engine_tables.spark_name", lambda _: data_type)

@@ -1,5 +1,5 @@
-"""`pyzorder.files` leaves out the files that cannot match a condition, and reports why it could not
-use a condition."""
+"""`pyzorder.files` leaves out files that cannot contain matching rows. If it cannot use a
+condition, it reports why."""
 
 from __future__ import annotations
 

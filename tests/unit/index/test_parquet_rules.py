@@ -42,8 +42,8 @@ def decimal(physical: str, precision: int = 7, scale: int = 2) -> Leaf:
 
 TEXT, DATE = leaf("BYTE_ARRAY", "String"), leaf("INT32", "Date")
 
-#: For each column, the types with which Spark reads its values unchanged. The first is the type
-#: that Spark infers.
+#: For each column, the Spark types that leave its values unchanged. The first is the type that
+#: Spark infers.
 READABLE = [
     (leaf("BOOLEAN"), ["boolean"]),
     (leaf("INT32"), ["integer", "byte", "short", "long", "interval year to month"]),

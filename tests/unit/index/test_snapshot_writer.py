@@ -109,7 +109,8 @@ def test_statistics_of_another_type_are_dropped(folder: TableFolder) -> None:
 
 
 def test_coverage(folder: TableFolder) -> None:
-    """Coverage is published, and `coverableSince` is kept by writers that do not change it."""
+    """Coverage is published, and a writer that does not set `coverableSince` keeps its previous
+    value."""
     found = Coverage(5, is_whole=True)
     publish(STORE, folder, lambda _: [A], coverage=lambda old, rows: found)
     assert read(folder).pointer.coverage == found
