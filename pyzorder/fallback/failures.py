@@ -26,7 +26,7 @@ _DAMAGED = "Could not read footer|CANNOT_READ|FAILED_READ|is not a Parquet file|
 
 
 def explained(command: Callable[P, T]) -> Callable[P, T]:
-    """Decorates a command with a parameter `table`, to explain problems with the table's files.
+    """Decorates a command that has a parameter `table`. Explains problems with the table's files.
 
     Python, Java and Spark report these problems in many ways. The decorated command raises a
     ZOrderError instead, with the condition ZORDER_NO_SPACE, ZORDER_NOT_WRITABLE, ZORDER_NO_FILES,

@@ -26,7 +26,7 @@ PRINTED = {
     "docs/guides/troubleshooting.md": [": opens ", "the table has no index"],
     "docs/guides/maintenance.md": ["files became"],
     "docs/guides/without_the_jar.md": ["sales: ", "indexed files skipped"],
-    "docs/reference/metrics.md": ["numFilesAdded New files"],
+    "docs/reference/metrics.md": ["numFilesAdded Number of new files"],
 }  # fmt: skip
 
 #: Files that the blocks of a page write.

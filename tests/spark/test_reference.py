@@ -28,7 +28,7 @@ def test_every_piece_has_its_place(spark: SparkSession) -> None:
     wanted = [name for page in PAGES for name in reference.MARKER.findall(text(page))]
     made = reference.pieces(spark)
     assert sorted(wanted) == sorted(made)
-    assert "| `metrics.numFilesAdded` | bigint | New files |" in made["results"]
+    assert "| `metrics.numFilesAdded` | bigint | Number of new files |" in made["results"]
     assert "|  |" not in made["results"].replace("| column | type |  |", "")  # all have comments
     assert "number of files skipped by join keys" in made["metrics in the UI"]
     assert "| `zorder_value(a, ...)` |" in made["functions"]

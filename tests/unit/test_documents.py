@@ -1,4 +1,4 @@
-"""The names in the documents exist, and the commands in them are valid."""
+"""Everything that the documents name exists, and the commands in them are valid."""
 
 from __future__ import annotations
 

@@ -33,9 +33,9 @@ final class ZOrderException(
   override def getSqlState: String = state
 
   /**
-   * Returns the exception itself. The default implementation returns a copy with a query context,
-   * but PySpark looks up the message of an error with a context in Spark's own list of error
-   * classes, which does not include pyzorder's.
+   * Returns the exception itself. The default implementation returns a copy with a query context.
+   * If an error has a context, PySpark looks up its message in Spark's own list of error classes,
+   * which does not include pyzorder's.
    */
   override def withPosition(origin: Origin): AnalysisException = this
 }

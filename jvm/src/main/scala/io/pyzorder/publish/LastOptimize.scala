@@ -16,9 +16,9 @@ final case class LastOptimize(run: Long, record: RetireRecord)
 object LastOptimize {
 
   /**
-   * Finds the last OPTIMIZE before the run of `writer`. Throws ZORDER_CANNOT_RESTORE if no OPTIMIZE
-   * can be undone, if other writers have replaced files that it wrote, or if a file that it
-   * replaced, or the file's partition, is gone.
+   * Finds the last OPTIMIZE before the run of `writer`. Throws ZORDER_CANNOT_RESTORE if
+   * there is none, if it has been undone, if other writers have replaced files that it wrote, or if
+   * files that it replaced are gone.
    */
   def find(hadoopConf: Configuration, writer: Writer): LastOptimize = {
     val folder = writer.folder

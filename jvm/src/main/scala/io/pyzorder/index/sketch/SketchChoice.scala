@@ -23,8 +23,8 @@ private[pyzorder] object SketchChoice {
   private val LeastShare = 0.05
 
   /**
-   * Whether sketches make a lookup of a value that is in one file open far fewer other files than
-   * bounds alone would; None if there are too few files to tell. To estimate how many files bounds
+   * Whether a lookup of a value that occurs in one file opens far fewer other files with sketches
+   * than with bounds alone. None if there are too few files to tell. To estimate how many files bounds
    * alone open, each file's own minimum and maximum are looked up. Because these two values are at
    * the ends of the file's range, they are outside other files' bounds more often than most values,
    * so the estimate tends to be too low.

@@ -84,8 +84,8 @@ private[joins] final case class ScanWithKeysExec(
     ScanWithKeysExec.indexOf(scan).foreach(_.addJoins(filters(!_.isStage)))
 
   /**
-   * The filters that follow from the keys. They may be used only if the join has the same keys as
-   * the scan. This is certain if the join uses this broadcast, or if the broadcast side returns the
+   * The filters that follow from the keys of broadcast sides. Those of a side may be used only if
+   * its join sees the same key values as the scan. This is certain if the join uses this broadcast, or if the broadcast side returns the
    * same rows each time it is executed. Without adaptive execution, Spark merges equal broadcasts
    * in a plan into one.
    *

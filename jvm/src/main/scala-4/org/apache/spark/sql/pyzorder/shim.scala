@@ -46,8 +46,8 @@ object shim {
   }
 
   /**
-   * The collation's sort key. Compared as unsigned bytes, the keys sort like the strings of
-   * `dataType`.
+   * The string's sort key under the collation of `dataType`. Compared as unsigned bytes, the keys sort like the
+   * strings.
    */
   def collationKey(value: UTF8String, dataType: DataType): Array[Byte] =
     CollationFactory.getCollationKeyBytes(value, dataType.asInstanceOf[StringType].collationId)
