@@ -14,7 +14,10 @@ import io.pyzorder.skipping.joins.{ApplyJoinKeys, PruneByJoinKeys}
 import io.pyzorder.skipping.plan.{DeferListing, SkippingStrategy, WrapFileIndexes}
 import io.pyzorder.write.{ClusteredRowsStrategy, PrepareWrites}
 
-/** Registers everything that pyzorder adds to a Spark session. A good place to start reading. */
+/**
+ * Registers everything that pyzorder adds to a Spark session. This class is a good place to start
+ * reading the code.
+ */
 class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     EagerClasses.load()

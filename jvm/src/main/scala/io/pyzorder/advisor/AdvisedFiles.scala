@@ -72,7 +72,10 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
     IndexStore.latest(session.sessionState.newHadoopConf(), folder)
       .flatMap(IndexStore.load(session, _))
 
-  /** The clustering columns, if all files have the same ones; otherwise empty. */
+  /**
+   * The clustering columns that the index records for the files. Empty if they are not the same for
+   * all files.
+   */
   def clusteredBy: Seq[String] = {
     val each = files.map { file =>
       val known = index.map(entries => entries -> entries.find(folder.relativize(file.getPath)))

@@ -74,7 +74,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
     opened(drawn.files(by.map(columns.indexOf(_)), linear))
 
   /**
-   * For each layout, the ratio of the files' size in that layout to their current size; see
+   * For each layout, the ratio of the table's size in that layout to its current size; see
    * SizeProbe.
    *
    * @param layouts the clustering columns of each layout, which must be among `columns`

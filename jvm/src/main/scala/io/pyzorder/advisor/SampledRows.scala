@@ -60,7 +60,7 @@ final class SampledRows private (
 
   /**
    * About `atMost` rows, taken at regular intervals. Each row is returned as a file of size 1, so
-   * the total size of a set of files is the number of its rows.
+   * the total size of several such files is the number of rows in them.
    */
   def rows(atMost: Int): Seq[WhatIfFile] = {
     val step = math.max(1, length / math.max(1, atMost))

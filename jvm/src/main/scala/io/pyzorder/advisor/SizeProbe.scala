@@ -53,7 +53,7 @@ final class SizeProbe(
 
   /**
    * For each layout, the ratio of the size of the written files to the estimated current size of
-   * the same rows. Runs one job, which reads all rows of the chosen files' table partitions.
+   * the same rows. Runs one job, which reads every table partition that contains a chosen file.
    *
    * @param layouts the clustering columns of each layout, given as positions in the sample
    */

@@ -25,9 +25,9 @@ import io.pyzorder.storage.TableFolder
  * Provides the data for plots and reports about a table. A target has the same syntax as in
  * skipping_index('…').
  *
- * JSON values follow Spark's internal representation: days, microseconds, months and nanoseconds
- * (TIME) are numbers. Decimals, NaN and infinities are strings, and binary values are strings of
- * hexadecimal digits.
+ * JSON values follow Spark's internal representation: dates are numbers of days, timestamps and
+ * intervals are numbers of microseconds or months, and TIME values are numbers of nanoseconds.
+ * Decimals, NaN and infinities are strings, and binary values are strings of hexadecimal digits.
  */
 object LayoutApi {
 

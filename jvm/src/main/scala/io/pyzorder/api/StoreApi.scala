@@ -9,8 +9,8 @@ import io.pyzorder.storage.CreateIfAbsent
 object StoreApi {
 
   /**
-   * Tries to create the file `text` twice, then deletes it. Returns whether only the first attempt
-   * succeeded.
+   * Tries twice to create a file at the path `text`, then deletes the file. Returns whether only
+   * the first attempt succeeded.
    */
   def createsIfAbsent(session: shim.SparkSession, text: String): Boolean = {
     val hadoopConf = session.sessionState.newHadoopConf()

@@ -14,9 +14,10 @@ import io.pyzorder.common.ZOrderErrors
 object PartitionPredicate {
 
   /**
-   * Resolves the predicate for FileIndex.listFiles. The result refers only to partition columns,
-   * spelled as in `table.partitionSchema`. It does not contain any subqueries, current-time
-   * functions or other expressions that only Spark's optimizer can replace.
+   * Resolves the predicate so that it can be passed to FileIndex.listFiles. The result refers only
+   * to partition columns, spelled as in `table.partitionSchema`. It does not contain any
+   * subqueries, current-time functions or other expressions that only Spark's optimizer can
+   * replace.
    */
   def resolve(session: shim.SparkSession, table: ResolvedTable, where: Expression): Expression = {
     val columns = (table.partitionSchema ++ table.fileSchema)

@@ -43,8 +43,8 @@ object TableFiles {
   }
 
   /**
-   * The input of the statistics collector. Excludes files that are reached through a link that
-   * Links.strange rejects.
+   * The input of the statistics collector. Excludes a file if Links.strange rejects the link that
+   * leads to it.
    */
   def toIndex(
       session: shim.SparkSession,
@@ -57,7 +57,7 @@ object TableFiles {
   }
 
   /**
-   * Throws if a file is reached through a link that Links.strange rejects. Rewriting such a file
+   * Throws if Links.strange rejects the link that leads to one of the files. Rewriting such a file
    * would copy another user's rows into the table.
    */
   def checkLinks(

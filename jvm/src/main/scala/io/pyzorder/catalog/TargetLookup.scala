@@ -167,7 +167,7 @@ final class TargetLookup(session: shim.SparkSession) {
     catch { case NonFatal(failure) => throw ZOrderErrors.noSuchStore(path.toString, failure) }
 
   /**
-   * Throws pathInsideTable if the table's folder is a partition folder of another table with a
+   * Throws pathInsideTable if the table's folder is a partition folder of another table that has a
    * journal.
    */
   def checkOutermost(table: ResolvedTable): Unit = {

@@ -23,9 +23,9 @@ object ColumnHealth {
       val order = TypeUtils.getInterpretedOrdering(dataType)
       val mins = ranges.map(_._1).sorted(order).toArray
       val maxs = ranges.map(_._2).sorted(order).toArray
-      // Sweep over the sorted minima and maxima. Two ranges overlap even if one begins exactly
-      // where the other ends. A range overlaps every range that is open when it begins. Each
-      // overlapping pair is therefore counted once, when the later range begins.
+      // The loop sweeps over the sorted minima and maxima. Two ranges overlap even if one begins
+      // exactly where the other ends. A range overlaps every range that is open when it begins.
+      // Each overlapping pair is therefore counted once, when the later range begins.
       var pairs = 0L
       var depth = 0
       var maxDepth = 0

@@ -26,9 +26,9 @@ import io.pyzorder.parser.ZOrderStatement
 
 /**
  * Turns a parsed statement into its command once the analyzer has resolved the target. Unusable
- * targets and errors in an OPTIMIZE are reported here, before anything runs. However, the columns
- * in a CREATE SKIPPING INDEX are not checked until the command runs. A statement on a Delta,
- * Iceberg or Hudi table is passed on to the next parser.
+ * targets and errors in an OPTIMIZE statement are reported here, before anything runs. However, the
+ * columns of a CREATE SKIPPING INDEX statement are not checked until the command runs. A statement
+ * on a Delta, Iceberg or Hudi table is passed on to the next parser.
  */
 case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
@@ -67,7 +67,10 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
     }
   }
 
-  /** For ``parquet.`path` ``, a table `path` in a database named parquet takes precedence. */
+  /**
+   * In ``parquet.`path` ``, a table named `path` in a database named `parquet` takes precedence
+   * over the folder.
+   */
   private def ofPath(s: ZOrderStatement, target: PathTarget): LogicalPlan = {
     val catalog = session.sessionState.catalog
     val asTable = target.provider.filter(catalog.databaseExists)

@@ -22,8 +22,9 @@ import io.pyzorder.storage.{FileRef, FileSystems}
 /**
  * RESTORE … TO BEFORE OPTIMIZE: replaces the files written by the last OPTIMIZE with the files that
  * this OPTIMIZE had replaced. Files that were added after that OPTIMIZE are kept. Like an OPTIMIZE,
- * a RESTORE is recorded in the journal as a run. Because it publishes copies of the retired files,
- * killing it at any point leaves the retired files and the files that OPTIMIZE wrote intact.
+ * a RESTORE is recorded in the journal as a run. A RESTORE publishes copies of the replaced files.
+ * If it is killed at any point, the replaced files and the files that the OPTIMIZE wrote are still
+ * intact.
  */
 case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
 

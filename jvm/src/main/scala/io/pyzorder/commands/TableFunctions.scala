@@ -88,9 +88,9 @@ object TableFunctions {
     .attributes
 
   /**
-   * The stages of the Spark jobs run by the statement with this tag (`SparkSession.addTag`), in
-   * order. Spark Connect clients cannot see Spark jobs, so they call this function to show
-   * progress.
+   * The stages of the Spark jobs run by the statement with this tag (`SparkSession.addTag`), in the
+   * order of the jobs. Spark Connect clients cannot see Spark jobs, so they call this function to
+   * show progress.
    */
   private def progress(session: shim.SparkSession, tag: String): LogicalPlan =
     LocalRelation.fromExternalRows(progressColumns.map(_.newInstance()),

@@ -12,10 +12,11 @@ private[pyzorder] object BoundedJson {
   private val TokenBytes = 5
 
   /**
-   * Parses JSON. Rejects long input that has more tokens than a pyzorder file of the same length
-   * can have, because a parsed tree needs far more memory than its source, especially for input
-   * like `[],[],[]…`. Genuine files always pass: a record has three field names and a 13-digit time
-   * for each file, and a pointer has two field names for each column, each name on its own line.
+   * Parses JSON. A parsed tree needs far more memory than its source, especially for input like
+   * `[],[],[]…`. Therefore, long input is rejected if it has more tokens than a pyzorder file of
+   * the same length can have. Genuine files always pass, because their tokens are long: a record
+   * has three field names and a 13-digit time for each file, and a pointer has two field names for
+   * each column, each name on its own line.
    */
   def tree(text: Array[Byte]): JsonNode = {
     if (text.length > FewBytes) {

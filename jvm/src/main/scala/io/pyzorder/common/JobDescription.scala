@@ -6,8 +6,8 @@ import org.apache.spark.SparkContext
 object JobDescription {
 
   /**
-   * Uses `what` as the description of the jobs that `body` runs, then restores the previous
-   * description.
+   * While `body` runs, its jobs have the description `what`. Afterwards, the previous description
+   * is restored.
    */
   def during[T](context: SparkContext, what: String)(body: => T): T = {
     val before = context.getLocalProperty(Key)
@@ -17,7 +17,8 @@ object JobDescription {
   }
 
   /**
-   * Tags the jobs that `body` runs with the step `what`, then restores the enclosing step, if any.
+   * While `body` runs, its jobs have a tag that names the step `what`. Afterwards, the tag of the
+   * enclosing step, if any, is restored.
    */
   def step[T](context: SparkContext, what: String)(body: => T): T = {
     val outer = context.getJobTags().filter(_.startsWith(StepTag))

@@ -124,7 +124,9 @@ object ZOrderErrors {
     ExceptionUtils.getThrowables(failure).exists(cause =>
       String.valueOf(cause.getMessage).contains(folder.toUri.getPath + "/"))
 
-  /** Attaches `cause` to `error` as a suppressed exception, so it appears in the stack trace. */
+  /**
+   * Attaches `cause` to `error` as a suppressed exception, so that it appears in the stack trace.
+   */
   def because(cause: Throwable, error: ZOrderException): ZOrderException = {
     error.addSuppressed(cause)
     error
@@ -275,7 +277,8 @@ object ZOrderErrors {
     error("ZORDER_UNFINISHED_ELSEWHERE.BY_PATH", "root" -> root, "place" -> place)
 
   /**
-   * `place` is not a partition of the table, but an unfinished run in `root` has moved files in it.
+   * `place` is not the location of a partition, but an unfinished run on the table in `root` was
+   * replacing files there.
    */
   def unfinishedWithoutPartition(root: String, place: String): ZOrderException =
     error("ZORDER_UNFINISHED_ELSEWHERE.NO_PARTITION", "root" -> root, "place" -> place)
@@ -409,8 +412,8 @@ object ZOrderErrors {
   // ---- construction ---------------------------------------------------------------------------
 
   /**
-   * `name` names an entry of ErrorConditions. The entry's placeholders must be exactly the keys of
-   * `parameters`.
+   * `name` is the name of an entry in ErrorConditions. The entry's placeholders must be exactly the
+   * keys of `parameters`.
    */
   private def error(name: String, parameters: (String, String)*): ZOrderException = {
     val entry = ErrorConditions.entry(name)
@@ -431,6 +434,6 @@ object ZOrderErrors {
 
   private val UserInfo = "://[^/@\\s]*@".r
 
-  /** Masks user names and passwords or keys in paths, as in `s3a://key:secret@bucket`. */
+  /** Masks user names, passwords and keys in paths such as `s3a://key:secret@bucket`. */
   def withoutPassword(text: String): String = UserInfo.replaceAllIn(text, "://***@")
 }

@@ -155,7 +155,10 @@ object Boundaries {
     override def compare(a: Array[Byte], b: Array[Byte]): Int = ByteArray.compareBinary(a, b)
   }
 
-  /** The distinct values in `values`, which may be in any order, as boundaries. Ignores nulls. */
+  /**
+   * Creates boundaries from the distinct values in `values`, which may be in any order. Ignores
+   * nulls.
+   */
   def fromValues(dataType: DataType, values: Iterator[Any]): Boundaries = {
     require(OrderedBytes.supports(dataType), s"values of type ${dataType.sql} have no order")
     val present = values.filter(_ != null)

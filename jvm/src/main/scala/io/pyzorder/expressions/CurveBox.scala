@@ -41,7 +41,8 @@ final class CurveBox(low: Array[Long], high: Array[Long]) {
         else if (isSet && !toSet) { return above != null && reaches(above, greatest) }
         else {
           if (toSet && !fromSet) {
-            // Both halves of the box remain, and `least` lies in one of them.
+            // The bit divides the remaining part of the box into two halves. The search continues
+            // in the half that agrees with `least` in this bit.
             if (isSet) from(column) = (from(column) & -(bit << 1)) | bit
             else {
               above = from.clone()

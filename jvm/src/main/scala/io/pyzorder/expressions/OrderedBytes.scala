@@ -57,9 +57,9 @@ object OrderedBytes {
 
   /**
    * The complete encoding of `value`, which must not be null. Compared lexicographically as
-   * unsigned bytes, the encodings sort like the values. Strings and binary values are represented
-   * by their own bytes (a collated string by its collation's sort key). Every other type has a
-   * fixed width.
+   * unsigned bytes, the encodings sort like the values. Binary values, and strings that are ordered
+   * by their bytes, are represented by their own bytes. Collated strings are represented by their
+   * sort keys. Every other type has a fixed width.
    */
   def wholeOf(value: Any, dataType: DataType): Array[Byte] = {
     if (isLong(dataType)) {
@@ -101,19 +101,13 @@ object OrderedBytes {
     case _ => value.asInstanceOf[Long]
   }
 
-  /**
-   * `longOf` for a float. These are the float's bits, except that the order of negative values is
-   * reversed.
-   */
+  /** `longOf` for a float: the float's bits, with the order of negative values reversed. */
   def longOfFloat(value: Float): Long = {
     val bits = java.lang.Float.floatToIntBits(value + 0.0f)
     (if (bits < 0) bits ^ Int.MaxValue else bits).toLong
   }
 
-  /**
-   * `longOf` for a double. These are the double's bits, except that the order of negative values is
-   * reversed.
-   */
+  /** `longOf` for a double: the double's bits, with the order of negative values reversed. */
   def longOfDouble(value: Double): Long = {
     val bits = java.lang.Double.doubleToLongBits(value + 0.0d)
     if (bits < 0) bits ^ Long.MaxValue else bits
@@ -136,8 +130,8 @@ object OrderedBytes {
   /**
    * The 64 ordered bits of a decimal of more than 18 digits: one bit for the sign, seven for the
    * bit length of the magnitude, and the 56 bits that follow the magnitude's highest bit. If the
-   * value is negative, all bits are complemented. This encoding preserves all digits of small
-   * values of a wide type.
+   * value is negative, all bits are complemented. This encoding preserves all digits of a value
+   * whose magnitude has at most 57 bits.
    */
   def ofWideDecimal(value: Decimal, scale: Int): Long = {
     val unscaled = unscaledOf(value, scale)

@@ -50,7 +50,10 @@ case class RangeId(left: Expression, right: Expression)
     if (boundaries == null) null else boundaries.rangeId(left.eval(input))
   }
 
-  /** The boundaries that the array contains, in any order. Returns null for a null array. */
+  /**
+   * Creates boundaries from the elements of an array, which may be in any order. Returns null for a
+   * null array.
+   */
   def boundariesOf(array: Any): Boundaries = {
     if (array == null) null
     else {

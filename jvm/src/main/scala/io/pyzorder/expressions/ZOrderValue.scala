@@ -12,7 +12,8 @@ import org.apache.spark.sql.types.{BinaryType, DataType}
 /**
  * `zorder_value(a, …)` returns the z-value of the direct method: the 64 ordered bits of each
  * argument, interleaved. The result is a BINARY of 8 bytes per argument, but at most 1024 bytes in
- * total. Sorting by it produces z-order. Arguments may have any ordered type. Nulls sort first.
+ * total. Sorting rows by this value arranges them in z-order. An argument may have any type whose
+ * values have an order. Nulls sort first.
  */
 case class ZOrderValue(children: Seq[Expression]) extends Expression {
 

@@ -80,7 +80,8 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
   }
 
   /**
-   * Milliseconds to prune a new listing by two columns. This includes finding every file's entry.
+   * Milliseconds to prune a new listing by two columns. The time includes finding every file's
+   * index entry.
    */
   def matching(): Double = {
     val unseen = Iterator.fill(3)(list()).toSeq.iterator

@@ -32,7 +32,7 @@ private[commands] object ChosenSketches {
 
   /**
    * The maximum number of columns to choose. If more columns qualify, the first of them are chosen,
-   * because a table often begins with its keys.
+   * because the key columns of a table often come first.
    */
   private val MostColumns = 8
 

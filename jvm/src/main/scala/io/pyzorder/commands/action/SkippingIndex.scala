@@ -46,7 +46,7 @@ private[commands] object SkippingIndex {
     }
   }
 
-  /** The entries that match the current size and modification time of one of the files. */
+  /** The entries whose path, size and modification time match one of the files. */
   def valid(entries: Seq[FileEntry], files: Seq[FileRef]): Seq[FileEntry] = {
     val now = files.toSet
     entries.filter(entry => now(entry.file))

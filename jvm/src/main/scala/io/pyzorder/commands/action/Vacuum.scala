@@ -55,7 +55,7 @@ private[commands] object Vacuum {
   }
 
   /**
-   * Deletes and returns the files that were retired, or that dead writers left behind, at least
+   * Deletes and returns the files that were replaced, or left behind by dead writers, at least
    * `hours` hours ago. Also deletes index snapshots that were replaced at least that long ago.
    * Requires the lock.
    */

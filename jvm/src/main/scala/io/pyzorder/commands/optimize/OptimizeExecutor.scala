@@ -28,7 +28,10 @@ private[optimize] final case class RewriteInput(
     group.files.map(file => footers(file.getPath.toString).numRows).sum
 }
 
-/** Reads the rows of an OPTIMIZE's files and writes them to a writer's staging folder. */
+/**
+ * Reads the rows of the files that an OPTIMIZE rewrites, and writes the rows to new files in a
+ * writer's staging folder.
+ */
 private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
   import context._
 

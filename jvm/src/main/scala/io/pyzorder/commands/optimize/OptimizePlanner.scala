@@ -43,8 +43,8 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   }
 
   /**
-   * Whether the plan pays off, given the new files that a sample predicts. Whether the plan is
-   * harmful is decided by `verdict` alone, so that a DRY RUN and `checkHarm` agree.
+   * Whether the plan pays off, given the new files that a sample predicts. Only `verdict` decides
+   * whether the plan is harmful, so that a DRY RUN and `checkHarm` agree.
    *
    * @param planned the sample's prediction of the files that the plan would write
    */

@@ -7,8 +7,8 @@ import io.pyzorder.publish.Writer
 import io.pyzorder.storage.FileRef
 
 /**
- * Publishes each partition with rewritten files to a new folder, which contains the partition's new
- * files and copies of the files that are not rewritten.
+ * Publishes to a new folder for each partition in which files are rewritten. Each of these folders
+ * contains the partition's new files and copies of the partition's other files.
  */
 private[optimize] final class PublishToNewPartitionFolders(
     context: OptimizeContext,

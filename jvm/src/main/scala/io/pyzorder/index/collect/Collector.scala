@@ -25,10 +25,10 @@ object Collector {
   private val log = LoggerFactory.getLogger(getClass)
 
   /**
-   * The entries of `data.files`. A file without a readable footer, such as a file that no longer
-   * exists, does not get an entry, so it remains unindexed and is always read. The same applies to
-   * a file whose number of rows changes before it is scanned. If a file disappears before it is
-   * scanned, the call fails.
+   * Returns the index entries of `data.files`. A file without a readable footer, such as a file
+   * that no longer exists, does not get an entry, so it remains unindexed and is always read. The
+   * same applies to a file whose number of rows changes before it is scanned. If a file disappears
+   * before it is scanned, the call fails.
    *
    * The entries are valid for the sizes and modification times in `data.files`. The files must
    * therefore be listed before this call. If a file is modified after it was listed, its entry no

@@ -35,7 +35,7 @@ object FooterAnswer {
       empty = true,
       settingsDependent = false))
 
-  /** The number of nulls is known, but the bounds are not. Not all rows are null. */
+  /** The number of nulls is known, but the bounds are not. At least one value is not null. */
   def nullsOnly(nullCount: Long): FooterAnswer =
     Known(ColumnStatistics.unknown.copy(nullCount = Some(nullCount)))
 

@@ -95,7 +95,7 @@ private[index] object FooterStatistics {
     }
   }
 
-  /** The column's chunk in every row group, or None if one is missing or encrypted. */
+  /** The column's chunk in every row group, or None if a chunk is missing or encrypted. */
   private def chunksOf(
       footer: ParquetMetadata,
       path: List[String]): Option[Seq[ColumnChunkMetaData]] = {

@@ -20,7 +20,7 @@ private[index] object OrcFooterStatistics {
 
   /**
    * Reads the answers from the footer of one file. Returns None if the file has no columns, because
-   * Spark then does not read any rows. Propagates the reader's exceptions.
+   * Spark does not read any rows from such a file. Propagates the reader's exceptions.
    */
   def read(path: Path, conf: Configuration, question: FooterQuestion): Option[FileFooter] = {
     val reader = OrcFile.createReader(path, OrcFile.readerOptions(conf))

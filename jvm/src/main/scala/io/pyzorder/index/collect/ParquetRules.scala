@@ -73,7 +73,9 @@ private[index] object ParquetRules {
       case _ => false
     }
 
-  /** The bounds of a column. Each of the row groups must contain a value and record bounds. */
+  /**
+   * The bounds of a column. Every row group must contain at least one value and must record bounds.
+   */
   def bounds(
       groups: Seq[Statistics[_]],
       leaf: PrimitiveType,
@@ -89,7 +91,7 @@ private[index] object ParquetRules {
       case StringType | BinaryType if leaf.getPrimitiveTypeName == BINARY =>
         // Parquet and Spark both compare strings and binary values as unsigned bytes. Writers may
         // truncate bounds, but truncated bounds still enclose the values. If both bounds are equal,
-        // there is only one value.
+        // all values are equal.
         val least = groups.map(bytesOf(_, least = true)).reduce(lesser)
         val greatest = groups.map(bytesOf(_, least = false)).reduce(greater)
         TruncatedBounds.of(least, greatest, column.dataType == StringType) match {
@@ -122,8 +124,8 @@ private[index] object ParquetRules {
   /**
    * The bounds of dates and INT64 timestamps. If the file records that the values are not rebased,
    * or if the smallest value is modern, Spark reads the values as stored. Otherwise, it reads them
-   * as stored only with the setting CORRECTED. With LEGACY, it reads different values, and with
-   * EXCEPTION, a query fails, so the column is scanned.
+   * as stored only under the rebase mode CORRECTED. Under LEGACY, it reads different values, and
+   * under EXCEPTION, a query fails, so the column is scanned.
    */
   private def temporal(
       groups: Seq[Statistics[_]],
@@ -271,7 +273,7 @@ private[index] object ParquetRules {
       case _ => false
     }
 
-  /** Whether Spark reads the bytes of a column with this annotation unchanged. */
+  /** Whether Spark leaves the bytes of a column unchanged if the column has this annotation. */
   private def isText(annotation: LogicalTypeAnnotation): Boolean = annotation match {
     case null => true
     case _: StringLogicalTypeAnnotation | _: EnumLogicalTypeAnnotation |

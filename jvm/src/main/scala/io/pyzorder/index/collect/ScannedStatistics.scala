@@ -69,8 +69,8 @@ private[index] object ScannedStatistics {
   }
 
   /**
-   * Scans the files as a relation whose only partition column contains the position of the file.
-   * The indexed columns, which may be struct fields, are projected to top-level columns.
+   * Scans the files as a relation whose only partition column contains each file's position. The
+   * indexed columns, which may be struct fields, are projected to top-level columns.
    */
   private def scan(
       session: shim.SparkSession,
@@ -127,8 +127,8 @@ private[index] object ScannedStatistics {
   }
 
   /**
-   * Spark's own file format, which reads exactly the given files or fails, rather than pyzorder's
-   * wrapper.
+   * Spark's own file format, not pyzorder's wrapper. It either reads exactly the given files or
+   * fails.
    */
   private def formatOf(format: String): FileFormat =
     if (format == "orc") new OrcFileFormat else new ParquetFileFormat

@@ -30,7 +30,7 @@ final case class SketchedColumns(
   /** The maximum size of one column's sketch when it is sent to the driver. */
   private[collect] def bytesPerColumn: Long = bytes / math.max(1, names.size)
 
-  /** The maximum number of a column's hashes that are collected for one file. */
+  /** The maximum number of hashes that are collected for one column of a file. */
   private[collect] def hashesPerColumn: Int = SketchedColumns.MostHashes / math.max(1, names.size)
 
   /** Whether a file of this size may have a sketch of the column. */

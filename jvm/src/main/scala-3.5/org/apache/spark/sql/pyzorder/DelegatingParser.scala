@@ -7,13 +7,14 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /**
- * Passes statements to `parse`, and forwards all other methods of Spark 3.5's parser interface to
- * the next parser.
+ * Passes statements to `parse`, and forwards calls of all other methods in Spark 3.5's parser
+ * interface to the next parser.
  */
 abstract class DelegatingParser(next: ParserInterface) extends ParserInterface {
 
   /**
-   * Parses a statement into a plan. `parseNext` calls the next parser and may be used repeatedly.
+   * Parses a statement into a plan. `parseNext` parses text with the next parser and may be called
+   * more than once.
    */
   protected def parse(sql: String, parseNext: String => LogicalPlan): LogicalPlan
 

@@ -17,7 +17,7 @@ object shim {
 
   type DataFrame = org.apache.spark.sql.DataFrame
 
-  /** A DataFrame for a logical plan, which need not be analyzed. */
+  /** Creates a DataFrame from a logical plan, which need not be analyzed. */
   def dataFrame(session: SparkSession, plan: LogicalPlan): DataFrame =
     org.apache.spark.sql.Dataset.ofRows(session, plan)
 
@@ -35,7 +35,7 @@ object shim {
     case _ => false
   }
 
-  /** Compares the bytes of two strings as unsigned numbers. */
+  /** Compares two strings by their UTF-8 bytes, which are treated as unsigned. */
   def compareBytes(a: UTF8String, b: UTF8String): Int = a.compareTo(b)
 
   /**
@@ -44,7 +44,10 @@ object shim {
    */
   def isByteOrderedString(dataType: DataType): Boolean = isString(dataType)
 
-  /** Bytes that, compared as unsigned numbers, sort like the strings of `dataType`. */
+  /**
+   * The string's sort key, which consists of its UTF-8 bytes. Compared as unsigned bytes, the keys
+   * sort like the strings.
+   */
   def collationKey(value: UTF8String, dataType: DataType): Array[Byte] = value.getBytes
 
   /** Java code that computes `collationKey` for the variable `value`. */

@@ -7,13 +7,14 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /**
- * Passes statements to `parse`, and forwards all other methods of the parser interface of Spark 4.1
- * and 4.2 to the next parser.
+ * Passes statements to `parse`, and forwards calls of all other methods in the parser interface of
+ * Spark 4.1 and 4.2 to the next parser.
  */
 abstract class DelegatingParser(next: ParserInterface) extends ParserInterface {
 
   /**
-   * Parses a statement into a plan. `parseNext` calls the next parser and may be used repeatedly.
+   * Parses a statement into a plan. `parseNext` parses text with the next parser and may be called
+   * more than once.
    */
   protected def parse(sql: String, parseNext: String => LogicalPlan): LogicalPlan
 

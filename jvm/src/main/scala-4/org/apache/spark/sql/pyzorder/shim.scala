@@ -20,7 +20,7 @@ object shim {
 
   type DataFrame = org.apache.spark.sql.classic.DataFrame
 
-  /** A DataFrame for a logical plan, which need not be analyzed. */
+  /** Creates a DataFrame from a logical plan, which need not be analyzed. */
   def dataFrame(session: SparkSession, plan: LogicalPlan): DataFrame =
     org.apache.spark.sql.classic.Dataset.ofRows(session, plan)
 
@@ -36,7 +36,7 @@ object shim {
     case _ => false
   }
 
-  /** Compares the bytes of two strings as unsigned numbers. */
+  /** Compares two strings by their UTF-8 bytes, which are treated as unsigned. */
   def compareBytes(a: UTF8String, b: UTF8String): Int = a.binaryCompare(b)
 
   /** Whether strings of `dataType` are ordered by their UTF-8 bytes. */
@@ -46,8 +46,8 @@ object shim {
   }
 
   /**
-   * The string's sort key under the collation of `dataType`. Compared as unsigned bytes, the keys sort like the
-   * strings.
+   * The string's sort key under the collation of `dataType`. Compared as unsigned bytes, the keys
+   * sort like the strings.
    */
   def collationKey(value: UTF8String, dataType: DataType): Array[Byte] =
     CollationFactory.getCollationKeyBytes(value, dataType.asInstanceOf[StringType].collationId)
