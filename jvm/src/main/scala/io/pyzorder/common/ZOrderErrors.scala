@@ -266,7 +266,7 @@ object ZOrderErrors {
     error("ZORDER_UNFINISHED.SWITCH",
       "from" -> from, "to" -> to, "reason" -> firstLine(failure))
 
-  /** For a table that was moved to `to`, according to the journal of `from`. */
+  /** For a table that was moved to `to`, according to the journal in `from`. */
   def tableMoved(from: String, to: String): ZOrderException =
     error("ZORDER_TABLE_MOVED", "from" -> from, "to" -> to)
 
@@ -365,7 +365,10 @@ object ZOrderErrors {
   def everyOptimizeUndone(folder: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.ALL_UNDONE", "folder" -> folder)
 
-  /** For a file that cannot be restored because another writer has given its name to a new file. */
+  /**
+   * For a file that cannot be restored because another writer has created a file with the same
+   * name.
+   */
   def restoreNameTaken(folder: String, path: String): ZOrderException =
     error("ZORDER_NAME_TAKEN", "folder" -> folder, "path" -> path)
 

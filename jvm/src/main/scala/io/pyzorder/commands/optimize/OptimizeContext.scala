@@ -117,8 +117,8 @@ private[optimize] final class OptimizeContext(
   }
 
   /**
-   * Maps the current columns of the index to the columns that it will have after the new files have
-   * been added.
+   * Maps the current columns of the index to the columns that the index will have after the new
+   * files have been added.
    *
    * @param hasCurve whether the new files have z-values
    */

@@ -17,8 +17,8 @@ import io.pyzorder.storage.FileRef
 
 /**
  * Collects the statistics of data files. Statistics in a file's footer are used if they are
- * provably correct. Otherwise, the affected columns of the file are scanned. One Spark job scans
- * all files.
+ * provably correct. Otherwise, the affected columns of the file are scanned. Columns that get
+ * sketches are always scanned. One Spark job scans all files.
  */
 object Collector {
 
@@ -75,7 +75,10 @@ object Collector {
     }
   }
 
-  /** Whether all scans read the same values from the file, according to its footer. */
+  /**
+   * Whether the file may have a sketch of the column. According to its footer, all scans must read
+   * the same values.
+   */
   private def mayHaveSketch(answer: FooterAnswer): Boolean = answer match {
     case FooterAnswer.Known(known) => known.bounds.isDefined && !known.settingsDependent
     case FooterAnswer.Scan(dependent) => !dependent
