@@ -60,7 +60,7 @@ object IndexApi {
       session, folder, _ => indexed, _ => entries, sketched = _ => sketched).version
   }
 
-  /** Removes the entries of these files from the index. Returns the version of the new snapshot. */
+  /** Removes the index entries of the files at `paths`. Returns the version of the new snapshot. */
   def remove(session: shim.SparkSession, root: String, paths: JList[String]): Long = {
     val gone = paths.asScala.toSet
     IndexStore.publish(

@@ -20,7 +20,8 @@ object StoredTypes {
     SQLConf.LEGACY_PARQUET_NANOS_AS_LONG, SQLConf.PARQUET_INFER_TIMESTAMP_NTZ_ENABLED)
 
   /**
-   * Throws ZORDER_SETTING_CHANGES_TYPES if Spark would read different types without these settings.
+   * Throws ZORDER_SETTING_CHANGES_TYPES if Spark would read different column types without the
+   * settings above.
    */
   def check(session: shim.SparkSession, table: ResolvedTable): Unit = {
     val set = settings.map(_.key).filter(session.sessionState.conf.contains)

@@ -93,7 +93,10 @@ private[commands] object ChosenSketches {
     SketchChoice.pays(column.dataType, files).contains(true)
   }
 
-  /** Adds the sketches to those entries that still describe the same files. */
+  /**
+   * Adds the sketches to the index entries that have none, if the file, the read settings and the
+   * number of rows are still the same.
+   */
   private def publish(
       session: shim.SparkSession,
       table: ResolvedTable,

@@ -16,7 +16,7 @@ import io.pyzorder.storage.FileRef
  */
 private[optimize] trait PublishStrategy {
 
-  /** Throws ZORDER_CANNOT_SWITCH_LOCATION if these files cannot be replaced this way. */
+  /** Throws ZORDER_CANNOT_SWITCH_LOCATION if this strategy cannot replace these files. */
   def check(files: Seq[PartitionFiles]): Unit
 
   /**
