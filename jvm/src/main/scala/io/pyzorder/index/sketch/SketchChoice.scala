@@ -24,10 +24,10 @@ private[pyzorder] object SketchChoice {
 
   /**
    * Whether a lookup of a value that occurs in one file opens far fewer other files with sketches
-   * than with bounds alone. None if there are too few files to tell. To estimate how many files bounds
-   * alone open, each file's own minimum and maximum are looked up. Because these two values are at
-   * the ends of the file's range, they are outside other files' bounds more often than most values,
-   * so the estimate tends to be too low.
+   * than with bounds alone. None if there are too few files to tell. To estimate how many files
+   * bounds alone open, each file's own minimum and maximum are looked up. Because these two values
+   * are at the ends of the file's range, they are outside other files' bounds more often than most
+   * values, so the estimate tends to be too low.
    *
    * @param files the statistics and the sketch of the column in each file
    */

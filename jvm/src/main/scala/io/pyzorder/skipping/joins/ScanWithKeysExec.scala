@@ -85,9 +85,9 @@ private[joins] final case class ScanWithKeysExec(
 
   /**
    * The filters that follow from the keys of broadcast sides. Those of a side may be used only if
-   * its join sees the same key values as the scan. This is certain if the join uses this broadcast, or if the broadcast side returns the
-   * same rows each time it is executed. Without adaptive execution, Spark merges equal broadcasts
-   * in a plan into one.
+   * its join sees the same key values as the scan. This is certain if the join uses this broadcast,
+   * or if the broadcast side returns the same rows each time it is executed. Without adaptive
+   * execution, Spark merges equal broadcasts in a plan into one.
    *
    * If a broadcast fails, the scan reads all files, and the join reports the failure.
    */
