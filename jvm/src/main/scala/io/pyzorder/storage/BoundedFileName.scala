@@ -3,7 +3,10 @@ package io.pyzorder.storage
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
 
-/** Derives names that are short enough for every store from the names of data files and folders. */
+/**
+ * Derives names from the names of data files and folders. The derived names are short enough for
+ * every store.
+ */
 private[pyzorder] object BoundedFileName {
 
   /**

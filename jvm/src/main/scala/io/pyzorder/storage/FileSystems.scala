@@ -10,10 +10,13 @@ import scala.util.control.NonFatal
 import com.google.common.io.ByteStreams
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, FileSystem, LocalFileSystem, Path}
 
-/** Reads, lists and looks up files. Does not follow links below `_zorder`. */
+/** Reads, lists and looks up files. Does not follow links at or below `_zorder`. */
 object FileSystems {
 
-  /** The maximum size of a pyzorder file in bytes. A record that names a million files fits. */
+  /**
+   * The maximum size of a pyzorder file in bytes. This is enough for a record that names a million
+   * files.
+   */
   private[pyzorder] val MaxBytes: Int = 256 << 20
 
   /**
@@ -61,8 +64,8 @@ object FileSystems {
     new Path(path.getParent, s".${path.getName}.crc")
 
   /**
-   * Lists a folder. The result is empty if there is no such folder, or if its path contains a link
-   * at or below `_zorder`.
+   * Lists a folder. The result is empty if the folder does not exist, or if the folder's path
+   * contains a link at or below `_zorder`.
    */
   private[pyzorder] def list(fs: FileSystem, folder: Path): Seq[FileStatus] =
     if (Links.inOwn(folder)) Nil

@@ -8,7 +8,10 @@ import org.apache.hadoop.conf.Configuration
 
 import io.pyzorder.common.ZOrderErrors
 
-/** The random id of a table's current incarnation. Overwriting the table deletes the id. */
+/**
+ * The random id of a table's current incarnation. An incarnation ends when the table is
+ * overwritten, which deletes the id.
+ */
 object Incarnation {
 
   private val Id = "[0-9A-Za-z_-]{1,64}"
@@ -38,7 +41,7 @@ object Incarnation {
       case _: FileNotFoundException => None
     }
 
-  /** The table's id, which is created if there is none. */
+  /** Returns the table's id, and creates one if there is none. */
   def readOrCreate(hadoopConf: Configuration, folder: TableFolder): String =
     readOrCreate(hadoopConf, folder, MaxTries)
 

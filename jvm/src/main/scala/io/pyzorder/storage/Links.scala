@@ -27,7 +27,10 @@ private[pyzorder] object Links {
    */
   def above(path: Path): Boolean = path.getParent != null && inOwn(path.getParent)
 
-  /** Whether `folder`, or a folder between `root` and it, is a link. `root` itself may be one. */
+  /**
+   * Whether `folder`, or a folder between `root` and `folder`, is a link. `root` itself is not
+   * checked.
+   */
   def between(root: Path, folder: Path): Boolean =
     isLocal(root) && root != folder && anyLink(partsOf(folder), partsOf(root).length + 1)
 
@@ -35,11 +38,11 @@ private[pyzorder] object Links {
   def isOne(path: Path): Boolean = isLocal(path) && isLink(path.toUri.getPath)
 
   /**
-   * Whether `file`, or a folder on the way to it from `root`, is a link whose owner differs from
-   * the owner of its target. Anyone with write access to the table's folder can create a link to a
-   * file that they are not allowed to read. A command that is run by a user who can read the file
-   * must copy neither the file nor its minima and maxima into the table's folder. If `file` is not
-   * below `root`, only `file` itself is checked.
+   * Whether `file`, or a folder on the path from `root` to `file`, is a link whose owner differs
+   * from the owner of its target. Anyone with write access to the table's folder can create a link
+   * to a file that they are not allowed to read. A command that is run by a user who can read the
+   * file must copy neither the file nor its minima and maxima into the table's folder. If `file` is
+   * not below `root`, only `file` itself is checked.
    */
   def strange(root: Path, file: Path): Boolean = isLocal(root) && {
     val (above, parts) = (partsOf(root), partsOf(file))

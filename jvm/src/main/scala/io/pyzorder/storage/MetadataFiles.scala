@@ -31,9 +31,9 @@ object MetadataFiles {
   private val Moments = 4
 
   /**
-   * Creates a folder at or below a `_zorder`, including its parents up to `_zorder`. The folder
-   * that contains `_zorder` is never created, because after a table has been dropped or renamed, a
-   * new folder in its place would prevent another table from being created there.
+   * Creates a `_zorder` folder, or a folder below `_zorder` and its parents up to `_zorder`. The
+   * folder that contains `_zorder` is never created, because after a table has been dropped or
+   * renamed, a new folder in its place would prevent another table from being created there.
    */
   def makeFolder(hadoopConf: Configuration, folder: Path): Unit = {
     val fs = folder.getFileSystem(hadoopConf)
@@ -55,9 +55,10 @@ object MetadataFiles {
     if (!Links.above(folder)) folder.getFileSystem(hadoopConf).delete(folder, true)
 
   /**
-   * Deletes an empty folder at or below a `_zorder`. Then deletes its parents, up to `_zorder`, as
-   * long as they are empty. This cleans up after a table that no longer exists. The folder that
-   * contains `_zorder` is kept, because another process may have just created it for a new table.
+   * Deletes a folder that is empty and is at or below `_zorder`. Then deletes its parents, up to
+   * `_zorder`, as long as they are empty. This cleans up after a table that no longer exists. The
+   * folder that contains `_zorder` is kept, because another process may have just created it for a
+   * new table.
    */
   def removeEmpty(hadoopConf: Configuration, folder: Path): Unit = if (!Links.above(folder)) {
     val fs = folder.getFileSystem(hadoopConf)

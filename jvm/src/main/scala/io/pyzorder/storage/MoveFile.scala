@@ -28,13 +28,13 @@ private[pyzorder] object MoveFile {
    */
   case object AlreadyThere extends Result
 
-  /** The file was found at neither the old name nor the new one. */
+  /** The file exists under neither the old name nor the new one. */
   case object SourceGone extends Result
 
   /** Another file has the new name; nothing was moved. */
   case object TargetTaken extends Result
 
-  /** The folder of the new name is gone; nothing was moved. */
+  /** The folder for the new name does not exist; nothing was moved. */
   case object FolderGone extends Result
 
   /**
@@ -85,9 +85,9 @@ private[pyzorder] object MoveFile {
   }
 
   /**
-   * Renames a file if hard links are not possible. They may be forbidden for files that belong to
-   * another user, and some mounted stores do not support them. The rename is not atomic: if another
-   * process creates a file at `target` after the check, that file is replaced.
+   * Renames a file if hard links are not possible. Hard links may be forbidden for files that
+   * belong to another user, and some mounted stores do not support them. The rename is not atomic:
+   * if another process creates a file at `target` after the check, that file is replaced.
    */
   private def renameLocal(source: java.nio.file.Path, target: java.nio.file.Path): Unit =
     if (Files.exists(target)) throw new FileAlreadyExistsException(target.toString)

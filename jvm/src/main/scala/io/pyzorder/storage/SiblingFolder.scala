@@ -35,7 +35,8 @@ private[pyzorder] object SiblingFolder {
       isOne(folder.getName) && baseOf(folder.getName) == baseOf(table.root.getName)
 
   /**
-   * The data files directly in a folder, as other engines see them. Excludes files in subfolders.
+   * The data files directly in a folder, which are the files that other engines read. Files in
+   * subfolders are excluded.
    */
   def dataFiles(hadoopConf: Configuration, folder: Path): Seq[FileStatus] =
     FileSystems.list(folder.getFileSystem(hadoopConf), folder).filter(status =>

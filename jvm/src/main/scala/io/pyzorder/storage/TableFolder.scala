@@ -15,8 +15,8 @@ import io.pyzorder.common.ZOrderErrors
  *
  * A data file is named by its path relative to the table's folder, with "/" as the separator. A
  * file of a partition outside the table's folder is named by its fully qualified path, including
- * the scheme. pyzorder's own files for such a partition are in a `_zorder` in the partition's
- * folder, so no file is ever renamed out of that folder.
+ * the scheme. pyzorder's own files for such a partition are in a `_zorder` folder inside the
+ * partition's folder, so no file is ever renamed out of that folder.
  *
  * Names are read from the table's own records, which anyone with write access to the table's folder
  * can forge. `holds` decides which names are trusted: a fully qualified path is trusted only if the
@@ -36,9 +36,9 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
   private lazy val places: Set[Path] = catalog.fold(Set.empty[Path])(_())
 
   /**
-   * The locations, spelled like the names that `relativize` returns. They are compared as strings,
-   * because Hadoop's comparison of paths ignores the case of the authority, whereas `relativize`
-   * and `isAtOrBelow` do not.
+   * The partition locations, spelled like the names that `relativize` returns. They are compared as
+   * strings, because Hadoop's comparison of paths ignores the case of the authority, whereas
+   * `relativize` and `isAtOrBelow` do not.
    */
   private lazy val placeNames: Set[String] = places.map(TableFolder.canonical(_).toString)
 
@@ -58,7 +58,7 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
   def holds(folder: String): Boolean =
     trusts(folder) && (folder.isEmpty || !isLinked(folder))
 
-  /** The same as `holds`, but the path to the folder may contain links. */
+  /** Like `holds`, but the path to the folder may contain links. */
   def trusts(folder: String): Boolean =
     folder.isEmpty || !TableFolder.leaves(folder) && {
       val path = resolve(folder)
@@ -76,8 +76,8 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
   }
 
   /**
-   * Whether a file, or a folder of the table on the path to it, is a link that Links.strange
-   * rejects.
+   * Whether a file, or a folder of the table on the path to it, is a link for which Links.strange
+   * returns true.
    */
   def isStrange(file: Path): Boolean = (homes(file) :+ file).exists(Links.strange(_, file))
 
@@ -113,15 +113,15 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
   def retired(run: Long): Path = new Path(zorder, s"_retired/_$run")
 
   /**
-   * The path of a retired file. For `day=1/part-0.parquet`, retired by run 7, it is
-   * `_zorder/_retired/_7/_day=1/_part-0.parquet.retired`.
+   * The path to which run number `run` moves a data file that it replaces. For
+   * `day=1/part-0.parquet` and run 7, it is `_zorder/_retired/_7/_day=1/_part-0.parquet.retired`.
    */
   def retiredPath(run: Long, relative: String): Path =
     hidden(s"_retired/_$run", relative, ".retired")
 
   /**
-   * The path of a staged file. For `day=1/part-0.parquet`, staged by run 7, it is
-   * `_zorder/_staging/_7/_day=1/_part-0.parquet.staged`.
+   * The path at which run number `run` writes a data file before the file is published. For
+   * `day=1/part-0.parquet` and run 7, it is `_zorder/_staging/_7/_day=1/_part-0.parquet.staged`.
    */
   def stagedPath(run: Long, relative: String): Path =
     hidden(s"_staging/_$run", relative, ".staged")
@@ -141,8 +141,8 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
 
   /**
    * The name of the data file (or folder) at a qualified path; the inverse of `resolve`. A file in
-   * a folder such as `file:` is named by its fully qualified path, because its relative name would
-   * look like a fully qualified path to another file.
+   * a folder whose name looks like a URI scheme, such as `file:`, is named by its fully qualified
+   * path, because its relative name would look like a fully qualified path to another file.
    */
   def relativize(file: Path): String = {
     val path = TableFolder.canonical(file)
@@ -174,7 +174,7 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
 
   override def hashCode: Int = root.hashCode
 
-  /** The folder in the form in which messages show it. */
+  /** The folder as it is shown in messages, with any credentials masked. */
   override def toString: String = ZOrderErrors.withoutPassword(root.toString)
 }
 
@@ -242,7 +242,7 @@ object TableFolder {
   }
 
   /**
-   * Whether Spark's listings hide a file because of a name on its path. `relative` has the form of
+   * Whether Spark's listings hide a file because of a name in its path. `relative` has the form of
    * FileRef.path.
    */
   def isHidden(relative: String): Boolean =
@@ -258,7 +258,9 @@ object TableFolder {
     name.startsWith(".") || (name.startsWith("_") && !name.contains("=")) ||
       name.endsWith("._COPYING_")
 
-  /** Whether `path` is `folder` or is below it. Compares only the names. */
+  /**
+   * Whether `path` is `folder` or is below it. Only the paths are compared; links are not resolved.
+   */
   def isAtOrBelow(path: Path, folder: Path): Boolean =
     path == folder || {
       val (one, other) = (canonical(path).toUri, canonical(folder).toUri)

@@ -37,7 +37,7 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * is no index, a clustered write creates one. If the write adds no entries and the table has an
  * index after the write, the command records that the index no longer covers the table. The
  * parameters are exactly those of Spark's insert command, because Spark copies a command by passing
- * its parameters to a constructor.
+ * its parameters to its constructor.
  *
  * The entries are published like any snapshot, without the table's lock. If publishing fails, the
  * write still succeeds, because queries always read files that have no entries.
@@ -289,7 +289,10 @@ final class IndexedInsertCommand(
   private def clusteredBy: Seq[String] =
     query.collectFirst { case rows: ClusteredRows => rows.layout.clusteredBy }.getOrElse(Nil)
 
-  /** The columns of the files, taken from the catalog if it declares them with the same types. */
+  /**
+   * The schema of the files. A column's definition comes from the catalog if the catalog declares
+   * the column with the same type.
+   */
   private def fileSchema: StructType = {
     val known = catalogTable.map(_.schema.fields.toSeq).getOrElse(Nil)
     val inFolders = AttributeSet(partitionColumns)

@@ -31,7 +31,7 @@ final case class NewFile(
     sketches: Map[String, CodedHashes])
 
 /**
- * Collects statistics of every file that is written, in addition to the counts of Spark's tracker.
+ * Collects statistics of every file that is written, in addition to what Spark's tracker counts.
  *
  * @param depth   number of partition columns, which is the number of folders between the table's
  *                folder and a file
@@ -54,7 +54,7 @@ final class NewFiles(
 
   @transient private var written: Seq[NewFile] = Nil
 
-  /** The files of all tasks, after the job has committed. */
+  /** The files that all tasks wrote; empty until the job has committed. */
   def files: Seq[NewFile] = written
 
   override def newTaskInstance(): WriteTaskStatsTracker =
@@ -102,7 +102,10 @@ private final class TaskFiles(
     trackers(filePath).update(row)
   }
 
-  /** Frees the memory for the file's sketches, because a task may write many files. */
+  /**
+   * Encodes the file's sketches, which frees the memory in which the hashes were collected. A task
+   * may write many files.
+   */
   override def closeFile(filePath: String): Unit = {
     basic.closeFile(filePath)
     sketches(filePath) = hashes(trackers(filePath))

@@ -17,10 +17,10 @@ import io.pyzorder.layout.select.LayoutSettings
 
 /**
  * Clusters the rows of a write if the table declares clustering columns and the settings allow it.
- * Also makes every write to a folder either add entries for the new files to the folder's index, or
- * record that the index lacks these entries. Other commands that change files (TRUNCATE TABLE, LOAD
- * DATA, an ALTER TABLE that drops or renames a partition or sets a location, and an INSERT through
- * a Hive SerDe) only record that the index no longer covers the table.
+ * Also ensures that every write to a folder either adds entries for the new files to the folder's
+ * index, or records that the index lacks these entries. Other commands that change files (TRUNCATE
+ * TABLE, LOAD DATA, an ALTER TABLE that drops or renames a partition or sets a location, and an
+ * INSERT through a Hive SerDe) only record that the index no longer covers the table.
  *
  * A write is prepared even if its table has no index yet, because an index may be created while the
  * write runs.

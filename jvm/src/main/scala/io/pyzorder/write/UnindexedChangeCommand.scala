@@ -21,7 +21,7 @@ import io.pyzorder.publish.journal.Journal
 import io.pyzorder.storage.TableFolder
 
 /**
- * Runs a Spark command that changes files of a table without adding entries to its index.
+ * Runs a Spark command that changes a table's files without adding entries to the table's index.
  *
  * @param movesPartition whether the command gives a partition another folder, or separates the
  *                       partitions from the journal in the table's folder. Such a command is
@@ -52,7 +52,7 @@ final case class UnindexedChangeCommand(
   }
 }
 
-/** Runs a Spark command that writes to a table without adding entries to its index. */
+/** Runs a Spark command that writes to a table without adding entries to the table's index. */
 final case class UnindexedWriteCommand(write: DataWritingCommand, table: CatalogTable)
     extends DataWritingCommand {
 

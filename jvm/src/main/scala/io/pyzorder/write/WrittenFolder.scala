@@ -17,7 +17,7 @@ private[write] final case class WrittenFolder(
   /** The folder's other data files, which this write has not added. */
   def others: Iterable[FileStatus] = (present -- written.map(_.name)).values
 
-  /** The files of this write that are in the folder, and their current status. */
+  /** The files of this write that are in the folder, each with its current status. */
   def placed: Seq[(NewFile, FileStatus)] =
     written.flatMap(file => present.get(file.name).map(file -> _))
 }

@@ -88,8 +88,8 @@ final class IndexedStatistics(
   }
 
   /**
-   * A sketch was made under the same settings as the bounds, and is used only where the bounds are
-   * valid.
+   * A file's sketch was made under the same settings as its bounds, and is used only if the bounds
+   * are valid.
    */
   override def mayHold(values: Seq[Any]): FileTest =
     ValueHash.of(indexed.dataType).fold(super.mayHold(values)) { hash =>
@@ -102,7 +102,9 @@ final class IndexedStatistics(
 
   private def compare(a: Double, b: Double): Int = if (a < b) -1 else if (a > b) 1 else 0
 
-  /** The unscaled values of two decimals are comparable only if the scales are the same. */
+  /**
+   * The unscaled values of two decimals are comparable only if the decimals have the same scale.
+   */
   private def hasColumnsScale(value: Any): Boolean = (value, column.dataType) match {
     case (d: Decimal, t: DecimalType) =>
       d.scale == t.scale && d.precision <= Decimal.MAX_LONG_DIGITS

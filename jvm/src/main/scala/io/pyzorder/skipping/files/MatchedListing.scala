@@ -69,12 +69,13 @@ private[skipping] object MatchedListing {
   }
 
   /**
-   * The lookups for each listing, keyed by the listing's identity and dropped together with the
-   * listing. No value may refer to its listing, because the listing would then never be dropped.
+   * The positions found for each listing, keyed by the listing's identity and dropped together with
+   * the listing. No value may refer to its listing, because the listing would then never be
+   * dropped.
    */
   private val cache: Cache[FileIndex, MatchedListing] =
     CacheBuilder.newBuilder().weakKeys().build[FileIndex, MatchedListing]()
 
-  /** The cached lookups for this listing. */
+  /** The cached positions for this listing. */
   def of(listing: FileIndex): MatchedListing = cache.get(listing, () => new MatchedListing)
 }

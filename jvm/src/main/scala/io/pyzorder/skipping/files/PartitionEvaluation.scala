@@ -41,7 +41,7 @@ private[skipping] final class PartitionEvaluation(
     each
   }
 
-  /** The listed status of each file that has a result for which `matters` returns true. */
+  /** The listed status of each file for whose result `matters` returns true. */
   def filesOf(matters: PruningResult => Boolean): Seq[FileStatus] = {
     val found = ArrayBuffer.empty[FileStatus]
     var i = 0
@@ -64,7 +64,8 @@ private[skipping] final class PartitionEvaluation(
   }
 
   /**
-   * Returns the partition without the files to skip, and counts each file's result.
+   * Returns the partition without the skipped files. Adds every listed file, skipped or not, to
+   * `counts`.
    *
    * @param withoutJoins evaluators without the join keys; empty if these evaluators would not skip
    *                     any files

@@ -18,16 +18,17 @@ import io.pyzorder.storage.FileVersion
  * these states, however late they start. If an OPTIMIZE then moves a file, the file is opened at
  * its new path.
  *
- * The state belongs to the plan rather than to one execution. A physical scan keeps its list of
+ * The states belong to the plan rather than to one execution. A physical scan keeps its list of
  * files, so a plan that is executed again could otherwise mix old lists with new ones. A DataFrame
  * that is collected again therefore shows the state that it read first. This is also how plain
- * Spark behaves. Planning and EXPLAIN do not pin the state. It is pinned when Spark describes the
- * plan at the start of an execution.
+ * Spark behaves. Planning and EXPLAIN do not pin the states. They are pinned when Spark describes
+ * the plan at the start of an execution.
  *
  * A plan comprises everything that one QueryExecution optimizes, including subqueries, and the
- * plans that adaptive execution later derives from it. The QueryExecution's tracker is available
- * whenever the optimizer runs, and the rules of adaptive execution copy the file indexes, which
- * refer to the state. The state therefore exists exactly as long as the plan.
+ * plans that adaptive execution later derives from it. Whenever the optimizer runs, it finds the
+ * PlanState through the QueryExecution's tracker. The rules of adaptive execution copy the file
+ * indexes, which refer to the PlanState. The PlanState therefore exists exactly as long as the
+ * plan.
  */
 private[skipping] final class PlanState {
   import PlanState._
@@ -48,11 +49,12 @@ private[skipping] final class PlanState {
 
   /**
    * Evaluates `use` while the files of a source are pinned. If they are not pinned yet, pins them
-   * first, together with the files of all other sources in the plan. The sources must agree on the
-   * files that they share. Two sources share files, for example, if both read partitions of one
-   * table, or if one reads a table and the other reads a path below it or one of its partitions at
-   * another location. If one of the other sources cannot be listed, it remains unpinned until one
-   * of its own scans executes, which may never happen.
+   * first, together with the files of the plan's other sources (see `openWith`). The sources must
+   * agree on the files that they share. For example, two sources share files if both read
+   * partitions of the same table. They also share files if one reads a table and the other reads a
+   * path below the table's folder, or a partition of the table at another location. If one of the
+   * other sources cannot be listed, it remains unpinned until one of its own scans executes, which
+   * may never happen.
    */
   def fixed[T](source: FileSource)(use: => T): T = synchronized {
     fix(source)
@@ -106,7 +108,10 @@ private[skipping] final class PlanState {
   def mayListAnew(source: FileSource): Boolean =
     synchronized(!related(source).exists(_.isSettled))
 
-  /** Pins the state of a source, and of the sources that share folders with it, to new listings. */
+  /**
+   * Lists a source again, together with the sources that share folders with it, and pins their new
+   * states.
+   */
   def fixAnew(source: FileSource): Unit = synchronized {
     val group = related(source)
     group.foreach(_.fixed = None)
@@ -114,11 +119,11 @@ private[skipping] final class PlanState {
   }
 
   /**
-   * Before the first of several scans uses a state that was determined earlier, checks it. The
+   * Checks a state that was determined earlier, before the first of several scans uses it. The
    * files that any of these scans will open must be unchanged, because the tables cannot be listed
    * again once a scan has chosen its files. If there is only one scan, the scan itself checks the
-   * files that it has chosen. Those are fewer files, because the join keys and the results of
-   * subqueries are known when the scan chooses its files.
+   * files that it has chosen. By then, the join keys and the results of subqueries are known, so
+   * there are fewer files to check.
    */
   private def settle(source: FileSource): Unit =
     if (source.fixed.exists(_.asOf.isDefined) && mayListAnew(source)) {

@@ -29,7 +29,7 @@ private[skipping] final class SkippingCounts {
   /**
    * The outcome that EXPLAIN shows.
    *
-   * @param nanos the time since the listing
+   * @param nanos the time spent on the index, in nanoseconds
    * @param asked false if there is an index but it was not evaluated; in that case, all opened
    *              files count as selected, and none as unindexed
    */

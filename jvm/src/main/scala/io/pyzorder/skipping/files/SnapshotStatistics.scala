@@ -9,7 +9,7 @@ import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
- * How a scan reads columns, which determines which of an index's statistics are valid for the scan.
+ * How a scan reads columns. This determines which statistics in an index are valid for the scan.
  */
 final case class ColumnReading(dataSchema: StructType, caseSensitive: Boolean, temporal: String)
 
@@ -20,8 +20,9 @@ final class SnapshotStatistics(snapshot: IndexSnapshot, reading: ColumnReading)
   private val asked = mutable.HashMap.empty[FilterColumn, Option[IndexedStatistics]]
 
   /**
-   * The statistics of the column itself, even if `column` is a function of it. None if there are no
-   * statistics, or if the scan reads the column as another type.
+   * The statistics of the column itself, even if `column` is a function of it. None if the index
+   * has no statistics of the column, or if the scan reads the column as a type other than the one
+   * in the index.
    */
   override def apply(column: FilterColumn): Option[IndexedStatistics] =
     asked.getOrElseUpdate(column,

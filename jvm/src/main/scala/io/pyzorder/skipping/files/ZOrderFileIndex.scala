@@ -13,14 +13,16 @@ import io.pyzorder.skipping.predicate.JoinKeyFilter
 import io.pyzorder.storage.TableFolder
 
 /**
- * Wraps the file index of a Parquet or ORC relation. It lists the files, taking the journal into
- * account, and then drops the files that, according to the index, cannot contain a matching row.
+ * Wraps the file index of a Parquet or ORC relation. Lists the files, taking the journal into
+ * account, and then drops those that, according to the skipping index, cannot contain a matching
+ * row.
  *
  * Filters are passed with each call to `listFiles` and are never part of the object. This is
  * necessary because Spark merges and reuses scans whose relations are equal, and then lists the
- * files once for the filters of both scans. Two instances are equal if their wrapped indexes, the
- * states of the journal and the index that they saw during planning, and their join keys are equal.
- * Join keys are part of the object because Spark cannot pass them as filters.
+ * files once for the filters of both scans. Two instances are equal if they wrap equal file
+ * indexes, have the same folders and join keys, and saw the same states of the journal and the
+ * skipping index during planning. Join keys are part of the object because Spark cannot pass them
+ * as filters.
  *
  * @param source     finds the files
  * @param plan       the state that all scans of the plan share
@@ -55,7 +57,9 @@ final class ZOrderFileIndex private (
   /** The filters derived from the keys of joins above the scan, once they are known. */
   def joins: Seq[JoinKeyFilter] = found
 
-  /** The last request and its answer, which are kept only for display. Scans never use them. */
+  /**
+   * The most recent request and its answer, which are kept only for display. Scans never use them.
+   */
   private var last: Option[(ZOrderFileIndex.Request, ZOrderFileIndex.Answer)] = None
 
   override def rootPaths: Seq[Path] = wrapped.rootPaths
@@ -85,7 +89,8 @@ final class ZOrderFileIndex private (
   }
 
   /**
-   * The effect of skipping on the files that the filters select, ignoring filters with subqueries.
+   * The effect of skipping on the files that the filters select. Filters with subqueries are
+   * ignored.
    */
   override def outcome(
       partitionFilters: Seq[Expression],
@@ -122,8 +127,8 @@ final class ZOrderFileIndex private (
     plan.select(source, partitionFilters)
 
   /**
-   * Returns every file of the partitions that the filters select, together with the current
-   * information from the index about it. Does not skip any files.
+   * Returns every file of the partitions that the filters select, together with what the index
+   * currently records about it. Does not skip any files.
    *
    * @param partitionFilters the filters on partition columns only
    * @param dataFilters      all other filters on the rows
@@ -174,7 +179,7 @@ final class ZOrderFileIndex private (
   /** When the files were last verified; None if just now, or if Spark's own index lists them. */
   def asOf: Option[Long] = source.state.asOf
 
-  /** Whether all files in the store still match the listing, or were verified recently enough. */
+  /** Whether all of these files are unchanged in the store, or were verified recently enough. */
   def areUnchanged(files: Seq[FileStatus]): Boolean = asOf.isDefined ||
     ChangedFiles.among(session.sessionState.newHadoopConf(), files.iterator).isEmpty
 
@@ -192,8 +197,8 @@ final class ZOrderFileIndex private (
 
   /**
    * Adds filters to an index that belongs to one scan of a physical plan, before that scan lists
-   * its files. Indexes that were equal before may then be unequal, so Spark must no longer compare
-   * them.
+   * its files. File indexes that were equal may be unequal afterwards, so Spark must no longer
+   * compare them.
    */
   private[skipping] def addJoins(more: Seq[JoinKeyFilter]): Unit = synchronized {
     found = found ++ more
@@ -292,7 +297,7 @@ object ZOrderFileIndex {
       partitions: Seq[PartitionDirectory],
       outcome: SkippingOutcome)
 
-  /** The index of a relation in a plan, without an estimate. */
+  /** The file index of a relation in a plan, without a size estimate. */
   private[skipping] def apply(
       session: shim.SparkSession,
       source: FileSource,

@@ -24,8 +24,8 @@ private[joins] final case class JoinedKey(
 
   /**
    * The same key, as it appears below an operator that defines the columns in `named`. An aggregate
-   * may define a column in terms of itself, so the expression that replaces a column must not be
-   * searched again.
+   * may define a column in terms of itself, so the expression that replaces a column must not
+   * itself be rewritten.
    */
   def below(named: Map[ExprId, Expression]): JoinedKey = copy(column = column.transformUp {
     case a: AttributeReference if named.contains(a.exprId) => named(a.exprId)
@@ -36,9 +36,9 @@ private[joins] final case class JoinedKey(
    * unless the key is a column of the scanned files or an order-preserving function of such a
    * column. A partition column is not a column of the files.
    *
-   * Spark compares the keys of a hash join by their bytes. On both sides, it therefore normalizes
-   * every NaN to a single NaN, and -0.0 to 0.0. `=` and the index also treat these values as equal,
-   * so the column and its normalized form select the same files.
+   * Spark compares the keys of a hash join by their bytes. It therefore normalizes the keys on both
+   * sides of the join: every NaN to a single NaN, and -0.0 to 0.0. `=` and the index also treat
+   * these values as equal, so the column and its normalized form select the same files.
    */
   def of(scan: FileSourceScanExec): Option[ScanKey] = {
     val folders = scan.relation.partitionSchema.fieldNames.toSet

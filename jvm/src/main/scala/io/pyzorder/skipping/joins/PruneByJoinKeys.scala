@@ -22,7 +22,7 @@ import io.pyzorder.skipping.plan.SkippingScanExec
 /**
  * Skips files by the keys of broadcast joins. A scan below a hash join skips the files that contain
  * none of the keys on the join's broadcast side. The rule makes that side a child of the scan (see
- * ScanWithKeysExec), so the scan does not start before its keys are known. With adaptive execution,
+ * ScanWithKeysExec), so the scan does not start before the keys are known. With adaptive execution,
  * the rule runs on the whole plan before Spark divides it into stages, and whenever Spark re-plans
  * the rest of the query. Otherwise, it runs once, on the final plan.
  *
@@ -38,10 +38,11 @@ import io.pyzorder.skipping.plan.SkippingScanExec
  *
  * A pair of keys must be compared by `=`, which is never TRUE for a null. Spark represents the keys
  * of `a <=> b` as coalesce(a, …) and isnull(a), which are not columns. Two rows join only if all
- * pairs are equal, so each pair yields its own filter. Any further conditions only drop more rows.
+ * pairs are equal, so each pair yields its own filter. Any further join conditions only drop more
+ * rows.
  *
  * Sort-merge and shuffled hash joins provide no keys, because a shuffle reveals its size but not
- * its keys. However, keys of joins above them are pushed to the scans below them.
+ * its keys. However, the keys of a join above such a join are pushed to the scans below it.
  *
  * @param isAdaptive whether the rule runs in adaptive execution
  */
@@ -88,13 +89,13 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
       }.toSet
 
     /**
-     * The plan, in which scans skip the files that contain none of the keys in `wanted`. These keys
-     * are expressed in the plan's own columns, and may be pushed below:
+     * A copy of the plan in which scans skip the files that contain none of the keys in `wanted`.
+     * These keys are expressed in the plan's own columns, and may be pushed below:
      * - a filter, projection, sort or exchange, which treats each row independently;
      * - a union, whose branches name the columns in their own way;
      * - an aggregate, if the key is one of its grouping expressions: all rows of a group have the
      *   same key, so a group is dropped as a whole;
-     * - a join, see `fromAbove`.
+     * - a join (see `fromAbove`).
      *
      * All expressions must be deterministic, because the value of rand() for a row depends on the
      * rows before it. Keys are not pushed below anything else: the results of LIMIT, windows,
@@ -144,8 +145,8 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
 
     /**
      * Keys of joins above an exchange delay the stage that ends with the exchange. They are not
-     * passed into a broadcast if Spark prunes partitions, because Spark could then no longer
-     * recognize the broadcast whose keys it uses for pruning.
+     * passed into a broadcast if Spark prunes partitions dynamically, because Spark could then no
+     * longer recognize the broadcast whose keys it uses for pruning.
      */
     private def exchanged(exchange: Exchange, wanted: Seq[JoinedKey]): SparkPlan = {
       val mayPass = wanted.nonEmpty &&
@@ -181,10 +182,10 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
      *
      * If such a key is also a key of this join, both sides have equal keys in every pair of
      * matching rows. In an inner, left outer or left semi join, a right row affects only the left
-     * rows that it matches. If the right row's key is not wanted, neither are the keys of these
-     * left rows, so the join above drops them whether or not they match. The same applies to the
-     * left side of a right outer join. It does not apply to an anti join, because a null on the
-     * right side of NOT IN affects every row.
+     * rows that it matches. If the right row's key equals no key of the join above, neither do the
+     * keys of these left rows, so the join above drops them whether or not they match. The same
+     * applies to the left side of a right outer join. It does not apply to an anti join, because a
+     * null on the right side of NOT IN affects every row.
      */
     private def fromAbove(
         join: BaseJoinExec,

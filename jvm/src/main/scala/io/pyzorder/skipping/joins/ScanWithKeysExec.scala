@@ -23,9 +23,10 @@ import io.pyzorder.skipping.predicate.JoinKeyFilter
  * node itself waits for the broadcasts. The joins reuse the same broadcasts, so none is executed
  * twice.
  *
- * There are no deadlocks, because a scan only waits for broadcasts that are below it, and a plan is
+ * There are no deadlocks, because a scan waits only for broadcasts that are below it, and a plan is
  * a finite tree. Spark reuses a broadcast in place of another only if their trees are equal. If a
- * broadcast waited for itself through reuse, its tree would contain a tree equal to itself.
+ * broadcast waited for itself through reuse, its tree would contain a tree equal to itself, which
+ * is impossible.
  *
  * Two scans are equal only if their keys are equal. Spark therefore replaces an exchange above one
  * scan with an exchange above another only if both scans skip the same files.
@@ -57,7 +58,8 @@ private[joins] final case class ScanWithKeysExec(
   override def vectorTypes: Option[Seq[String]] = scan.vectorTypes
 
   /**
-   * The scan alone, with the files chosen by the keys. All sides must have been broadcast.
+   * The scan alone, restricted to the files that may contain one of the keys. All sides must have
+   * been broadcast.
    *
    * @param joined the broadcasts of the joins in the scan's own stage
    */
@@ -84,10 +86,10 @@ private[joins] final case class ScanWithKeysExec(
     ScanWithKeysExec.indexOf(scan).foreach(_.addJoins(filters(!_.isStage)))
 
   /**
-   * The filters that follow from the keys of broadcast sides. Those of a side may be used only if
-   * its join sees the same key values as the scan. This is certain if the join uses this broadcast,
-   * or if the broadcast side returns the same rows each time it is executed. Without adaptive
-   * execution, Spark merges equal broadcasts in a plan into one.
+   * The filters that follow from the keys of broadcast sides. The filters of one side may be used
+   * only if its join sees the same key values as the scan. This is certain if the join uses this
+   * broadcast, or if the broadcast side returns the same rows each time it is executed. Without
+   * adaptive execution, Spark merges equal broadcasts in a plan into one.
    *
    * If a broadcast fails, the scan reads all files, and the join reports the failure.
    */
@@ -130,8 +132,8 @@ private[joins] object ScanWithKeysExec {
   }
 
   /**
-   * Copies the scan. This does not use `transform`, which keeps the old node if the new one equals
-   * it.
+   * Copies the scan with a changed file index. This does not use `transform`, which keeps the old
+   * node if the new one equals it.
    */
   private def mapIndex(scan: SparkPlan)(change: ZOrderFileIndex => ZOrderFileIndex): SparkPlan = {
     val changed = scan match {
@@ -150,16 +152,16 @@ private[joins] object ScanWithKeysExec {
 private[joins] final case class ScanKey(column: Expression, ordinal: Int)
 
 /**
- * The columns of a scan that must equal the keys of one broadcast side. Equality ignores the side
- * itself, which ScanWithKeysExec compares as its child.
+ * The columns of a scan that must equal the keys of one broadcast side. The comparison of two
+ * instances ignores the side itself, which ScanWithKeysExec compares as one of its children.
  */
 private[joins] final case class ScanKeys(keys: Seq[ScanKey])(@transient val from: BroadcastKeys) {
   override def toString: String = keys.map(_.column.sql).mkString(", ")
 }
 
 /**
- * Replaces each scan in a new stage of adaptive execution with a scan that skips files. By then,
- * the stages below the new stage, including the broadcast sides, are done.
+ * Replaces each ScanWithKeysExec in a new stage of adaptive execution with a scan that skips files.
+ * By then, the stages below the new stage, including the broadcast sides, are done.
  */
 object ApplyJoinKeys extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan = {

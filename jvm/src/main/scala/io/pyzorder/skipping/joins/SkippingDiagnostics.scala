@@ -41,8 +41,8 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
   /**
    * An expression over a plan's columns that filters rows, and why it skips no files.
    *
-   * @param obstacle the operator between the expression and the plan that keeps join keys from
-   *                 reaching the plan
+   * @param obstacle why join keys from above do not reach the plan, if an operator in between keeps
+   *                 them from it
    */
   private case class RowCondition(
       expression: Expression,
@@ -113,8 +113,8 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
     asked.filter(_.expression.references.subsetOf(plan.outputSet))
 
   /**
-   * Returns the reason why a join's key skips no files on one side, given a RowCondition's
-   * obstacle.
+   * Returns a function from a RowCondition's obstacle to the reason why a join key skips no files
+   * on one side of the join.
    */
   private def whyNot(
       join: BaseJoinExec,

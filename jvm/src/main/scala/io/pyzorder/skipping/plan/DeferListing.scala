@@ -34,13 +34,13 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
  * and caches a relation that lists its files only when they are requested.
  *
  * In all other respects, the relation is the same as the one that Spark would create. The rule
- * therefore applies only to data source tables that have a schema in the catalog, no buckets, and
- * all files directly in their folder. Tables with partitions in the catalog do not need the rule,
- * because Spark lists them only when it needs their files.
+ * therefore applies only to data source tables that have a schema in the catalog, are not bucketed,
+ * and have all their files directly in the table's folder. Tables with partitions in the catalog do
+ * not need the rule, because Spark lists them only when it needs their files.
  *
  * The rule also removes a cached relation if another session has changed the table's location, for
- * example by an OPTIMIZE that switches it. Otherwise, this session would read and write the old
- * folder.
+ * example with an OPTIMIZE that switches the table to a new folder. Otherwise, this session would
+ * read and write the old folder.
  */
 case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
 

@@ -48,9 +48,9 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     }
 
   /**
-   * Wraps the file index and adds the estimate in one step. A second step would have no effect,
-   * because a relation with an estimate equals one without an estimate, and Spark discards a
-   * rewrite whose result equals its input.
+   * Wraps the file index and adds the size estimate in one step. A second step would have no
+   * effect, because a relation with an estimate equals one without an estimate, and Spark discards
+   * a rewrite whose result equals its input.
    */
   private def withFilters(plan: LogicalPlan, state: PlanState): LogicalPlan = plan.transformDown {
     case operation @ PhysicalOperation(_, filters, relation: LogicalRelation)
@@ -72,7 +72,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     case _ => false
   }
 
-  /** Whether the class is one of those below, not a subclass, which may list other files. */
+  /** Whether the file index has exactly one of these classes. A subclass may list other files. */
   private def isSparks(location: FileIndex): Boolean =
     location.getClass == classOf[InMemoryFileIndex] ||
       location.getClass == classOf[CatalogFileIndex] ||

@@ -8,19 +8,20 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.objects.InvokeLike
 
 /**
- * Evaluates a predicate about which the rules cannot prove anything, on files for which one
- * evaluation suffices. If every row of a file has the same value in each column that the predicate
- * references, the predicate's outcome for one row is its outcome for all rows. If this outcome is
- * FALSE or NULL, no row of the file matches. If evaluation fails, the file is kept, because the
- * query must raise the error.
+ * Evaluates a predicate for which the rules cannot prove anything. For some files, one evaluation
+ * suffices: if every row of a file has the same value in each column that the predicate references,
+ * the predicate's outcome for one row is its outcome for all rows. If this outcome is FALSE or
+ * NULL, no row of the file matches. If evaluation fails, the file is kept, because the query must
+ * raise the error.
  *
- * "The same value" means that the column contains no null and no NaN, that both bounds are equal,
- * and that the value is not zero if the type has two zeros. If the bounds are equal, all values
- * between them are equal to them, whether or not the bounds are exact. Values that are equal in the
- * binary order are identical, so no function can tell the rows apart. Deterministic functions
- * always return the same result for the same row, but a user-defined function's claim to be
- * deterministic is not trusted. Functions that are known to read session settings during evaluation
- * are also excluded, because a DataFrame is planned once and may run later under other settings.
+ * "The same value" means that the column contains no null and no NaN, that the two bounds are
+ * equal, and that the value is not zero if the type has two zeros. If the bounds are equal, all
+ * values between them are equal to them, whether or not the bounds are exact. Values that are equal
+ * in the binary order are identical, so no function can tell the rows apart. Deterministic
+ * functions always return the same result for the same row, but a user-defined function's claim to
+ * be deterministic is not trusted. Functions that are known to read session settings during
+ * evaluation are also excluded, because a DataFrame is planned once and may run later under other
+ * settings.
  *
  * @param columns   the referenced columns, not functions of them
  * @param predicate the predicate, in which column i is BoundReference i

@@ -8,8 +8,8 @@ import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
 import scala.jdk.CollectionConverters._
 
 /**
- * The instants, in microseconds, at which a time zone's clocks were set back past midnight, so that
- * a local day was repeated.
+ * The instants, in microseconds, at which a time zone's clocks were set back past midnight and a
+ * local day was repeated.
  *
  * The local day of an instant is the day of instant + offset. Between two transitions the offset is
  * constant, so days are in order. A forward transition skips local times and at most one day. A
@@ -21,7 +21,7 @@ import scala.jdk.CollectionConverters._
  */
 final class DstDayRepeats private (repeated: Array[Long], from: Long) {
 
-  /** Whether no day is repeated from the first instant to the last, both in microseconds. */
+  /** Whether no day is repeated between the instants `first` and `last`, in microseconds. */
   def inOrder(first: Long, last: Long): Boolean = first == last || last < from && {
     val found = Arrays.binarySearch(repeated, first)
     val next = if (found >= 0) found + 1 else -found - 1 // the first instant after `first`

@@ -41,7 +41,7 @@ object IndexFilter {
     override def mayMatch(file: Int): Boolean = true
   }
 
-  /** Keeps every file: no proof is possible. */
+  /** Keeps every file, because nothing can be proved. */
   case object Always extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) = None
     override def columns: Seq[FilterColumn] = Nil
@@ -135,7 +135,8 @@ object IndexFilter {
   }
 
   /**
-   * Both `c IS NOT NULL` and any predicate that is NULL for a null are TRUE only for values or NaN.
+   * Both `c IS NOT NULL` and any predicate that is NULL for a null are TRUE only for non-null
+   * values, including NaN.
    */
   final case class HasValue(column: FilterColumn) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = new FileTest {
@@ -225,11 +226,12 @@ object IndexFilter {
   }
 
   /**
-   * `c != value`, `c NOT IN (values)`. The values meet the conditions of OneOf, and none of them is
-   * ±0.0. The predicate is FALSE or NULL for every row only if all rows are null or equal to a
-   * listed value. That is proved if no NaN was seen and both bounds are the same listed value: all
-   * values between them then equal it, even if the bounds are inexact. It would be wrong to use
-   * `NOT (min <= value AND value <= max)`, which skips a file with the values 1, 2, 3 for `c != 2`.
+   * `c != value`, `c NOT IN (values)`. As in OneOf, the values are sorted, and they are neither
+   * null nor NaN. In addition, none of them is ±0.0. The predicate is FALSE or NULL for every row
+   * only if all rows are null or equal to a listed value. That is proved if no NaN was seen and
+   * both bounds are the same listed value: all values between them then equal it, even if the
+   * bounds are inexact. It would be wrong to use `NOT (min <= value AND value <= max)`, which skips
+   * a file with the values 1, 2, 3 for `c != 2`.
    */
   final case class Other(column: FilterColumn, values: Seq[Any]) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {
@@ -308,7 +310,7 @@ object IndexFilter {
     }
   }
 
-  /** The first values of a list, which are shown to users. */
+  /** The first values of a list, as they are shown to users. */
   private def listed(values: Seq[String]): String =
     if (values.length <= 20) values.mkString(", ")
     else values.take(20).mkString("", ", ", s", … ${values.length} values")

@@ -66,8 +66,8 @@ final class Judgement private[skipping] (
   def mayNotBeTrue: IndexFilter = may(NotTrue)
 
   /**
-   * The outcomes in a snapshot's files. Where `facts` returns None for a column, all outcomes are
-   * possible.
+   * The outcomes in a snapshot's files. Nothing is proved from a column for which `facts` returns
+   * None.
    */
   def bind(facts: FilterColumn => Option[ColumnStatisticsView]): FileOutcomes =
     new FileOutcomes(may(True).bind(facts), may(False).bind(facts), may(Null).bind(facts))
@@ -75,10 +75,10 @@ final class Judgement private[skipping] (
   def unary_! : Judgement =
     new Judgement(isTotal, { case outcomes => may(Outcomes.negated(outcomes)) })
 
-  /** AND, which is the lesser of the two outcomes in the order FALSE, NULL, TRUE. */
+  /** AND. The result is the lesser of the two outcomes in the order FALSE, NULL, TRUE. */
   def and(other: Judgement): Judgement = joined(other, True)
 
-  /** OR, which is the greater of the two outcomes in the order FALSE, NULL, TRUE. */
+  /** OR. The result is the greater of the two outcomes in the order FALSE, NULL, TRUE. */
   def or(other: Judgement): Judgement = joined(other, False)
 
   /**
@@ -165,7 +165,7 @@ object Judgement {
     pairs.map { case (l, r) => IndexFilter.and(left.may(l), right.may(r)) }.reduce(IndexFilter.or)
 }
 
-/** The outcomes in each file of a snapshot. */
+/** A predicate's possible outcomes in each file of a snapshot. */
 final class FileOutcomes(mayBeTrue: FileTest, mayBeFalse: FileTest, mayBeNull: FileTest) {
 
   /** The outcomes that rows of the file can have. */

@@ -44,7 +44,8 @@ object MonotonicFunctions {
   def unapply(function: Expression): Option[(Expression, Option[ZoneId])] = function match {
     case cast: Cast if cast.child.resolved =>
       (cast.child.dataType, cast.dataType) match {
-        // The local day. Only a clock that is set back past midnight puts days out of order.
+        // A cast to the local day. Only a clock that is set back past midnight puts days out of
+        // order.
         case (TimestampType, DateType) if cast.resolved => Some((cast.child, Some(cast.zoneId)))
         case (from, to) if widens(from, to) => Some((cast.child, None))
         case _ => None

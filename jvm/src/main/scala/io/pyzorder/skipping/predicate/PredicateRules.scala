@@ -28,7 +28,7 @@ import io.pyzorder.skipping.predicate.Outcomes.{False, NotNull, NotTrue, Null, T
  */
 object PredicateRules {
 
-  /** The judgement of the predicates' conjunction, which is TRUE if there are none. */
+  /** The judgement of the predicates' conjunction, which is TRUE if there are no predicates. */
   def apply(predicates: Seq[Expression]): Judgement =
     predicates.map(apply).reduceOption(_.and(_)).getOrElse(Judgement.constant(true))
 
@@ -201,8 +201,8 @@ object PredicateRules {
     }
 
   /**
-   * The filter, unless it is too large. Each nested comparison of two predicates doubles the
-   * filter's size.
+   * The filter, or Always if the filter is too large. Each nested comparison of two predicates
+   * doubles the filter's size.
    */
   private def notTooLarge(filter: IndexFilter): IndexFilter =
     if (filter.size > MaxSize) Always else filter
@@ -210,8 +210,8 @@ object PredicateRules {
   private val MaxSize = 2000
 
   /**
-   * Matches a comparison with a literal, such as `v < 1`. It is NULL where v is null, so
-   * `coalesce(a, b) < 1` equals `coalesce(a < 1, b < 1)`.
+   * Matches a comparison with a literal, such as `v < 1`. Such a comparison is NULL where v is
+   * null, so `coalesce(a, b) < 1` equals `coalesce(a < 1, b < 1)`.
    */
   private object Comparison {
     def unapply(predicate: Expression): Option[(Expression, Expression => Expression)] =

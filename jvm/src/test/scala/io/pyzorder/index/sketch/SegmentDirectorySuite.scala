@@ -43,8 +43,8 @@ class SegmentDirectorySuite extends AnyFunSuite {
   }
 
   /**
-   * The sketch of one file with one value in each of two blocks: value number `first` of the first
-   * block, and value number `second` of the second.
+   * The sketch of one file that has one value in each of two blocks: value number `first` in the
+   * first block, and value number `second` in the second block.
    */
   private def forged(first: Int, second: Int): IndexedSeq[Option[CodedHashes]] = {
     val blocks = Seq(first, second).map { ones =>

@@ -19,7 +19,9 @@ object CatalogAccess {
     case _ => None
   }
 
-  /** The schema with which Spark reads files. All of its columns are nullable. */
+  /**
+   * A copy of the schema in which all columns are nullable. Spark reads files with such a schema.
+   */
   def asNullable(schema: StructType): StructType = schema.asNullable
 
   /**

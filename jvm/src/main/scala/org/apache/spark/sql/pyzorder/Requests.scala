@@ -12,9 +12,9 @@ object Requests {
   private val AtOnce = 32
 
   /**
-   * Returns the result of `send` for each item, in the items' order. For a local disk, one thread
-   * per core is enough. Requests to a remote store use more threads, because they spend most of
-   * their time waiting.
+   * Returns the result of `send` for each item, in the order of the items. For a local disk, one
+   * thread per core is enough. Requests to a remote store use more threads, because they spend most
+   * of their time waiting.
    */
   def inParallel[A, B](fs: FileSystem, items: Seq[A])(send: A => B): Seq[B] =
     if (items.length <= 1) items.map(send)

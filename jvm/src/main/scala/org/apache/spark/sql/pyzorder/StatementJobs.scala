@@ -3,7 +3,7 @@ package org.apache.spark.sql.pyzorder
 import org.apache.spark.JobExecutionStatus
 import org.apache.spark.status.api.v1.{JobData, StageStatus}
 
-/** The jobs of a statement in the status store of Spark's UI, which drops old jobs. */
+/** Finds the jobs of a statement in the status store of Spark's UI. The store drops old jobs. */
 object StatementJobs {
 
   /** @param rows number of rows read by tasks that have ended */

@@ -23,7 +23,10 @@ final class BuildSide private (
     exchange: SparkPlan with BroadcastExchangeLike,
     mode: HashedRelationBroadcastMode) {
 
-  /** Identifies the broadcast, which is the same object for all nodes that reuse it. */
+  /**
+   * An object that identifies the broadcast. It is the same object for all nodes that reuse the
+   * broadcast.
+   */
   def broadcast: AnyRef = exchange
 
   /** The plan whose rows are broadcast. */
@@ -45,7 +48,8 @@ final class BuildSide private (
    *
    * Spark packs several integral keys into one LONG, which is then the hash table's key. In any
    * case, the hash table's key is computed from `keys` without losing information. All rows of an
-   * entry therefore have the same `keys`, and it is enough to compute the keys of the first row.
+   * entry therefore have the same values of `keys`, and it is enough to compute the keys of the
+   * first row.
    *
    * Values that refer to the memory of Spark's rows are copied.
    */
