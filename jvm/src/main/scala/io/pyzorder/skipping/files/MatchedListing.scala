@@ -9,9 +9,9 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.execution.datasources.{FileIndex, FileStatusWithMetadata}
 
 /**
- * For each file of a listing, the position of its entry in an index snapshot. The positions are
- * looked up only once, because hashing a path takes longer than evaluating the file. They are
- * cached for as long as the listing exists.
+ * For each file of a listing, the position of its entry in an index snapshot. Each position is
+ * looked up only once, because hashing a file's path takes longer than evaluating the file. The
+ * positions are cached for as long as the listing exists.
  *
  * A listing returns the same FileStatus objects until it is refreshed. A partition's files are
  * therefore recognized by object identity, so two versions of a file are never confused.

@@ -176,7 +176,10 @@ final class ZOrderFileIndex private (
   private def isExecuting: Boolean =
     session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) != null
 
-  /** When the files were last verified; None if just now, or if Spark's own index lists them. */
+  /**
+   * When the files were last verified. None if they have just been verified, or if Spark's own
+   * index lists them.
+   */
   def asOf: Option[Long] = source.state.asOf
 
   /** Whether all of these files are unchanged in the store, or were verified recently enough. */

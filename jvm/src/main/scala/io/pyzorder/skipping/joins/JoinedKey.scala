@@ -38,7 +38,8 @@ private[joins] final case class JoinedKey(
    *
    * Spark compares the keys of a hash join by their bytes. It therefore normalizes the keys on both
    * sides of the join: every NaN to a single NaN, and -0.0 to 0.0. `=` and the index also treat
-   * these values as equal, so the column and its normalized form select the same files.
+   * these values as equal, so a filter on the column selects the same files as a filter on the
+   * normalized column.
    */
   def of(scan: FileSourceScanExec): Option[ScanKey] = {
     val folders = scan.relation.partitionSchema.fieldNames.toSet

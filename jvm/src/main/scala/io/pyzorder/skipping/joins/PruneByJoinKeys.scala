@@ -26,8 +26,8 @@ import io.pyzorder.skipping.plan.SkippingScanExec
  * the rule runs on the whole plan before Spark divides it into stages, and whenever Spark re-plans
  * the rest of the query. Otherwise, it runs once, on the final plan.
  *
- * A join is eligible if the rows of its scanned side that have no match do not affect the result.
- * The scanned side depends on the join type:
+ * A join is eligible if unmatched rows on its scanned side do not affect the result. The scanned
+ * side depends on the join type:
  * - inner: either side;
  * - left semi (IN, EXISTS): the left side, because a left row without a match is dropped.
  *

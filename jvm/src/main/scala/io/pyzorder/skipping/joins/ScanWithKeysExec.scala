@@ -86,10 +86,10 @@ private[joins] final case class ScanWithKeysExec(
     ScanWithKeysExec.indexOf(scan).foreach(_.addJoins(filters(!_.isStage)))
 
   /**
-   * The filters that follow from the keys of broadcast sides. The filters of one side may be used
-   * only if its join sees the same key values as the scan. This is certain if the join uses this
-   * broadcast, or if the broadcast side returns the same rows each time it is executed. Without
-   * adaptive execution, Spark merges equal broadcasts in a plan into one.
+   * The filters that follow from the keys of broadcast sides. The filters of a broadcast side may
+   * be used only if its join sees the same key values as the scan. This is certain if the join uses
+   * this broadcast, or if the broadcast side returns the same rows each time it is executed.
+   * Without adaptive execution, Spark merges equal broadcasts in a plan into one.
    *
    * If a broadcast fails, the scan reads all files, and the join reports the failure.
    */
@@ -148,12 +148,12 @@ private[joins] object ScanWithKeysExec {
   }
 }
 
-/** A column of a scan that must equal one of a join's keys, and the key's position. */
+/** A scan's column that must equal one of a join's keys, and the position of that key. */
 private[joins] final case class ScanKey(column: Expression, ordinal: Int)
 
 /**
- * The columns of a scan that must equal the keys of one broadcast side. The comparison of two
- * instances ignores the side itself, which ScanWithKeysExec compares as one of its children.
+ * A scan's columns that must equal the keys of one broadcast side. The comparison of two instances
+ * ignores the side itself, which ScanWithKeysExec compares as one of its children.
  */
 private[joins] final case class ScanKeys(keys: Seq[ScanKey])(@transient val from: BroadcastKeys) {
   override def toString: String = keys.map(_.column.sql).mkString(", ")

@@ -21,7 +21,7 @@ import io.pyzorder.skipping.files.{FileSource, PlanState, ZOrderFileIndex}
  * Spark would prune the relation's partitions, because the ZOrderFileIndex prunes them when a scan
  * lists its files. A table without a `_zorder` folder is also wrapped, because a scan that is
  * planned now must still find its files after the table's first OPTIMIZE. The filters above a
- * relation are used only to tell the cost model how much will be read.
+ * relation are used only to tell the cost model how much data will be read.
  */
 case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan] {
 

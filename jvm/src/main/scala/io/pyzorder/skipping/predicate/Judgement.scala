@@ -135,7 +135,10 @@ object Judgement {
             IndexFilter.and(condition.may(NotTrue), no.may(outcomes)))
       })
 
-  /** coalesce. A row has the outcome of `first`, or the outcome of `rest` where `first` is NULL. */
+  /**
+   * `coalesce`. A row has the outcome of `first` or, if `first` is NULL for the row, the outcome of
+   * `rest`.
+   */
   def coalesce(first: Judgement, rest: Judgement): Judgement =
     new Judgement(first.isTotal && rest.isTotal,
       {

@@ -17,7 +17,7 @@ object KeyValues {
     override def toString: String = if (values.size == 1) "1 value" else s"${values.size} values"
   }
 
-  /** All values lie between `min` and `max`, in Spark's order, in which NaN is last. */
+  /** All values lie between `min` and `max` in Spark's order, in which NaN comes last. */
   final case class Range(min: Any, max: Any) extends KeyValues {
     override def toString: String = "a range of values"
   }

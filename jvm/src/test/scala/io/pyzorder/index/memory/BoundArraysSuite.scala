@@ -6,7 +6,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 class BoundArraysSuite extends AnyFunSuite {
 
-  /** For each type, the bounds of two files in Catalyst's form. */
+  /** For each type, the bounds of two files in Catalyst's internal representation. */
   private val cases = Seq[(DataType, Seq[(Any, Any)])](
     BooleanType -> Seq((false, true), (true, true)),
     ByteType -> Seq((Byte.MinValue, Byte.MaxValue), (1.toByte, 1.toByte)),

@@ -14,7 +14,7 @@ class KdTreeSuite extends AnyFunSuite {
   private def skewed(random: Random): Array[Int] =
     Array.fill(rows)(if (random.nextInt(10) < 9) 5 else random.nextInt(50))
 
-  /** The name of each table, and a generator for each of its columns of ids. */
+  /** The name of each table, and a generator of ids for each of its columns. */
   private val tables = Seq[(String, Seq[Random => Array[Int]])](
     "one even column" -> Seq(uniform(1000) _),
     "two even columns" -> Seq(uniform(1000) _, uniform(1000) _),

@@ -51,7 +51,9 @@ class Setting[T](
     }
 }
 
-/** A setting that a table can also have, as a property without the prefix `spark.sql.`. */
+/**
+ * A setting that can also be a table property. The property's name lacks the prefix `spark.sql.`.
+ */
 final class TableSetting[T](key: String, default: String, doc: String, parse: String => T)
     extends Setting[T](key, default, doc, parse) {
 
