@@ -9,17 +9,17 @@ import org.apache.hadoop.conf.Configuration
 import io.pyzorder.storage.{FileSystems, TableFolder}
 
 /**
- * Removes the files that a run has left in a folder that no longer belongs to its table. On local
+ * Removes the files that a run has left in a folder that no longer belongs to the table. On local
  * disks, a folder is deleted file by file, and the deletion fails if another file is added in the
- * meantime. A writer that has not noticed the deletion yet may add a file. The folder of a dropped
- * table would then remain and block a new table of the same name.
+ * meantime. A writer that has not noticed the deletion yet may add such a file. The folder of a
+ * dropped table would then remain and block a new table of the same name.
  */
 private[publish] object LeftoverCleanup {
 
   /**
-   * The times of the cleanups, in seconds after DONE. A process that deletes the folder may have
-   * listed the folder's files before DONE was written, and may take a while to delete them. Until
-   * some of the files have been deleted, the deletion cannot be detected.
+   * The times of the cleanups, in seconds after DONE. A process that deletes the table's folder may
+   * have listed the files before DONE was written, and may take a while to delete them. Until some
+   * of the files have been deleted, the deletion cannot be detected.
    */
   private val Moments = Seq(1L, 10L)
 

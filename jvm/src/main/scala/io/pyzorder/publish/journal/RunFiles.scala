@@ -89,8 +89,8 @@ private[publish] final class RunFiles(
     }
 
   /**
-   * Whether the table is still the incarnation seen at PREPARE, that is, has not been overwritten
-   * as a whole.
+   * Whether the table still has the incarnation that it had at PREPARE. If so, the table has not
+   * been overwritten as a whole.
    */
   def sameIncarnation: Boolean = Incarnation.read(hadoopConf, table).contains(record.incarnation)
 
@@ -159,10 +159,10 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * The inputs that `retire` leaves to `retireLast`: all links, and the last data file of each
-   * folder. Readers do not follow a link that has been retired. Spark infers the schema and the
-   * partition columns before a query reads the journal, and cannot infer them from a folder without
-   * visible files.
+   * The inputs that `retire` leaves to `retireLast`: all links, and one data file per folder.
+   * Readers do not follow a link that has been retired. Spark infers the schema and the partition
+   * columns before a query reads the journal, and cannot infer them from a folder without visible
+   * files.
    */
   private lazy val late: Seq[FileRef] = {
     val last = SummaryFiles.without(record.retire)
@@ -203,7 +203,8 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * Retires the late inputs after `moveIn`, unless another file has since taken an input's name.
+   * Retires the inputs in `late`. Called after `moveIn`. Skips an input if another file has since
+   * taken its name.
    */
   def retireLast(): Unit = late.foreach { input =>
     val (from, to) = (table.resolve(input.path), table.retiredPath(run, input.path))

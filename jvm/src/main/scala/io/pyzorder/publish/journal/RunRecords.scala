@@ -42,7 +42,7 @@ private[publish] final class RunRecords(
     if (!create("partitions", Records.write(record))) throw taken("partitions")
 
   /**
-   * Commits the run. Returns false if another writer declared this one dead and aborted the run.
+   * Commits the run. Returns false if another writer declared this writer dead and aborted the run.
    */
   def commit(incarnation: String, by: String): Boolean =
     create("outcome", Records.write(OutcomeRecord(incarnation, commit = true, by))) ||

@@ -83,7 +83,7 @@ object MovedFileLookup {
 
     def hasTime(status: FileStatus): Boolean = status.getModificationTime == modificationTime
 
-    /** Whether `status` can be that of the planned file after a move. */
+    /** Whether `status` could be the status of the planned file after a move. */
     def fits(status: FileStatus): Boolean =
       hasSize(status) && (modificationTime <= 0 || !MoveFile.keepsTime(fs) || hasTime(status))
   }

@@ -50,8 +50,8 @@ final class PreviousLocations(
   def movedTable: Boolean = !table.isEmpty
 
   /**
-   * Copies the files that were added to the previous folders by INSERTs planned before a switch.
-   * The copies are placed in the current location of the table or partition. Throws
+   * Copies the files that were added to the previous folders by INSERTs that were planned before a
+   * switch. The copies are placed in the current location of the table or partition. Throws
    * overwrittenBehind if a previous folder was overwritten.
    */
   def carry(): Unit = {

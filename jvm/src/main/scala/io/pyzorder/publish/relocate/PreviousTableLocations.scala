@@ -75,9 +75,9 @@ private[relocate] final class PreviousTableLocations(
     Journal.read(hadoopConf, switch.from).prepare.map(_.operation)
 
   /**
-   * An INSERT that was planned before a switch may have added files to a previous folder. Copies
-   * these files to the table's current folder. Throws overwrittenBehind if a previous folder was
-   * overwritten.
+   * Copies the files that were added to the previous folders by INSERTs that were planned before a
+   * switch. The copies are placed in the table's current folder. Throws overwrittenBehind if a
+   * previous folder was overwritten.
    */
   def carry(): Unit = {
     (folder +: switches.map(_._1.from)).filter(one => SiblingFolder.isOne(one.root.getName))

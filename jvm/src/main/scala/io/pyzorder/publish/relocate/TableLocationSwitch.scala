@@ -31,11 +31,11 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingF
  * call by a writer that was declared dead is therefore harmless, unless the table has been switched
  * away from `to` by then.
  *
- * A catalog has no compare-and-swap. If an INSERT is planned before the switch and commits after
- * the switch, it writes into `from`. `carry` copies the INSERT's files to the table's current
- * folder, either right after the switch or with the next writing command. If `from` was overwritten
- * at about the time of the switch, the switch is reverted, unless other writers have since changed
- * the files in `to`.
+ * A catalog offers no compare-and-swap operation. If an INSERT is planned before the switch and
+ * commits after the switch, it writes into `from`. `carry` copies the INSERT's files to the table's
+ * current folder, either right after the switch or with the next writing command. If `from` was
+ * overwritten at about the time of the switch, the switch is reverted, unless other writers have
+ * since changed the files in `to`.
  *
  * @param from   the table's folder when the run began; the table is not partitioned
  * @param run    the run's number in the journal of `from`

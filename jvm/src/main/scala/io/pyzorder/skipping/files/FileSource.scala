@@ -169,8 +169,8 @@ private[skipping] object FileSource {
 
   /**
    * The files that Spark has already listed. They matter because, without a journal, a DataFrame
-   * shows the files that existed when it was created. Spark's own comparison of file indexes
-   * ignores them.
+   * shows the files that existed when it was created. When Spark compares file indexes, it ignores
+   * the listed files.
    */
   private def knownFiles(wrapped: FileIndex): Set[FileVersion] = wrapped match {
     case listed: InMemoryFileIndex => listed.allFiles().map(FileVersion.of).toSet
