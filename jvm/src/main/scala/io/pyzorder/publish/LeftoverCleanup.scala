@@ -30,7 +30,7 @@ private[publish] object LeftoverCleanup {
   }
 
   /**
-   * Schedules the cleanup `look` at each of the `Moments`. A cleanup does not run if the process
+   * Schedules the cleanup `look` for each time in `Moments`. A cleanup does not run if the process
    * has ended by then.
    */
   def lookLater(look: () => Unit): Unit = Moments.foreach { seconds =>
@@ -42,7 +42,8 @@ private[publish] object LeftoverCleanup {
 
   /**
    * Deletes `_zorder` if the table's folder contains nothing else. The first writer of an
-   * incarnation calls this, because the table may have been deleted while the writer started.
+   * incarnation calls this method, because the table may have been deleted while the writer was
+   * starting.
    */
   def clearIfEmpty(hadoopConf: Configuration, folder: TableFolder): Unit = {
     val fs = folder.root.getFileSystem(hadoopConf)

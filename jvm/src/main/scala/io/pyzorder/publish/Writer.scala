@@ -367,7 +367,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * The value of `listed` for the next run of the same command. It contains the files that this run
-   * has not retired, if the index covers them.
+   * has not retired. None if `listed` is None, or if the index has no coverage.
    */
   def listedNext: Option[ListedTable] =
     for {

@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * One run in a journal, usually the last, as found by one listing of the journal.
+ * One run in a journal, as found by one listing of the journal. This is usually the last run.
  *
  * @param fs      the table's file system; null if there is no journal
  * @param run     the run's number; 0 if there is no journal

@@ -63,7 +63,7 @@ private[publish] final class Lease(
     while (!ended) {
       val now = System.nanoTime()
       try {
-        // This must not create folders; otherwise, it could recreate the `_zorder` of an
+        // The heartbeat must not create folders; otherwise, it could recreate the `_zorder` of an
         // overwritten table. Object stores create folders implicitly, so the PREPARE record is
         // checked first.
         val fs = Lease.fileSystem(hadoopConf, folder)

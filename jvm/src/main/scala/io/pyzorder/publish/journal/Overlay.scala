@@ -17,7 +17,7 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * move. If the journal's token is the same before and after these lookups, the direction did not
  * change.
  *
- * A folder without its marker has been overwritten by another writer since RETIRE. In such a
+ * A folder without the run's marker has been overwritten by another writer since RETIRE. In such a
  * folder, the table consists of the files in L, minus the files that the run itself moved in. None
  * of the run's files are added, so overwritten rows never come back. A reader also checks the
  * markers before and after it lists the folder.
@@ -41,7 +41,7 @@ final class Overlay private[publish] (
    */
   val hidden: Set[FileRef] = (if (commit) record.retire else record.add).toSet
 
-  /** The run's new files. They are also hidden if their folder was overwritten. */
+  /** The run's new files. If their folder was overwritten, they are hidden even after COMMIT. */
   private[publish] def added: Seq[FileRef] = record.add
 
   /** Folders that contain the run's marker, in the form of FileRef.folder. */

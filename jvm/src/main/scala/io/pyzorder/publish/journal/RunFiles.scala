@@ -126,7 +126,8 @@ private[publish] final class RunFiles(
 
   /**
    * Throws if another writer has created a file with the name of a new file. This can happen if
-   * RESTORE puts back files with numbered names. After COMMIT, it would be too late to detect this.
+   * RESTORE puts back files whose names are numbered and therefore not unique. After COMMIT, it
+   * would be too late to detect this.
    */
   def checkNewNames(): Unit = {
     val replaced = record.retire.map(_.path).toSet
@@ -175,8 +176,8 @@ private[publish] final class RunFiles(
    * file that was read; some inputs may then have been moved already. The writer stops if it has
    * been, or may have been, declared dead. Since `alive` is checked between any two moves, the
    * writer makes at most one move after it has been declared dead, and it undoes this move itself.
-   * No other writer would undo the move, because the writer that undid the run did not see it and
-   * has deleted the markers.
+   * No other writer would undo the move, because the writer that undid the run did not see the move
+   * and has deleted the markers.
    */
   def retire(alive: () => Boolean, moved: Int => Unit): Unit = {
     var count = 0

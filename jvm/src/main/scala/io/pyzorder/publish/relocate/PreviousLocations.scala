@@ -81,7 +81,7 @@ final class PreviousLocations(
 
   /**
    * The last OPTIMIZE, if it was published by switching locations. Throws ZORDER_CANNOT_RESTORE if
-   * it cannot be undone.
+   * this OPTIMIZE cannot be undone.
    *
    * @param within the number of the last run that replaced files in place
    */

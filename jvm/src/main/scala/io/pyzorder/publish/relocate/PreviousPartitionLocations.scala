@@ -60,9 +60,9 @@ private[relocate] final class PreviousPartitionLocations(
   }
 
   /**
-   * The moves of a run, except those whose previous folder a partition still uses. If a later run
-   * has moved a partition out of the same folder again, the earlier move is left out, because the
-   * later run has read the files that were added in between.
+   * The moves of a run, except those whose previous folder is still used by a partition. If a later
+   * run has moved a partition out of the same folder again, the earlier move is left out, because
+   * the later run has read the files that were added in between.
    */
   private def left(switch: PartitionLocationSwitch): Seq[switch.Move] =
     if (taken(folder.root)) Nil
@@ -146,7 +146,7 @@ private[relocate] final class PreviousPartitionLocations(
 
   /**
    * The last OPTIMIZE, if it switched partitions. A RESTORE would undo this OPTIMIZE. Throws
-   * ZORDER_CANNOT_RESTORE if it cannot be undone.
+   * ZORDER_CANNOT_RESTORE if this OPTIMIZE cannot be undone.
    *
    * @param after the number of the last run that replaced files in place
    */

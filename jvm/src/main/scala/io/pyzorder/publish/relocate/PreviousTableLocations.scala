@@ -47,7 +47,7 @@ private[relocate] final class PreviousTableLocations(
   /**
    * The OPTIMIZE that switched the table to its current folder. A RESTORE would undo this OPTIMIZE.
    * Throws ZORDER_CANNOT_RESTORE if there is no such OPTIMIZE, if other writers have replaced the
-   * files that it wrote, or if the files that it replaced are gone.
+   * files that the OPTIMIZE wrote, or if the files that the OPTIMIZE replaced are gone.
    */
   def lastOptimize: LastSwitch.OfTable = {
     val switch = switches.lastOption.map(_._1)

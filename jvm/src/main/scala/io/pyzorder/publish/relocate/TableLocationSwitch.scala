@@ -221,8 +221,9 @@ object TableLocationSwitch {
   }
 
   /**
-   * The completed switch of a journal's last run; None if the table was not switched to another
-   * folder, or if that folder does not record that it was filled from the table's folder.
+   * The completed switch of a journal's last run. None if the run did not switch the table to
+   * another folder, or if the new folder does not record that it was filled from the table's
+   * folder.
    */
   def done(session: shim.SparkSession, state: JournalState): Option[TableLocationSwitch] =
     if (!state.done || !state.outcome.exists(_.commit)) None
