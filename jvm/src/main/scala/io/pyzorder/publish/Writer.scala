@@ -211,9 +211,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   }
 
   /**
-   * The error to report for a failure before or during `publish`. If others have changed the table
-   * or the files that were being read, the error is a conflict. Otherwise, it is the failure
-   * itself.
+   * The error to report for a failure before or during `publish`. The error is a conflict if others
+   * have changed the table or the files that were being read, or if a file in the table was
+   * temporarily missing. Otherwise, the error is the failure itself.
    */
   private[publish] def reason(failure: Throwable): Throwable = failure match {
     case told: ZOrderException => told

@@ -102,7 +102,7 @@ private[relocate] final class PreviousPartitionLocations(
 
   /**
    * Deletes the files in `garbage`, and folders that become empty. Stops at the first run with a
-   * previous folder to which others have added files since the switch.
+   * previous folder to which others have added files that have not been copied yet.
    *
    * @param deleted called after each file with the number of files of the same run that have been
    *                deleted so far

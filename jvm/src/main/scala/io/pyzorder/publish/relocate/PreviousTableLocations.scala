@@ -102,9 +102,9 @@ private[relocate] final class PreviousTableLocations(
 
   /**
    * The table's files and pyzorder's own files in those previous folders whose retention period has
-   * ended. Skips a folder that another table now uses or to which other writers have added rows.
-   * Also skips the folders of all later switches, because their records are needed to find the
-   * table to which the added rows belong.
+   * ended. Skips a folder that another table now uses or to which other writers have added rows
+   * that have not been copied yet. Also skips the folders of all later switches, because their
+   * records are needed to find the table to which the added rows belong.
    *
    * @param kept how long a folder is kept after a switch, in milliseconds
    * @param at   the current time in milliseconds since the epoch, according to the store's clock
