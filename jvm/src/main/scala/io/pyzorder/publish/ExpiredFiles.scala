@@ -120,7 +120,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
   /**
    * The folders of all runs, each with the run's number and a flag. The flag is true for a folder
-   * of retired files and false for a folder of staged files.
+   * of replaced files and false for a folder of staged files.
    */
   private def runFolders: Seq[(Long, Boolean, FileStatus)] =
     for {

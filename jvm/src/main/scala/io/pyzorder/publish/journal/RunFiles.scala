@@ -12,8 +12,9 @@ import io.pyzorder.storage.{CreateIfAbsent, FileRef, FileSystems, Incarnation, L
 import io.pyzorder.storage.{MoveFile, TableFolder}
 
 /**
- * Moves the files of one run. Every move can be repeated, so if the writer is killed, the next
- * writer performs the remaining moves.
+ * Moves the files of one run. New files are moved from `_zorder/_staging/` to their own paths. Old
+ * files are retired, that is, moved to `_zorder/_retired/`. Every move can be repeated, so if the
+ * writer is killed, the next writer performs the remaining moves.
  *
  * @param newNames  whether no other file has ever had one of the names in `add`. If so, a file with
  *                  one of these names and the recorded size belongs to the run

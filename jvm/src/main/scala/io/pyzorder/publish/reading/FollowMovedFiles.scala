@@ -101,9 +101,9 @@ private final class FollowedRows[T](
   catch { case NonFatal(failure) => follow(failure) }
 
   /**
-   * The planned file. If an OPTIMIZE has retired it and another writer has since reused its name,
-   * the result is the retired file. A name with a UUID is never reused, so no request is sent for
-   * such a name.
+   * The planned file. If an OPTIMIZE has moved it to `_zorder/_retired/` and another writer has
+   * since reused its name, the result is the file in `_zorder/_retired/`. A name with a UUID is
+   * never reused, so no request is sent for such a name.
    */
   private def planned: PartitionedFile =
     if (FollowMoved.hasUuid(file.toPath.getName)) file

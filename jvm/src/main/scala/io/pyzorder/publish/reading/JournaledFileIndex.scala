@@ -14,8 +14,8 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
  * A listing whose files contain every row of the tables in `folders` exactly once, even during an
- * OPTIMIZE. Files appear under their own names even while they are staged or retired.
- * ZOrderParquetFileFormat and ZOrderOrcFileFormat find and open these files.
+ * OPTIMIZE. Files appear under their own names even while they are in `_zorder/_staging/` or
+ * `_zorder/_retired/`. ZOrderParquetFileFormat and ZOrderOrcFileFormat find and open these files.
  *
  * This index reads the journals, lists the paths, looks for the files that an unfinished run has
  * moved (see Overlay for why none is missed) and reads the journals again. If a journal has

@@ -30,8 +30,8 @@ private[relocate] final class PreviousPartitionLocations(
         .map { case (partition, place) => partition.spec -> place })
 
   /**
-   * The switches that VACUUM has not marked as settled yet, in ascending order. Each comes with the
-   * time at which its DONE was written, according to the store's clock.
+   * The switches that VACUUM has not marked as settled yet (see `settled`), in ascending order.
+   * Each comes with the time at which its DONE was written, according to the store's clock.
    */
   private lazy val switches: Seq[(PartitionLocationSwitch, Long)] =
     if (table.isEmpty) Nil
