@@ -7,9 +7,9 @@ import io.pyzorder.skipping.files.{ExaminedPartition, PruningResult}
 
 /**
  * Lists the files that an aggregation must read, and computes the aggregates over the other files
- * from the index. A file is not read if it has a valid index entry, and the entry proves that
- * either none or all of the file's rows pass the filters. If all of them pass, the entry must also
- * contain the exact value of every aggregate over the rows.
+ * from the index. A file is not read if its index entry is valid and proves that either none or all
+ * of the file's rows pass the filters. If all of the rows pass, the entry must also contain the
+ * exact value of every aggregate over the rows.
  */
 final class AnsweringFileIndex(scan: IndexedScan, aggregates: Seq[IndexedAggregate])
     extends PlanBoundFileIndex(scan) {
@@ -55,8 +55,8 @@ object AnsweringFileIndex {
   /**
    * @param row      the aggregation buffers after aggregating all rows of the files whose
    *                 aggregates the index contains
-   * @param answered the number of files whose aggregates were taken from the index instead of
-   *                 reading the files
+   * @param answered the number of files whose aggregates were taken from the index instead of from
+   *                 the files
    * @param inexact  the aggregates that had to be computed from files even though all rows of the
    *                 files pass the filters, because the index does not have the exact values
    */

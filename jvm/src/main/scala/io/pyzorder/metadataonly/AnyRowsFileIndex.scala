@@ -5,10 +5,10 @@ import org.apache.hadoop.fs.FileStatus
 import io.pyzorder.skipping.files.{ExaminedFile, PruningResult}
 
 /**
- * Lists enough files for a query with `LIMIT` but without ORDER BY, which may return any rows that
- * pass the filters. If the files whose rows all pass have at least `limit` rows in total, no more
- * of these files than needed are opened. If they have fewer rows, or if one of the files to open
- * has changed in the store, every file that may have a matching row is opened.
+ * Lists enough files for a query with LIMIT but without ORDER BY. Such a query may return any rows
+ * that pass the filters. If the files whose rows all pass have at least `limit` rows in total, only
+ * as many of these files as needed are opened. If these files have fewer rows, or if one of the
+ * files to open has changed in the store, every file that may have a matching row is opened.
  */
 final class AnyRowsFileIndex(scan: IndexedScan, limit: Int) extends PlanBoundFileIndex(scan) {
 

@@ -16,10 +16,10 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
  * This row is not part of the plan itself. When the plan first executes, AnsweringFileIndex
  * computes the row and chooses the files to read in one step. It uses the state that the plan's
  * scans share (see PlanState): the index snapshots, and a list of the files that was made at the
- * same moment. Unless the files were listed recently enough, the index also checks in the store
- * that the indexed files have not changed since they were listed. As in plain Spark, a query
- * therefore counts the files that exist when it runs, even if it was planned earlier, and every
- * file is counted exactly once.
+ * same moment. Unless this list is recent enough, AnsweringFileIndex also checks in the store that
+ * the indexed files have not changed since they were listed. As in plain Spark, a query therefore
+ * counts the files that exist when it runs, even if it was planned earlier, and every file is
+ * counted exactly once.
  */
 case class IndexAnswersExec(child: SparkPlan, @transient index: AnsweringFileIndex)
     extends UnaryExecNode {
@@ -51,8 +51,9 @@ case class IndexAnswersExec(child: SparkPlan, @transient index: AnsweringFileInd
   private def read(answers: AnsweringFileIndex.Answers): Int = answers.files.count(_._2)
 
   /**
-   * The number of files answered from the index and the number of files opened, or an error message
-   * if the files cannot be listed. Does not throw, because a plan must always be printable.
+   * The number of files whose aggregates come from the index and the number of files opened, or an
+   * error message if the files cannot be listed. Does not throw, because a plan must always be
+   * printable.
    */
   private def summary: String =
     try {

@@ -36,7 +36,7 @@ sealed abstract class IndexedAggregate {
 
 object IndexedAggregate {
 
-  /** Converts an aggregate over a scan. Returns None if it can never be computed from the index. */
+  /** Converts an aggregate over a scan. Returns None if the index can never provide the result. */
   def of(aggregate: AggregateExpression, scan: IndexedScan): Option[IndexedAggregate] =
     if (aggregate.isDistinct || aggregate.filter.isDefined) None
     else aggregate.aggregateFunction match {
@@ -77,7 +77,9 @@ object IndexedAggregate {
     override def toString: String = s"count(${column.sql("")})"
   }
 
-  /** `count(p)`, where `p` is a partition column, which has one value in all rows of a file. */
+  /**
+   * `count(p)`, where `p` is a partition column, which has the same value in all rows of a file.
+   */
   final case class CountPartitionValues(ordinal: Int) extends Counting {
     override def of(file: KnownFile, partition: InternalRow): Option[Any] =
       Some(if (partition.isNullAt(ordinal)) 0L else file.numRecords)

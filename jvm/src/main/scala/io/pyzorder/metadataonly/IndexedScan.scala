@@ -86,8 +86,9 @@ final case class IndexedScan(
 object IndexedScan {
 
   /**
-   * The plan as an IndexedScan. Returns None if the plan has any other form, if its scan may omit
-   * rows of corrupt files, or if the index can never prove its filters TRUE for all rows of a file.
+   * Converts a plan to an IndexedScan. Returns None if the plan does not have the required form, if
+   * the scan may omit rows of corrupt files, or if the index can never prove the filters TRUE for
+   * all rows of a file.
    */
   def of(plan: LogicalPlan): Option[IndexedScan] = plan match {
     case PhysicalOperation(projects, filters, relation: LogicalRelation) =>

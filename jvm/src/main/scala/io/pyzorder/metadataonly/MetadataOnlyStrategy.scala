@@ -47,7 +47,7 @@ final case class MetadataOnlyStrategy(session: shim.SparkSession) extends SparkS
     } yield plan
 
   /**
-   * Adds an IndexAnswersExec above the partial aggregation. Returns None unless the plan has
+   * Adds an IndexAnswersExec above the partial aggregation. Returns None unless `whole` contains
    * exactly one partial aggregation over `read`.
    */
   private def withAnswers(

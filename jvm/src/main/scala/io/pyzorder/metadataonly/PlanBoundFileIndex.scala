@@ -15,8 +15,8 @@ import io.pyzorder.skipping.predicate.PredicateRules
  * index belongs to one physical plan and is created during physical planning, so no optimizer rule
  * ever sees it. Two indexes are equal only if everything that their decisions depend on is equal.
  *
- * This index uses the filters of the whole plan, which IndexedScan finds. The filters that Spark
- * passes to `listFiles` are not enough, because Spark passes only the filters that a scan can use.
+ * This index uses all filters in the plan. IndexedScan collects them. The filters that Spark passes
+ * to `listFiles` are not enough, because Spark passes only the filters that a scan can use.
  */
 abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex {
 

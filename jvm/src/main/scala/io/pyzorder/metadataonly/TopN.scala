@@ -13,11 +13,11 @@ import io.pyzorder.skipping.predicate.FilterColumn
  * contributes none of the first `limit` rows. Further sort keys only order rows at the same
  * position, and files with rows at `last` itself are kept. Rows are counted only in files in which
  * all rows pass, and only if the index contains the number of rows. A file with counted rows has a
- * row at or before `last`, so it is never left out. NaN is above every bound. In ascending order it
- * sorts last, so the values of a file that may contain NaN are not counted. In descending order it
- * sorts before all other values, so a file that may contain NaN is not beyond any value. Nulls are
- * before or after all values, as the query specifies. If a file's null count is unknown, any of the
- * file's rows may be null.
+ * row at or before `last`, so it is never left out. NaN is above every bound. In ascending order,
+ * NaN sorts after all other values, so the values of a file that may contain NaN are not counted.
+ * In descending order, NaN sorts before all other values, so a file that may contain NaN is not
+ * beyond any value. Nulls are before or after all values, as the query specifies. If a file's null
+ * count is unknown, any of the file's rows may be null.
  */
 final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Boolean, limit: Int) {
 

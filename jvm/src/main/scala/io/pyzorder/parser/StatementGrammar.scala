@@ -36,7 +36,10 @@ final case class ParsedRestore(target: ParsedTarget) extends ParsedStatement
  */
 object StatementGrammar extends NameGrammar {
 
-  /** The syntax of each statement, keyed by its first word. DESC is listed under DESCRIBE. */
+  /**
+   * The syntax of each statement, keyed by the statement's first word. DESC is listed under
+   * DESCRIBE.
+   */
   val usages: Map[String, String] = Map(
     "OPTIMIZE" -> ("OPTIMIZE [TABLE] target [FULL] [WHERE partition_predicate] " +
       "[ZORDER BY (column, …)] [DRY RUN]"),
@@ -47,7 +50,7 @@ object StatementGrammar extends NameGrammar {
     "VACUUM" -> "VACUUM [TABLE] target [RETAIN n HOURS] [DRY RUN]",
     "RESTORE" -> "RESTORE [TABLE] target TO BEFORE OPTIMIZE")
 
-  /** Parses a complete statement. Left contains the error, which says where parsing failed. */
+  /** Parses a complete statement. If parsing fails, the error in Left says where. */
   def parse(sql: String): Either[ZOrderException, ParsedStatement] = {
     val tokens = Tokens.of(sql)
     run(statement, tokens) match {
@@ -134,8 +137,8 @@ object StatementGrammar extends NameGrammar {
     }
 
   /**
-   * Parses a predicate, which ends before a ZORDER BY, a final DRY RUN or a semicolon that is not
-   * in parentheses. If there are none, it extends to the end of the text.
+   * Parses a predicate. It ends before the first semicolon, `ZORDER BY` or final `DRY RUN` outside
+   * parentheses, or else at the end of the text.
    */
   private def predicate: Parser[(Int, Int)] =
     rep1(not(afterPredicate).withFailureMessage("expected a predicate") ~> balanced) ^^ { parts =>

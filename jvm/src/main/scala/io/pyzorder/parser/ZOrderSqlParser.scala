@@ -24,8 +24,8 @@ final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next
     if (ZOrderSqlParser.mayBeOurs(sql)) ours(sql, parseNext) else parseNext(sql)
 
   /**
-   * Parses with pyzorder's grammar, or else with the next parser. If both fail, throws pyzorder's
-   * error.
+   * Parses a statement with pyzorder's grammar or, if that fails, with the next parser. If both
+   * fail, throws the error from pyzorder's grammar.
    */
   private def ours(written: String, parseNext: String => LogicalPlan): LogicalPlan = {
     val sql = new VariableSubstitution().substitute(written)

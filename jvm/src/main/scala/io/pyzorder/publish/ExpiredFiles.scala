@@ -26,8 +26,8 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     halves(at, kept) ++ replacedOrStaged(kept, at, busy) ++ outside.flatMap(markers(_, busy))
 
   /**
-   * The markers in `folder`, the folder of a partition outside the table's folder. Recovery does
-   * not find the markers of a run that has no RETIRE record.
+   * The markers of all runs except `busy` in `folder`, which is a partition folder outside the
+   * table's folder. If a run has no RETIRE record, Recovery does not find its markers there.
    */
   private def markers(folder: Path, busy: Option[Long]): Seq[FileStatus] =
     incarnation.toSeq.flatMap(current =>
@@ -36,7 +36,9 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
   private lazy val incarnation = Incarnation.read(hadoopConf, table)
 
-  /** Temporary files of writers that were killed while creating a record or a pointer. */
+  /**
+   * Temporary files of writers that were killed while creating a record or a snapshot's pointer.
+   */
   private def halves(at: Long, kept: Long): Seq[FileStatus] =
     Seq(table.zorder, table.journal, table.index).flatMap(list).filter { file =>
       file.getPath.getName.startsWith(CreateIfAbsent.Temporary) &&
@@ -118,7 +120,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
   /**
    * The folders of all runs, each with the run's number and a flag. The flag is true for a folder
-   * of retired files and false for a folder of staged files.
+   * of replaced files and false for a folder of staged files.
    */
   private def runFolders: Seq[(Long, Boolean, FileStatus)] =
     for {
@@ -150,8 +152,8 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 private object ExpiredFiles {
 
   /**
-   * The age, in milliseconds, at which a temporary or staged file is assumed to have no writer any
-   * more.
+   * If a temporary or staged file is at least this old, in milliseconds, its writer is assumed to
+   * be dead.
    */
   private val SurelyDead = 3600L * 1000
 }

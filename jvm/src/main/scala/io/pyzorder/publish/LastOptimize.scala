@@ -16,9 +16,10 @@ final case class LastOptimize(run: Long, record: RetireRecord)
 object LastOptimize {
 
   /**
-   * Finds the last OPTIMIZE before the run of `writer`. Throws ZORDER_CANNOT_RESTORE if
-   * there is none, if it has been undone, if other writers have replaced files that it wrote, or if
-   * files that it replaced are gone.
+   * Finds the OPTIMIZE that a RESTORE by `writer` would undo. Throws ZORDER_CANNOT_RESTORE if no
+   * OPTIMIZE is left to undo, if other writers have replaced files that the OPTIMIZE wrote, if
+   * files that the OPTIMIZE replaced are gone, or if a folder in its record no longer belongs to
+   * the table.
    */
   def find(hadoopConf: Configuration, writer: Writer): LastOptimize = {
     val folder = writer.folder
@@ -43,7 +44,8 @@ object LastOptimize {
   }
 
   /**
-   * The run number of the last OPTIMIZE that replaced files in place before the run of `writer`.
+   * Among the runs before that of `writer`, the number of the last OPTIMIZE that replaced files in
+   * place and has not been undone. None if there is no such OPTIMIZE.
    */
   def number(hadoopConf: Configuration, writer: Writer): Option[Long] =
     lastOf(runsBefore(hadoopConf, writer)).map(_.run)

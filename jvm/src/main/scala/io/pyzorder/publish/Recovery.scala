@@ -38,7 +38,7 @@ private[publish] object Recovery {
       (if (commit) "completing it" else "undoing it"))
     reach("recovery-decided")
     // The record is read only after the outcome has been decided. Until then, a writer that was
-    // declared dead may still have added records.
+    // declared dead could still add records.
     val switch = CatalogSwitch.of(session, state.folder, state.run, records)
     switch.flatMap(_.strange).foreach { strange =>
       checkKnown(state, strange)
@@ -90,8 +90,8 @@ private[publish] object Recovery {
   }
 
   /**
-   * Throws if only the catalog can show whether the folder belongs to the table, but the table was
-   * named by its path.
+   * Throws if only the catalog can show whether the folder `strange` belongs to the table, but the
+   * table was named by its path.
    */
   private def checkKnown(state: JournalState, strange: String): Unit =
     if (!state.folder.isInCatalog && TableFolder.isWhole(strange)) {
@@ -100,7 +100,7 @@ private[publish] object Recovery {
 
   /**
    * Whether a folder outside the table's folder contains the run's marker. If it does, the run has
-   * actually moved files in this folder. If the run were ended while these files are not in place,
+   * actually moved files in this folder. If the run were ended while these files were not in place,
    * their rows would be lost. The folder may be a partition of another table in the same location,
    * or a partition of this table that has been dropped since.
    */
@@ -114,8 +114,8 @@ private[publish] object Recovery {
 
   /**
    * Completes a committed run: moves the new files in, retires the old files that are still in
-   * place, and removes the entries of old files from the index. If the run switches locations,
-   * finally switches them in the catalog.
+   * place, and removes the entries of old files from the index. If the run switches locations, the
+   * switch in the catalog is the last step.
    *
    * @param coverage computes the index's coverage after the run from the index's previous snapshot
    *                 and its new entries

@@ -59,8 +59,8 @@ private[publish] object TableLock {
   }
 
   /**
-   * Tries to take the lock once. Returns None if another writer was faster or the table was just
-   * overwritten.
+   * Makes one attempt to take the lock. Returns None if another writer was faster or the table was
+   * just overwritten.
    */
   private def tryTake(
       session: shim.SparkSession,

@@ -21,14 +21,14 @@ import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
  * ends the writer. The caller of `begin` must call `abort` or one of the publishing methods. List
  * the table's files only after `begin`, which may have to finish an earlier run first.
  *
- * If the writer is killed after a step, a reader with the extension sees the following (Overlay
- * explains how):
+ * If the writer is killed after one of these steps, a reader with the extension sees the following
+ * (Overlay explains how):
  *  - PREPARE, staged files, markers, and index entries of files that do not exist yet: no change.
- *    Readers ignore all of these. The entries are published this early to keep the statistics of a
- *    run that is killed after COMMIT. An entry applies only to a file that has the entry's name,
- *    size and modification time.
+ *    Readers ignore all of these. The entries are published this early so that their statistics are
+ *    not lost if the writer is killed after COMMIT. An entry applies only to a file that has the
+ *    entry's name, size and modification time.
  *  - RETIRE: the old files, whether still in place or already retired, in every folder that still
- *    has its marker.
+ *    contains the run's marker.
  *  - COMMIT: the new files, whether still staged or already in place. By now, all old files are
  *    retired, except the late files (see RunFiles), which are hidden. The markers and the
  *    incarnation have been checked after the moves. From now on, the run can only be completed.
@@ -68,8 +68,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   private var indexed: Option[Long] = None
 
   /**
-   * The files that the command reads. If one of them has changed, a failure is reported as a
-   * conflict.
+   * The files that the command reads. If the command fails and one of these files has changed, the
+   * failure is reported as a conflict.
    */
   var reading: Seq[FileRef] = Nil
 
@@ -86,7 +86,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   def stagedPath(path: String): Path = folder.stagedPath(run, path)
 
   /**
-   * Throws unless the store has this many bytes free. Replaced files take up space until VACUUM.
+   * Throws unless the store has this many bytes free. Replaced files take up space until VACUUM
+   * deletes them.
    */
   def checkSpace(bytes: Long): Unit = {
     val left = folder.root.getFileSystem(hadoopConf).getStatus(folder.root).getRemaining
@@ -102,9 +103,10 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Replaces files of the table with staged ones and ends this writer. Replaces all of the files,
-   * or throws and replaces none, except in two cases, in which it may have replaced files before it
-   * throws. If another writer overwrites a folder in the meantime, the folder is left as that
-   * writer wrote it. If a failure occurs after COMMIT, the next writing command completes the run.
+   * or throws and replaces none. There are two exceptions, in which files may have been replaced
+   * before this method throws. If another writer overwrites a folder in the meantime, the folder is
+   * left as that writer wrote it. If a failure occurs after COMMIT, the next writing command
+   * completes the run.
    *
    * @param retire  the files that were read, with the properties that they had when they were read;
    *                SummaryFiles are retired with them
@@ -159,10 +161,10 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Publishes the run by switching the partitions' locations to folders that `fill` writes, and
-   * ends this writer. Switches all of the partitions, or throws and switches none, except in two
-   * cases, in which it may have switched partitions before it throws. If another writer overwrites
-   * a partition in the meantime, the partition is left as that writer wrote it. If a failure occurs
-   * after COMMIT, the next writing command completes the run.
+   * ends this writer. Switches all of the partitions, or throws and switches none. There are two
+   * exceptions, in which partitions may have been switched before this method throws. If another
+   * writer overwrites a partition in the meantime, the partition is left as that writer wrote it.
+   * If a failure occurs after COMMIT, the next writing command completes the run.
    *
    * @param table the table in the session catalog, with its database
    * @param moves the partitions
@@ -209,9 +211,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   }
 
   /**
-   * The error to report for a failure before or during `publish`. If others have changed the table
-   * or the files that were being read, the error is a conflict. Otherwise, it is the failure
-   * itself.
+   * The error to report for a failure before or during `publish`. The error is a conflict if others
+   * have changed the table or the files that were being read, or if a file in the table was
+   * temporarily missing. Otherwise, the error is the failure itself.
    */
   private[publish] def reason(failure: Throwable): Throwable = failure match {
     case told: ZOrderException => told
@@ -252,8 +254,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     val interrupted = Thread.interrupted()
     try {
       if (files.sameIncarnation) {
-        // Only this writer can commit the run, and it has not done so. On a full disk, deleting the
-        // staged files first frees space for the records.
+        // Only this writer can commit the run. While `committing` is false, it has not tried to do
+        // so. On a full disk, deleting the staged files first frees space for the records.
         if (!committing) files.removeStaged()
         // If the run cannot be aborted, a COMMIT whose outcome was unknown has succeeded after all.
         if (records.abort(incarnation, owner)) {
@@ -277,8 +279,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   }
 
   /**
-   * Whether it is certain that no other writer has declared this writer dead: it holds its lease,
-   * and the run has no outcome.
+   * Whether it is certain that no other writer has declared this writer dead: this writer holds its
+   * lease, and the run has no outcome.
    */
   private def alive: Boolean = lease.held && !records.isDecided
 
@@ -365,7 +367,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * The value of `listed` for the next run of the same command. It contains the files that this run
-   * has not retired, if the index covers them.
+   * has not retired. None if `listed` is None, or if the index has no coverage.
    */
   def listedNext: Option[ListedTable] =
     for {

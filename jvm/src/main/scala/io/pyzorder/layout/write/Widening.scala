@@ -25,10 +25,12 @@ private[layout] object Widening {
     case _ => false
   }
 
-  /** The number of decimal digits of the largest integer with a given number of bytes. */
+  /**
+   * The number of decimal digits in the largest integer of each size. Keyed by the size in bytes.
+   */
   private val Digits = Map(1 -> 3, 2 -> 5, 4 -> 10, 8 -> 19)
 
-  /** Matches integer types and extracts their number of bytes. */
+  /** Matches an integer type and extracts its size in bytes. */
   private object Bytes {
     def unapply(dataType: DataType): Option[Int] = dataType match {
       case ByteType | ShortType | IntegerType | LongType => Some(dataType.defaultSize)

@@ -21,7 +21,9 @@ object Journal {
   private val bodies: Cache[(Path, Long, Long), Array[Byte]] =
     CacheBuilder.newBuilder().maximumSize(64).softValues().build[(Path, Long, Long), Array[Byte]]()
 
-  /** The path of a record of run `run`. See RecordName for the values of `kind`. */
+  /**
+   * The path of a record of the run with the number `run`. See RecordName for the values of `kind`.
+   */
   def path(folder: TableFolder, run: Long, kind: String): Path =
     new Path(folder.journal, s"_$run.$kind")
 

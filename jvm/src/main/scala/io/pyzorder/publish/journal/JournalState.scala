@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * One run in a journal, usually the last, as found by one listing of the journal.
+ * One run in a journal, as found by one listing of the journal. This is usually the last run.
  *
  * @param fs      the table's file system; null if there is no journal
  * @param run     the run's number; 0 if there is no journal
@@ -69,9 +69,9 @@ final class JournalState private[publish] (
     records.get("prepare").map(_.getModificationTime).getOrElse(0L)
 
   /**
-   * The correction that readers apply to a listing; None if a listing does not need correction. A
-   * run that switches partitions does not need one, since the catalog only ever names complete
-   * folders.
+   * The correction that readers apply to a listing; None if a listing does not need correction.
+   * While a run switches partitions, no correction is needed, because the catalog only ever names
+   * complete folders.
    */
   lazy val overlay: Option[Overlay] =
     if (!unfinished || records.contains("partitions")) None

@@ -37,7 +37,7 @@ object LayoutRecord {
 
   /**
    * The layout recorded by the last run that replaced files, considering only runs with numbers
-   * less than `before`. None if there is no such run, or if it recorded no layout. A RESTORE
+   * less than `before`. None if there is no such run, or if that run recorded no layout. A RESTORE
    * records the layout of the run before the one that it undoes.
    */
   def last(

@@ -17,8 +17,9 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, Links, MetadataFiles, P
 import io.pyzorder.storage.TableFolder
 
 /**
- * A writer's heartbeat. A daemon thread rewrites `_<n>.lease` at intervals of a quarter of the
- * lease's length. Other writers compare the file's modification time with the store's own clock.
+ * A writer's heartbeat. A daemon thread renews the file `_<n>.lease` at intervals of a quarter of
+ * the lease's length. Other writers compare the file's modification time with the store's own
+ * clock.
  */
 private[publish] final class Lease(
     hadoopConf: Configuration,
@@ -62,7 +63,7 @@ private[publish] final class Lease(
     while (!ended) {
       val now = System.nanoTime()
       try {
-        // This must not create folders; otherwise, it could recreate the `_zorder` of an
+        // The heartbeat must not create folders; otherwise, it could recreate the `_zorder` of an
         // overwritten table. Object stores create folders implicitly, so the PREPARE record is
         // checked first.
         val fs = Lease.fileSystem(hadoopConf, folder)

@@ -56,8 +56,9 @@ object Marker {
   }
 
   /**
-   * Whether a folder in `record` is a copy, in which modification times differ from those in the
-   * record. A marker is written once and never moved, so its time changes only if it is copied.
+   * Whether a folder in `record` has been copied. In a copy, the files' modification times differ
+   * from those in the record. A marker is written once and never moved, so its time changes only if
+   * it is copied.
    */
   def isCopied(
       hadoopConf: Configuration,

@@ -17,7 +17,7 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * move. If the journal's token is the same before and after these lookups, the direction did not
  * change.
  *
- * A folder without its marker has been overwritten by another writer since RETIRE. In such a
+ * A folder without the run's marker has been overwritten by another writer since RETIRE. In such a
  * folder, the table consists of the files in L, minus the files that the run itself moved in. None
  * of the run's files are added, so overwritten rows never come back. A reader also checks the
  * markers before and after it lists the folder.
@@ -36,18 +36,18 @@ final class Overlay private[publish] (
     (if (commit) record.add else record.retire).filterNot(file => TableFolder.isHidden(file.path))
 
   /**
-   * The run's files that are not part of the table. A different file that later has the same name
-   * may be part of the table.
+   * The run's files that are not part of the table. A different file that is later created under
+   * the same name may be part of the table.
    */
   val hidden: Set[FileRef] = (if (commit) record.retire else record.add).toSet
 
-  /** The run's new files. They are also hidden if their folder was overwritten. */
+  /** The run's new files. If their folder was overwritten, they are hidden even after COMMIT. */
   private[publish] def added: Seq[FileRef] = record.add
 
   /** Folders that contain the run's marker, in the form of FileRef.folder. */
   def folders: Seq[String] = record.folders
 
-  /** The other path at which a shown file may be found. */
+  /** The other path at which a file in `shown` may be found. */
   def otherPlace(file: FileRef): Path =
     if (commit) table.stagedPath(run, file.path) else table.retiredPath(run, file.path)
 
@@ -55,7 +55,7 @@ final class Overlay private[publish] (
   def isCopied(hadoopConf: Configuration, folder: String): Boolean =
     Marker.isCopied(hadoopConf, table, run, record, folder)
 
-  /** The given folders that have lost their marker. */
+  /** The folders among `folders` that no longer contain the run's marker. */
   def lost(hadoopConf: Configuration, folders: Seq[String]): Set[String] =
     folders.filterNot(Marker.present(hadoopConf, table, run, record.incarnation, _)).toSet
 }

@@ -12,8 +12,9 @@ import io.pyzorder.storage.{CreateIfAbsent, FileRef, FileSystems, Incarnation, L
 import io.pyzorder.storage.{MoveFile, TableFolder}
 
 /**
- * Moves the files of one run. Every move can be repeated, so if the writer is killed, the next
- * writer performs the remaining moves.
+ * Moves the files of one run. New files are moved from `_zorder/_staging/` to their own paths. Old
+ * files are retired, that is, moved to `_zorder/_retired/`. Every move can be repeated, so if the
+ * writer is killed, the next writer performs the remaining moves.
  *
  * @param newNames  whether no other file has ever had one of the names in `add`. If so, a file with
  *                  one of these names and the recorded size belongs to the run
@@ -89,8 +90,8 @@ private[publish] final class RunFiles(
     }
 
   /**
-   * Whether the table is still the incarnation seen at PREPARE, that is, has not been overwritten
-   * as a whole.
+   * Whether the table still has the incarnation that it had at PREPARE. If so, the table has not
+   * been overwritten as a whole.
    */
   def sameIncarnation: Boolean = Incarnation.read(hadoopConf, table).contains(record.incarnation)
 
@@ -126,7 +127,8 @@ private[publish] final class RunFiles(
 
   /**
    * Throws if another writer has created a file with the name of a new file. This can happen if
-   * RESTORE puts back files with numbered names. After COMMIT, it would be too late to detect this.
+   * RESTORE puts back files whose names are numbered and therefore not unique. After COMMIT, it
+   * would be too late to detect this.
    */
   def checkNewNames(): Unit = {
     val replaced = record.retire.map(_.path).toSet
@@ -159,10 +161,10 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * The inputs that `retire` leaves to `retireLast`: all links, and the last data file of each
-   * folder. Readers do not follow a link that has been retired. Spark infers the schema and the
-   * partition columns before a query reads the journal, and cannot infer them from a folder without
-   * visible files.
+   * The inputs that `retire` leaves to `retireLast`: all links, and one data file per folder.
+   * Readers do not follow a link that has been retired. Spark infers the schema and the partition
+   * columns before a query reads the journal, and cannot infer them from a folder without visible
+   * files.
    */
   private lazy val late: Seq[FileRef] = {
     val last = SummaryFiles.without(record.retire)
@@ -175,8 +177,8 @@ private[publish] final class RunFiles(
    * file that was read; some inputs may then have been moved already. The writer stops if it has
    * been, or may have been, declared dead. Since `alive` is checked between any two moves, the
    * writer makes at most one move after it has been declared dead, and it undoes this move itself.
-   * No other writer would undo the move, because the writer that undid the run did not see it and
-   * has deleted the markers.
+   * No other writer would undo the move, because the writer that undid the run did not see the move
+   * and has deleted the markers.
    */
   def retire(alive: () => Boolean, moved: Int => Unit): Unit = {
     var count = 0
@@ -203,7 +205,8 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * Retires the late inputs after `moveIn`, unless another file has since taken an input's name.
+   * Retires the inputs in `late`. Called after `moveIn`. Skips an input if another file has since
+   * taken its name.
    */
   def retireLast(): Unit = late.foreach { input =>
     val (from, to) = (table.resolve(input.path), table.retiredPath(run, input.path))

@@ -42,7 +42,7 @@ private[publish] final class RunRecords(
     if (!create("partitions", Records.write(record))) throw taken("partitions")
 
   /**
-   * Commits the run. Returns false if another writer declared this one dead and aborted the run.
+   * Commits the run. Returns false if another writer declared this writer dead and aborted the run.
    */
   def commit(incarnation: String, by: String): Boolean =
     create("outcome", Records.write(OutcomeRecord(incarnation, commit = true, by))) ||
@@ -53,7 +53,7 @@ private[publish] final class RunRecords(
     create("outcome", Records.write(OutcomeRecord(incarnation, commit = false, by))) ||
       outcome.exists(!_.commit)
 
-  /** The current RETIRE record; None if there is none, or if it is torn. */
+  /** The current RETIRE record; None if the record is missing or torn. */
   def retired: Option[RetireRecord] = existing("retire").flatMap(Records.retire)
 
   /** Whether the run was committed or aborted, by its writer or by a writer that took over. */

@@ -10,9 +10,9 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
  * The summary files `_metadata` and `_common_metadata`, in which some Parquet writers store the
  * footers of the files in a folder and its subfolders. A run that replaces files makes the summary
  * files stale, and PyArrow and Dask fail if `_metadata` names a file that is gone. Summary files
- * are therefore retired together with the data files that they describe: the journal lists both in
- * `retire`, and a run that moves or restores the data files does the same with the summary files.
- * Summary files do not contain rows, and listings do not show them.
+ * are therefore retired together with the data files that they describe: the journal lists both
+ * kinds of files in `retire`, and a run that moves or restores the data files does the same with
+ * the summary files. Summary files do not contain rows, and listings do not show them.
  */
 object SummaryFiles {
 

@@ -3,7 +3,7 @@ package io.pyzorder.publish.reading
 import org.apache.hadoop.fs.{FileStatus, Path}
 
 /**
- * Groups files by root path. A file belongs to the root path that equals its own path or is one of
+ * Groups files by root path. A file belongs to the root path that is the file's own path or one of
  * its ancestors.
  */
 private[reading] object FilesBelow {

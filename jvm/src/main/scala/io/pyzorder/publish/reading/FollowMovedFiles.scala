@@ -66,9 +66,8 @@ class ZOrderOrcFileFormat(roots: Seq[Path]) extends OrcFileFormat {
 }
 
 /**
- * A file reader that opens a moved file where MovedFileLookup finds it. FileScanRDD, which skips
- * missing files under ignoreMissingFiles, calls this reader and so never sees a moved file as
- * missing.
+ * A file reader that opens a moved file where MovedFileLookup finds it. FileScanRDD calls this
+ * reader, so it does not treat a moved file as missing, even under ignoreMissingFiles.
  */
 private final class FollowMoved(
     conf: Broadcast[SerializableConfiguration],
@@ -102,9 +101,9 @@ private final class FollowedRows[T](
   catch { case NonFatal(failure) => follow(failure) }
 
   /**
-   * The planned file. If an OPTIMIZE has retired it and another writer has since reused its name,
-   * the result is the retired file. A name with a UUID is never reused, so no request is sent for
-   * it.
+   * The planned file. If an OPTIMIZE has moved it to `_zorder/_retired/` and another writer has
+   * since reused its name, the result is the file in `_zorder/_retired/`. A name with a UUID is
+   * never reused, so no request is sent for such a name.
    */
   private def planned: PartitionedFile =
     if (FollowMoved.hasUuid(file.toPath.getName)) file
@@ -140,8 +139,8 @@ private final class FollowedRows[T](
   }
 
   /**
-   * Continues at the file's new path. Rethrows the failure if the file is not gone, or if it cannot
-   * be found again.
+   * Continues at the file's new path. Rethrows the failure if the file is not gone, or if its new
+   * path cannot be found.
    */
   private def follow(first: Throwable): Unit = {
     var failure = first
@@ -162,8 +161,8 @@ private final class FollowedRows[T](
   }
 
   /**
-   * Whether the file is gone. The path is checked because a stream may report only that it is
-   * closed.
+   * Whether a read failed because the file is gone. A stream may report only that it is closed, so
+   * in case of an I/O error, the path is also checked.
    */
   private def isGone(failure: Throwable): Boolean =
     ZOrderErrors.isMissing(failure) ||

@@ -13,9 +13,9 @@ import org.apache.spark.sql.types.StructType
 import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
- * A listing that shows every row of the tables in `folders` exactly once, even during an OPTIMIZE.
- * Files appear under their own names even while they are staged or retired. ZOrderParquetFileFormat
- * and ZOrderOrcFileFormat find and open these files.
+ * A listing whose files contain every row of the tables in `folders` exactly once, even during an
+ * OPTIMIZE. Files appear under their own names even while they are in `_zorder/_staging/` or
+ * `_zorder/_retired/`. ZOrderParquetFileFormat and ZOrderOrcFileFormat find and open these files.
  *
  * This index reads the journals, lists the paths, looks for the files that an unfinished run has
  * moved (see Overlay for why none is missed) and reads the journals again. If a journal has
@@ -100,8 +100,8 @@ final class JournaledFileIndex(
 
   /**
    * Whether the names of a file's folders contain exactly the partition columns of the plan. A
-   * forged record may name a file with other columns, which would make Spark's partition inference
-   * fail.
+   * forged record may name a file whose folders contain other columns. Spark's partition inference
+   * would then fail.
    */
   private def fits(table: TableFolder, file: FileRef, roots: Seq[Path]): Boolean = {
     val names = file.folder.split('/').filter(_.contains('=')).map(_.takeWhile(_ != '=')).toSeq

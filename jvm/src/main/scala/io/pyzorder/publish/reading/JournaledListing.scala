@@ -28,19 +28,19 @@ object JournaledListing {
   private final case class Cached(key: Any, listing: Listing)
 
   /**
-   * The last listing for each of at most 1,000 wrapped indexes. An entry is keyed by the index's
-   * identity, and dropped when the index is garbage-collected.
+   * The last listing for each of at most 1,000 wrapped file indexes. An entry is keyed by the file
+   * index's identity, and dropped when the file index is garbage-collected.
    */
   private val cache: Cache[FileIndex, Cached] =
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
   /**
    * The folders that contain a `_zorder` and may belong to tables with some of the relation's
-   * files. Candidates are the catalog's location, the root paths outside it, and their ancestors up
-   * to the first folder whose name does not have the form `name=value`. If a root path is a file,
-   * its parent folder is also a starting point of the search. If a root path is a folder, the
-   * search does not start at its parent, because someone who can write next to a table must not be
-   * able to decide which files the table has.
+   * files. Candidates are the table's location in the catalog, the root paths outside it, and their
+   * ancestors up to the first folder whose name does not have the form `name=value`. If a root path
+   * is a file, its parent folder is also a starting point of the search. If a root path is a
+   * folder, the search does not start at its parent, because someone who can write next to a table
+   * must not be able to decide which files the table has.
    */
   def foldersOf(
       hadoopConf: Configuration,
@@ -160,8 +160,8 @@ object JournaledListing {
   }
 
   /**
-   * Adds the partitions that `selected` contains and `old` lacks. The partitions that `old`
-   * contains are not listed again.
+   * Adds to `old` the partitions that `selected` contains and `old` lacks. The partitions that
+   * `old` already contains are not listed again.
    */
   def extended(
       session: shim.SparkSession,
@@ -201,7 +201,10 @@ object JournaledListing {
     if (!at.isWatched(folders, indexes)) Nil
     else indexes.filter(_.coverage.exists(known => staleness.allows(known.listedAt)))
 
-  /** Makes the next listing of `wrapped` list the files in the store again. */
+  /**
+   * Discards the listings of `wrapped`. When the files are next requested, they are listed in the
+   * store again.
+   */
   def forget(wrapped: FileIndex): Unit = {
     wrapped match {
       case deferred: DeferredFileIndex => deferred.refresh()
@@ -232,8 +235,8 @@ object JournaledListing {
   }
 
   /**
-   * The same folders. The TableFolder of a catalog table also trusts the root paths, because the
-   * catalog assigns them to the table.
+   * The same folders, except that the TableFolder of a catalog table also trusts the root paths,
+   * because the catalog assigns them to the table.
    */
   private def trusting(folders: Seq[TableFolder], at: Roots): Seq[TableFolder] =
     folders.map(folder => if (folder.isInCatalog) folder.trusting(at.paths.toSet) else folder)

@@ -9,8 +9,8 @@ import io.pyzorder.storage.{FileSystems, MoveFile, RunNumber, TableFolder}
 object MovedFileLookup {
 
   /**
-   * Finds a planned data file that is missing from its own path. The file may be retired, still
-   * staged, or back in place.
+   * Finds a planned data file that is missing from its own path. The file may be retired (moved to
+   * `_zorder/_retired/`), still staged (in `_zorder/_staging/`), or back in place.
    *
    * An old file moves to its retired path and possibly back. A new file moves from its staged path
    * to its own path. A move creates the new name before it removes the old one. Checking the
@@ -83,7 +83,7 @@ object MovedFileLookup {
 
     def hasTime(status: FileStatus): Boolean = status.getModificationTime == modificationTime
 
-    /** Whether `status` can be that of the planned file after a move. */
+    /** Whether `status` could be the status of the planned file after a move. */
     def fits(status: FileStatus): Boolean =
       hasSize(status) && (modificationTime <= 0 || !MoveFile.keepsTime(fs) || hasTime(status))
   }

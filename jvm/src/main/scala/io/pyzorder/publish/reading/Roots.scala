@@ -10,8 +10,8 @@ import io.pyzorder.index.store.SnapshotRef
 import io.pyzorder.storage.{FileVersion, TableFolder}
 
 /**
- * The paths at which Spark would list a relation's files, and how it would derive partitions from
- * the files' paths.
+ * The paths at which Spark would list a relation's files, and how Spark would derive partitions
+ * from the files' paths.
  *
  * @param options the options of the listing
  * @param schema  the partition columns, as planned

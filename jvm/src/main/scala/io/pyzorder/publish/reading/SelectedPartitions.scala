@@ -17,7 +17,7 @@ final case class SelectedPartitions private (
 
   /**
    * Whether these partitions are known to include all partitions that a scan with these filters
-   * selects. This is recognized only if the scan has all filters of one of the alternatives.
+   * selects. Returns true only if the scan has all filters of one of the alternatives.
    */
   def contain(filters: Seq[Expression]): Boolean = {
     val own = bound(filters)

@@ -25,8 +25,8 @@ final class SnapshotListing private (
    * the result. Paths without files are also missing, because they are cheap to list.
    *
    * Names in the index may be forged, but each file in the result lies below a path that the caller
-   * would have listed, and in a folder that `table` trusts. An index therefore cannot describe
-   * another folder that the same query reads by its path.
+   * would have listed, and in a folder that `table` trusts. An index therefore cannot determine the
+   * files of another folder that the same query reads by its path.
    *
    * @param table the folder of the index, and the partition locations that the caller knows
    */

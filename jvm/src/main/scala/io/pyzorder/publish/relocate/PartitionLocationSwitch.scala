@@ -166,8 +166,8 @@ final class PartitionLocationSwitch private[publish] (
     alter(ready.map(move => move -> move.to))
     reach("after-switch")
     val conflicts = ready.flatMap(move => move.changed.map(move -> _))
-    // Switch back partitions that were overwritten during the switch, unless new files have since
-    // been written to their new folders.
+    // Switch back partitions that were overwritten during the switch, unless the files in their new
+    // folders have changed since then.
     val back = conflicts.map(_._1).filter(move => whole.contains(move -> move.visible.toSet))
     if (back.nonEmpty) {
       alter(back.map(move => move -> move.from))

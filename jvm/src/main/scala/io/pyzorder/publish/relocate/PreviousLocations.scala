@@ -50,8 +50,8 @@ final class PreviousLocations(
   def movedTable: Boolean = !table.isEmpty
 
   /**
-   * Copies the files that were added to the previous folders by INSERTs planned before a switch.
-   * The copies are placed in the current location of the table or partition. Throws
+   * Copies the files that were added to the previous folders by INSERTs that were planned before a
+   * switch. The copies are placed in the current location of the table or partition. Throws
    * overwrittenBehind if a previous folder was overwritten.
    */
   def carry(): Unit = {
@@ -81,7 +81,7 @@ final class PreviousLocations(
 
   /**
    * The last OPTIMIZE, if it was published by switching locations. Throws ZORDER_CANNOT_RESTORE if
-   * it cannot be undone.
+   * this OPTIMIZE cannot be undone.
    *
    * @param within the number of the last run that replaced files in place
    */

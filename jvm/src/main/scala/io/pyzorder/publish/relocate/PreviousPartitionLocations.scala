@@ -30,8 +30,8 @@ private[relocate] final class PreviousPartitionLocations(
         .map { case (partition, place) => partition.spec -> place })
 
   /**
-   * The switches that VACUUM has not marked as settled yet, in ascending order. Each comes with the
-   * time at which its DONE was written, according to the store's clock.
+   * The switches that VACUUM has not marked as settled yet (see `settled`), in ascending order.
+   * Each comes with the time at which its DONE was written, according to the store's clock.
    */
   private lazy val switches: Seq[(PartitionLocationSwitch, Long)] =
     if (table.isEmpty) Nil
@@ -60,9 +60,9 @@ private[relocate] final class PreviousPartitionLocations(
   }
 
   /**
-   * The moves of a run, except those whose previous folder a partition still uses. If a later run
-   * has moved a partition out of the same folder again, the earlier move is left out, because the
-   * later run has read the files that were added in between.
+   * The moves of a run, except those whose previous folder is still used by a partition. If a later
+   * run has moved a partition out of the same folder again, the earlier move is left out, because
+   * the later run has read the files that were added in between.
    */
   private def left(switch: PartitionLocationSwitch): Seq[switch.Move] =
     if (taken(folder.root)) Nil
@@ -74,11 +74,12 @@ private[relocate] final class PreviousPartitionLocations(
     }
 
   /**
-   * Copies the files that were added to the previous folders by INSERTs planned before a switch.
-   * The copies are placed in the current locations of the partitions, even if a partition has been
-   * overwritten since. Whether the INSERT or the overwrite came first cannot be determined, because
-   * a file's modification time is the time at which a task wrote it, not the time at which the
-   * INSERT committed. Throws overwrittenBehind if a previous folder was overwritten.
+   * Copies the files that were added to the previous folders by INSERTs that were planned before a
+   * switch. The copies are placed in the current locations of the partitions, even if a partition
+   * has been overwritten since. Whether the INSERT or the overwrite came first cannot be
+   * determined, because a file's modification time is the time at which a task wrote it, not the
+   * time at which the INSERT committed. Throws overwrittenBehind if a previous folder was
+   * overwritten.
    */
   def carry(): Unit = for {
     (switch, _) <- switches
@@ -101,7 +102,7 @@ private[relocate] final class PreviousPartitionLocations(
 
   /**
    * Deletes the files in `garbage`, and folders that become empty. Stops at the first run with a
-   * previous folder to which others have added files since the switch.
+   * previous folder to which others have added files that have not been copied yet.
    *
    * @param deleted called after each file with the number of files of the same run that have been
    *                deleted so far
@@ -145,7 +146,7 @@ private[relocate] final class PreviousPartitionLocations(
 
   /**
    * The last OPTIMIZE, if it switched partitions. A RESTORE would undo this OPTIMIZE. Throws
-   * ZORDER_CANNOT_RESTORE if it cannot be undone.
+   * ZORDER_CANNOT_RESTORE if this OPTIMIZE cannot be undone.
    *
    * @param after the number of the last run that replaced files in place
    */

@@ -47,7 +47,7 @@ private[relocate] final class PreviousTableLocations(
   /**
    * The OPTIMIZE that switched the table to its current folder. A RESTORE would undo this OPTIMIZE.
    * Throws ZORDER_CANNOT_RESTORE if there is no such OPTIMIZE, if other writers have replaced the
-   * files that it wrote, or if the files that it replaced are gone.
+   * files that the OPTIMIZE wrote, or if the files that the OPTIMIZE replaced are gone.
    */
   def lastOptimize: LastSwitch.OfTable = {
     val switch = switches.lastOption.map(_._1)
@@ -75,9 +75,9 @@ private[relocate] final class PreviousTableLocations(
     Journal.read(hadoopConf, switch.from).prepare.map(_.operation)
 
   /**
-   * An INSERT that was planned before a switch may have added files to a previous folder. Copies
-   * these files to the table's current folder. Throws overwrittenBehind if a previous folder was
-   * overwritten.
+   * Copies the files that were added to the previous folders by INSERTs that were planned before a
+   * switch. The copies are placed in the table's current folder. Throws overwrittenBehind if a
+   * previous folder was overwritten.
    */
   def carry(): Unit = {
     (folder +: switches.map(_._1.from)).filter(one => SiblingFolder.isOne(one.root.getName))
@@ -102,9 +102,9 @@ private[relocate] final class PreviousTableLocations(
 
   /**
    * The table's files and pyzorder's own files in those previous folders whose retention period has
-   * ended. Skips a folder that another table now uses or to which other writers have added rows.
-   * Also skips the folders of all later switches, because their records are needed to find the
-   * table to which the added rows belong.
+   * ended. Skips a folder that another table now uses or to which other writers have added rows
+   * that have not been copied yet. Also skips the folders of all later switches, because their
+   * records are needed to find the table to which the added rows belong.
    *
    * @param kept how long a folder is kept after a switch, in milliseconds
    * @param at   the current time in milliseconds since the epoch, according to the store's clock

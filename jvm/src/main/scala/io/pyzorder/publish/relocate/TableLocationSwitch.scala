@@ -31,11 +31,11 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingF
  * call by a writer that was declared dead is therefore harmless, unless the table has been switched
  * away from `to` by then.
  *
- * A catalog has no compare-and-swap. If an INSERT is planned before the switch and commits after
- * the switch, it writes into `from`. `carry` copies the INSERT's files to the table's current
- * folder, either right after the switch or with the next writing command. If `from` was overwritten
- * at about the time of the switch, the switch is reverted, unless other writers have since changed
- * the files in `to`.
+ * A catalog offers no compare-and-swap operation. If an INSERT is planned before the switch and
+ * commits after the switch, it writes into `from`. `carry` copies the INSERT's files to the table's
+ * current folder, either right after the switch or with the next writing command. If `from` was
+ * overwritten at about the time of the switch, the switch is reverted, unless other writers have
+ * since changed the files in `to`.
  *
  * @param from   the table's folder when the run began; the table is not partitioned
  * @param run    the run's number in the journal of `from`
@@ -221,8 +221,9 @@ object TableLocationSwitch {
   }
 
   /**
-   * The completed switch of a journal's last run; None if the table was not switched to another
-   * folder, or if that folder does not record that it was filled from the table's folder.
+   * The completed switch of a journal's last run. None if the run did not switch the table to
+   * another folder, or if the new folder does not record that it was filled from the table's
+   * folder.
    */
   def done(session: shim.SparkSession, state: JournalState): Option[TableLocationSwitch] =
     if (!state.done || !state.outcome.exists(_.commit)) None

@@ -6,7 +6,7 @@ import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata
 import io.pyzorder.skipping.predicate.{FileOutcomes, FilterColumn, Outcomes}
 
 /**
- * A listed file, together with the current information from the index about it.
+ * A listed file, together with the index's current information about it.
  *
  * @param known the index's information about the file; None if the index has no valid entry for it
  */

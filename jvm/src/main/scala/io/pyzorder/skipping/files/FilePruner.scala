@@ -85,11 +85,11 @@ final class FilePruner(
   }
 
   /**
-   * Returns the information from the index about every file of a listing. This includes whether all
-   * of the file's rows match, and the statistics of columns that the predicates do not reference.
-   * An index that has become too large for the driver is ignored. Unlike in `prune`, every indexed
-   * file is compared with its state in the store, and `predicates` must contain every condition
-   * that filters the rows.
+   * Returns the index's information about every file of a listing. This includes whether all of the
+   * file's rows match, and the statistics of columns that the predicates do not reference. An index
+   * that is too large for the driver is ignored. Unlike in `prune`, every indexed file is compared
+   * with its state in the store, and `predicates` must contain every condition that filters the
+   * rows.
    *
    * @param asked if false, the store is not checked, so files in the result may have changed in the
    *              meantime

@@ -114,9 +114,9 @@ private[skipping] final class FileSource(
     listedOnce(state(Staleness.of(session.sessionState.conf, properties)))
 
   /**
-   * The state for estimates. This is the pinned state, if there is one. Otherwise, if Spark would
-   * have to list the files, the files that the index covers are taken from the index, even if the
-   * index is old. In all other cases, this is the current state.
+   * The state to use for estimates. This is the pinned state, if there is one. Otherwise, if Spark
+   * would have to list the files, the files that the index covers are taken from the index, even if
+   * the index is old. In all other cases, this is the current state.
    */
   def estimated: TableState = fixed.getOrElse {
     wrapped match {
@@ -169,8 +169,8 @@ private[skipping] object FileSource {
 
   /**
    * The files that Spark has already listed. They matter because, without a journal, a DataFrame
-   * shows the files that existed when it was created. Spark's own comparison of file indexes
-   * ignores them.
+   * shows the files that existed when it was created. When Spark compares file indexes, it ignores
+   * the listed files.
    */
   private def knownFiles(wrapped: FileIndex): Set[FileVersion] = wrapped match {
     case listed: InMemoryFileIndex => listed.allFiles().map(FileVersion.of).toSet
@@ -179,7 +179,7 @@ private[skipping] object FileSource {
 
   /**
    * Pins the states of a plan's sources. The states agree, because they are taken from one listing
-   * of all the files. Sources without a journal are left to Spark.
+   * of all the files. The files of sources without a journal are listed by Spark.
    */
   def listTogether(sources: Seq[FileSource]): Unit = {
     val listed = sources.filter(_.fixed.exists(_.listing.asOf.isDefined))

@@ -12,10 +12,10 @@ import io.pyzorder.index.store.{IndexStore, SnapshotChecks, SnapshotRef}
 import io.pyzorder.skipping.predicate.{FileTest, IndexFilter}
 
 /**
- * Evaluates a filter on an index that is too large for the driver. A Spark job with one task per
- * row group binds the filter to the row group's columns, as the driver does for a whole snapshot,
- * and returns one bit per entry. The bits are cached, because the planning steps of one query
- * evaluate the same filter repeatedly.
+ * Evaluates a filter on an index that is too large for the driver. Runs a Spark job with one task
+ * per row group. Each task binds the filter to the row group's columns, as the driver does for a
+ * whole snapshot, and returns one bit per entry. The bits are cached, because the planning steps of
+ * one query evaluate the same filter repeatedly.
  */
 private[skipping] object IndexQuery {
 
