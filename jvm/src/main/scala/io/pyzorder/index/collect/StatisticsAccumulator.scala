@@ -139,8 +139,8 @@ private final class DecimalAccumulator(dataType: DecimalType) extends Statistics
 }
 
 /**
- * Accumulates binary values, and strings that have no collation. Both are compared as unsigned
- * bytes, and a prefix of a value sorts before the value.
+ * Accumulates the statistics of binary values, or of strings without a collation. Both are compared
+ * as unsigned bytes, and a prefix of a value sorts before the value.
  */
 private[index] final class BytesAccumulator(dataType: DataType) extends StatisticsAccumulator {
 
@@ -171,10 +171,13 @@ private[index] final class BytesAccumulator(dataType: DataType) extends Statisti
     prefix == maxPrefix && compare(value, maxString) > 0
   }
 
-  /** A number that is ordered like the string's first eight bytes, padded with zeros. */
+  /**
+   * The string's first eight bytes, padded with zeros, as a number. These numbers sort in the same
+   * order as the bytes.
+   */
   private def signedPrefix(value: UTF8String): Long = value.getPrefix ^ Long.MinValue
 
-  /** Compares values that share their first eight bytes. */
+  /** Compares two strings that have the same `signedPrefix`. */
   private def compare(a: UTF8String, b: UTF8String): Int =
     if (a.numBytes == b.numBytes && a.numBytes <= 8) 0 else shim.compareBytes(a, b)
 

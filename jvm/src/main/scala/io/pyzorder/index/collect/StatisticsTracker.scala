@@ -19,7 +19,7 @@ final case class BytesStatistics(nullCount: Long, bounds: Option[(Array[Byte], A
  * describes the values that were passed in, and `written` describes the values that Spark will read
  * from the file.
  *
- * Bounds that are too long to store are replaced by shorter bounds that enclose them; see
+ * Bounds that are too long to store are shortened so that they still enclose all values; see
  * TruncatedBounds.
  *
  * @param columns      the columns to track
@@ -94,7 +94,7 @@ final class StatisticsTracker(
   }
 
   /**
-   * Adds all values of the columns that `isFromWriter` selects. `bytes` returns the writer's
+   * Adds the writer's statistics for the columns that `isFromWriter` selects. `bytes` returns the
    * statistics for the column at a given position in the schema.
    */
   def addFromWriter(bytes: Int => BytesStatistics): Unit =
@@ -112,8 +112,8 @@ final class StatisticsTracker(
     columns.zip(cells).map { case (column, cell) => column.name -> cell.result }.toMap
 
   /**
-   * The hashes of the values of each column, keyed by IndexedColumn.name, except for columns with
-   * too many distinct values. Frees the memory in which the hashes were collected, so no row can be
+   * The hashes of each column's values, keyed by IndexedColumn.name. Columns with too many distinct
+   * values are left out. Frees the memory in which the hashes were collected, so no row can be
    * added afterwards.
    */
   def sketches(): Map[String, CodedHashes] = {
@@ -127,7 +127,8 @@ final class StatisticsTracker(
 
   /**
    * Like `sketches`, but for a file that Spark itself wrote from these rows. TIMESTAMP columns that
-   * are stored in milliseconds have no sketch, because their values may read back differently.
+   * are stored in milliseconds have no sketch, because the values that Spark reads from the file
+   * may differ from the values in the rows.
    */
   def writtenSketches(timestampMillis: Boolean): Map[String, CodedHashes] =
     sketches().filterNot { case (name, _) =>
@@ -141,8 +142,9 @@ final class StatisticsTracker(
    * scans with any settings read every value as it was written. The one exception is
    * TIMESTAMP_MILLIS, which truncates microseconds to milliseconds. Truncation preserves order, so
    * truncating the bounds is correct. ORC stores timestamps in the writer's time zone and old dates
-   * in the hybrid calendar. The bounds for ORC therefore depend on the settings, and are unknown if
-   * they precede the point from which the two calendars agree.
+   * in the hybrid calendar. The bounds for ORC are therefore valid only for scans with the same
+   * settings. They are dropped if they precede the point from which the hybrid and the proleptic
+   * Gregorian calendars agree.
    *
    * @param format          "parquet" or "orc"
    * @param timestampMillis whether the file stores timestamps in milliseconds

@@ -16,7 +16,7 @@ sealed abstract class BoundArrays {
 /** Collects the bounds of each file. */
 sealed abstract class BoundsBuilder {
 
-  /** Stores the bounds of file i, which are in Catalyst's form. */
+  /** Stores the bounds of file i, given in Catalyst's form. */
   def set(i: Int, least: Any, greatest: Any): Unit
 
   def result(): BoundArrays
@@ -108,7 +108,10 @@ object DoubleBounds {
   }
 }
 
-/** Bounds as UTF8String, Array[Byte] or Decimal. For a file without bounds, both are null. */
+/**
+ * Bounds that are UTF8String, Array[Byte] or Decimal objects. Both are null for a file without
+ * bounds.
+ */
 final class ObjectBounds(val mins: Array[AnyRef], val maxs: Array[AnyRef]) extends BoundArrays {
 
   override def value(i: Int, least: Boolean, dataType: DataType): Any =

@@ -34,10 +34,10 @@ final class ColumnArrays(
   /** The number of nulls in file i, or -1 if unknown. */
   def nullCount(i: Int): Long = nullCounts(i)
 
-  /** The minimum of file i in Catalyst's form. Defined only if the file is bounded. */
+  /** The minimum of file i in Catalyst's form. Defined only if `bounded(i)`. */
   def minOf(i: Int): Any = bounds.value(i, least = true, dataType)
 
-  /** The maximum of file i in Catalyst's form. Defined only if the file is bounded. */
+  /** The maximum of file i in Catalyst's form. Defined only if `bounded(i)`. */
   def maxOf(i: Int): Any = bounds.value(i, least = false, dataType)
 
   /** The statistics of file i. */
@@ -58,7 +58,7 @@ final class ColumnArrays(
     withFlags(flag => ((flag & kept) | unknown).toByte)
   }
 
-  /** A copy in which the statistics of files with only nulls and NaN are unknown. */
+  /** A copy without the statistics of files in which the column contains only nulls and NaN. */
   def withoutAllNull: ColumnArrays = {
     val counts = Array.tabulate(numFiles)(i => if (empty(i)) -1L else nullCounts(i))
     val changed = withFlags(flag =>

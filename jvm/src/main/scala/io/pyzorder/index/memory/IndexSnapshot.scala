@@ -11,8 +11,8 @@ import io.pyzorder.index.sketch.Sketches
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * One immutable state of the index table in the driver's memory. It has one entry per data file.
- * The statistics of a column are read from the snapshot's bytes on first use.
+ * An immutable state of the index table, kept in the driver's memory. It has one entry per data
+ * file. The statistics of a column are read from the snapshot's bytes on first use.
  *
  * @param columns the columns that have statistics
  * @param files   the properties of the files, except for column statistics
@@ -40,7 +40,7 @@ final class IndexSnapshot(
    */
   def find(relativePath: String): Int = files.paths.find(relativePath)
 
-  /** The files' paths, relative to the table's folder. Reads them on each call. */
+  /** The files' paths, relative to the table's folder. Each call reads them from the snapshot. */
   def paths(): Array[String] = readPaths()
 
   def size(i: Int): Long = files.sizes(i)
@@ -157,8 +157,8 @@ final class IndexSnapshot(
   }
 
   /**
-   * The entries as objects, which code that changes the index needs. Entries with invalid file
-   * names are left out.
+   * The entries as objects, for code that changes the index. Entries with invalid file names are
+   * left out.
    */
   def entries: Seq[FileEntry] = {
     checkObjects()

@@ -4,14 +4,12 @@ import java.util.{HashMap => JHashMap}
 
 import scala.collection.mutable.ArrayBuffer
 
-/**
- * One value for each file, for properties with few distinct values. Equal values share one object.
- */
+/** One value per file of a property that has few distinct values. Equal values share one object. */
 final class InternedValues[T](numbers: PackedLongs, values: IndexedSeq[T]) {
 
   def apply(i: Int): T = values(numbers(i).toInt)
 
-  /** The approximate heap size in bytes, excluding the few distinct values. */
+  /** The approximate heap size in bytes, excluding the distinct values themselves. */
   def estimatedBytes: Long = numbers.estimatedBytes
 }
 

@@ -7,11 +7,11 @@ import org.apache.spark.sql.catalyst.expressions.XXH64
 import org.apache.spark.unsafe.Platform
 
 /**
- * Maps paths to file numbers by the paths' 128-bit hashes. The paths themselves are not kept,
- * because they would take up most of an index's memory. Among a million paths, the probability that
- * two have the same hash is about 10^-27. Even then, one file is mistaken for the other only if
- * their sizes and modification times are also equal. Each JVM chooses random seeds for the two
- * halves of the hash, so nobody can construct two names that collide.
+ * Maps the 128-bit hashes of paths to file numbers. The paths themselves are not kept, because they
+ * would take up most of an index's memory. Among a million paths, the probability that two have the
+ * same hash is about 10^-27. Even then, one file is mistaken for the other only if their sizes and
+ * modification times are also equal. Each JVM chooses random seeds for the two halves of the hash,
+ * so nobody can construct two names that collide.
  */
 final class PathTable private (hashes: Array[Long], slots: Array[Int]) {
 
@@ -47,7 +47,7 @@ object PathTable {
   private def hashOf(bytes: Array[Byte], seed: Long): Long =
     XXH64.hashUnsafeBytes(bytes, Platform.BYTE_ARRAY_OFFSET, bytes.length, seed)
 
-  /** The first slot for the hash. The number of slots is a power of two. */
+  /** The slot at which the search for a hash begins. The number of slots is a power of two. */
   private def slotOf(hash: Long, slots: Int): Int = (hash & (slots - 1)).toInt
 
   /** Collects each file's path, in file order. */
@@ -56,8 +56,8 @@ object PathTable {
     private val hashes = new Array[Long](2 * numFiles)
 
     /**
-     * Sets the path of file i, in UTF-8. A file without a path is never found. Several threads may
-     * set the paths of different files at the same time.
+     * Sets the path of file i, in UTF-8. A file whose path is not set is never found. Several
+     * threads may set the paths of different files at the same time.
      */
     def set(i: Int, path: Array[Byte]): Unit = {
       val hash = hashOf(path)

@@ -18,8 +18,9 @@ final class SketchArrays private (segments: InternedValues[String], numbers: Pac
 object SketchArrays {
 
   /**
-   * If several files refer to the same sketches, only the first of these files keeps them.
-   * Otherwise, a small forged index could make a query decode one sketch for any number of files.
+   * Builds the arrays. If several files refer to the same sketches, only the first of these files
+   * keeps them. Otherwise, a small forged index could make a query decode one sketch for any number
+   * of files.
    *
    * @param segments the name of each file's segment, or an empty string if it has no sketches
    * @param numbers  each file's number in its segment

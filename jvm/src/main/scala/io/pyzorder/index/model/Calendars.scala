@@ -24,14 +24,15 @@ private[pyzorder] object Calendars {
   }
 
   /**
-   * Whether all values of a column with these statistics are modern. False if there are no bounds.
+   * Whether `isModern` is true for every value of a column with these statistics. False if there
+   * are no bounds.
    */
   def isModern(statistics: ColumnStatistics, dataType: DataType): Boolean =
     statistics.bounds.exists { case (least, _) => isModern(least, dataType) }
 
   /**
    * Marks the bounds of dates and timestamps as valid only for scans with the same temporal
-   * settings, and drops bounds that are not modern.
+   * settings, and drops bounds for which `isModern` is false.
    */
   def dependent(statistics: ColumnStatistics, dataType: DataType): ColumnStatistics =
     if (!isTemporal(dataType) || statistics.empty) statistics

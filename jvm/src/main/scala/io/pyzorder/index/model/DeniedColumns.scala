@@ -5,10 +5,10 @@ import org.apache.spark.sql.internal.SQLConf
 import io.pyzorder.common.{ZOrderConf, ZOrderErrors}
 
 /**
- * The columns whose values must not appear in an index, neither in bounds nor in z-values. Denying
- * a struct denies its fields. Names are compared without regard to case, even if the session is
- * case-sensitive. Denying a column by mistake only causes extra file reads, whereas failing to deny
- * a column leaks its values.
+ * The columns whose values must not appear anywhere in an index, including in its bounds and
+ * z-values. Denying a struct denies its fields. Names are compared without regard to case, even if
+ * the session is case-sensitive. Denying too many columns only causes extra file reads, whereas
+ * denying too few leaks values.
  */
 final class DeniedColumns private (paths: Seq[Seq[String]]) {
 

@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.StructType
  */
 final case class ReadSettings(structural: String, temporal: String) {
 
-  /** Both strings joined into one, as stored in the index table. */
+  /** `structural` and `temporal` joined into one string, as stored in the index table. */
   def fingerprint: String = structural + ReadSettings.Separator + temporal
 }
 

@@ -8,7 +8,10 @@ import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
  */
 final class DistinctHashes(hash: ValueHash, limit: Int) {
 
-  /** A hash table, which does not contain the hash 0. At most half of the slots are used. */
+  /**
+   * A hash table in which 0 marks an empty slot. `hasZero` records the hash 0 instead. At most half
+   * of the slots are used.
+   */
   private var slots = new Array[Long](1 << 10)
   private var used = 0
   private var hasZero = false

@@ -200,8 +200,8 @@ object SegmentDirectory {
   }
 
   /**
-   * Parses a column's type, which must be atomic. Otherwise, Spark could parse a deeply nested
-   * structure or load a class.
+   * Parses a column's type, which must be atomic. Otherwise, a forged type could make Spark parse a
+   * deeply nested structure or load a class.
    */
   private def typeOf(json: String): DataType =
     if (json.matches("\"[^\"\\\\]*\"")) DataType.fromJson(json)

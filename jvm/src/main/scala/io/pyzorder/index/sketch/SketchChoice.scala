@@ -13,7 +13,7 @@ private[pyzorder] object SketchChoice {
   /** With fewer files, it is not possible to tell how common a value is. */
   private val FewFiles = 8
 
-  /** The approximate number of files to compare, and of values to look up from each of them. */
+  /** The approximate number of files to compare, and how many values of each file to look up. */
   private val SampledFiles = 64
   private val SampledValues = 16
 
@@ -24,10 +24,10 @@ private[pyzorder] object SketchChoice {
 
   /**
    * Whether a lookup of a value that occurs in one file opens far fewer other files with sketches
-   * than with bounds alone. None if there are too few files to tell. To estimate how many files
-   * bounds alone open, each file's own minimum and maximum are looked up. Because these two values
-   * are at the ends of the file's range, they are outside other files' bounds more often than most
-   * values, so the estimate tends to be too low.
+   * than with bounds alone. None if there are too few files to tell. To estimate how many files are
+   * opened with bounds alone, each file's minimum and maximum are looked up in the bounds of the
+   * other files. These two values are at the ends of the file's range, so they are outside other
+   * files' bounds more often than most values. The estimate therefore tends to be too low.
    *
    * @param files the statistics and the sketch of the column in each file
    */

@@ -12,11 +12,11 @@ import io.pyzorder.index.model.{IndexedColumns, LongValue}
 
 /**
  * Hashes the values of one type. Values that Spark considers equal have equal hashes. The hash is
- * XXH64 with seed 0, applied to
- * - 8 little-endian bytes for numbers, dates, timestamps and intervals. FLOAT is widened to DOUBLE,
- *   and -0.0 becomes 0.0. A decimal is represented by its unscaled value.
- * - the value's own bytes for strings and binary values, and the bytes of the unscaled value for
- *   decimals whose unscaled value does not fit in 8 bytes.
+ * XXH64 with seed 0. Its input consists of the following bytes:
+ * - For numbers, dates, timestamps and intervals: 8 little-endian bytes. FLOAT is widened to
+ *   DOUBLE, -0.0 becomes 0.0, and a decimal is represented by its unscaled value.
+ * - For strings and binary values: the value's own bytes.
+ * - For decimals whose unscaled value does not fit in 8 bytes: the bytes of the unscaled value.
  */
 abstract class ValueHash extends Serializable {
 
@@ -96,8 +96,8 @@ object ValueHash {
   }
 
   /**
-   * Hashes decimals. A value that fits in 64 bits has the same hash regardless of the type's
-   * precision.
+   * Hashes decimals. If a decimal's unscaled value fits in 64 bits, its hash does not depend on the
+   * type's precision.
    */
   private final class Decimals(dataType: DecimalType) extends ValueHash {
     @transient private lazy val short: LongValue =

@@ -39,8 +39,8 @@ object IndexStore {
     CacheBuilder.newBuilder().maximumSize(10000).build[TableFolder, String]()
 
   /**
-   * Parsed pointers, keyed by folder, version, size and modification time. A pointer's file is
-   * never changed, so its contents are the same as long as listings show the same size and time. A
+   * Parsed pointers, keyed by folder, version, size and modification time. A pointer file is never
+   * changed, so its contents are the same as long as listings show the same size and time. A
    * pointer is cached only if it was older than `SettledMillis` when it was read. Otherwise, if the
    * index is dropped and created again within one tick of the store's clock, the new pointer could
    * have the same version, size and time as the cached one.
@@ -61,8 +61,8 @@ object IndexStore {
 
   /**
    * The newest snapshot's pointer, found with one listing and at most two small reads. Returns None
-   * if there is no index. Also returns None, and logs a warning once, if the pointer is unreadable,
-   * or belongs to another table or to an earlier incarnation of this table.
+   * if there is no index. If the pointer is unreadable, or if it belongs to another table or to an
+   * earlier incarnation of this table, also returns None and logs a warning once.
    */
   def latest(hadoopConf: Configuration, folder: TableFolder): Option[SnapshotRef] = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
@@ -125,9 +125,9 @@ object IndexStore {
 
   /**
    * Applies `change` to the entries of the latest snapshot and publishes the result as a new
-   * snapshot. If another writer publishes at the same time, its newer snapshot is loaded and
-   * changed instead, so `columns` and `change` may be called several times. An unreadable index is
-   * treated as an index without entries.
+   * snapshot. If another writer publishes a snapshot in the meantime, this method loads that
+   * snapshot and starts again, so it may call `columns` and `change` several times. An unreadable
+   * index is treated as an index without entries.
    *
    * @param columns     maps the columns that had statistics to the columns that will have
    *                    statistics
@@ -275,7 +275,7 @@ object IndexStore {
     }
   }
 
-  /** The snapshot's entries, stripped of statistics that are no longer usable. */
+  /** The snapshot's entries, with only the statistics of columns that are kept unchanged. */
   private def withColumns(snapshot: IndexSnapshot, kept: Seq[IndexedColumn]): Seq[FileEntry] = {
     val names = kept.filter(snapshot.columns.contains).map(_.name).toSet
     snapshot.entries.map(entry =>
@@ -373,8 +373,8 @@ object IndexStore {
   }
 
   /**
-   * Returns the pointer. Throws if one of its files is a link or is not a regular file. This
-   * includes the checksum file of the data file, which Hadoop opens when Spark reads the data file.
+   * Returns the pointer. Throws if one of its files is a link or is not a regular file. The data
+   * file's checksum file is also checked, because Hadoop opens it when Spark reads the data file.
    */
   private def checked(ref: SnapshotRef): SnapshotRef = {
     val data = ref.dataFile
@@ -394,7 +394,9 @@ object IndexStore {
       .flatMap(status => SnapshotRef.versionOf(status.getPath.getName).map(_ -> status))
       .sortBy(_._1)
 
-  /** Warns only once per snapshot, because a forged one may contain any number of long paths. */
+  /**
+   * Warns only once per snapshot, because a forged snapshot may contain any number of long paths.
+   */
   private def warnOfStray(ref: SnapshotRef, path: String): Unit =
     if (warned.add(s"${ref.folder} ${ref.version}")) {
       log.warn(

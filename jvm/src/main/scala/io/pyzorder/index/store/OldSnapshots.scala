@@ -75,8 +75,9 @@ private[store] final class OldSnapshots(fileSystem: FileSystem, folder: TableFol
 
   /**
    * Deletes the segments that no snapshot refers to, except those for a snapshot that has not been
-   * published yet. The version of such a segment is greater than the version of every snapshot. If
-   * a snapshot cannot be read, no segments are deleted, because that snapshot may refer to them.
+   * published yet. The name of such a segment contains a version that is greater than the version
+   * of every snapshot. If a snapshot cannot be read, no segments are deleted, because that snapshot
+   * may refer to them.
    */
   private def deleteUnused(): Unit = {
     val segments = FileSystems.list(fileSystem, folder.index).map(_.getPath.getName)

@@ -13,8 +13,8 @@ final case class SegmentRef(file: String, length: Long, directory: Long, checksu
 object SegmentRef {
 
   /**
-   * The maximum size of a segment. Writers keep a whole segment in memory, and readers a whole
-   * directory.
+   * The maximum size of a segment. Writers keep a whole segment in memory, and readers keep its
+   * whole directory.
    */
   val MaxBytes: Int = 64 << 20
 

@@ -15,9 +15,10 @@ import io.pyzorder.storage.{MetadataFiles, TableFolder}
 
 /**
  * Stores the sketches of a new snapshot's files. A segment of the previous snapshot is kept if the
- * new snapshot has all of the segment's columns and files. Otherwise, the sketches that are still
- * needed are copied to a new segment, together with the sketches of new files. No sketch therefore
- * outlives its file's entry or its column.
+ * new snapshot has all of the segment's columns and files. From other segments, the sketches that
+ * are still needed are copied to new segments, together with the sketches of new files. A sketch
+ * therefore never outlives its file's entry or its column. If there are too many segments, small
+ * ones are merged.
  *
  * @param before  the segments of the previous snapshot
  * @param columns the columns of the new snapshot
@@ -107,8 +108,9 @@ private[store] final class SketchSegments(
     }
 
   /**
-   * The sketches of new files, truncated to fit their budgets. A column gets a sketch only if its
-   * bounds are valid for all scans, because all scans then read the same values from it.
+   * The sketches of new files, truncated to fit their budgets. A column of a file gets a sketch
+   * only if its bounds are valid for all scans, because all scans then read the same values from
+   * it.
    */
   private def newFiles(entries: Seq[FileEntry], isFirst: Boolean): Seq[Sketched] = {
     val files = entries.collect { case entry if entry.sketches.isInstanceOf[NewSketches] => entry }

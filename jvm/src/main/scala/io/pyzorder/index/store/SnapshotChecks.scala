@@ -6,8 +6,8 @@ import org.apache.hadoop.conf.Configuration
 import io.pyzorder.common.ZOrderErrors
 
 /**
- * Checks that run before a snapshot is used, because the snapshot may be forged. Each check throws
- * an exception if the snapshot fails it.
+ * Validates a snapshot before it is used, because it may be forged. Each check throws an exception
+ * if the snapshot fails it.
  */
 object SnapshotChecks {
 
@@ -21,15 +21,12 @@ object SnapshotChecks {
   private val ObjectBytes = 700L
   private val ColumnBytes = 100L
 
-  /**
-   * The pointers of large indexes for which the checksum of the data file has already been
-   * verified.
-   */
+  /** The pointers whose data files `intact` has already verified. */
   private val known: Cache[SnapshotRef, java.lang.Boolean] =
     CacheBuilder.newBuilder().maximumSize(1000).build[SnapshotRef, java.lang.Boolean]()
 
   /**
-   * Checks the number of entries before allocating memory for them. If all rows have the same
+   * Checks the number of entries before memory is allocated for them. If all rows have the same
    * value, Parquet stores it only once, so a small forged file could claim to have billions of
    * rows. In a genuine snapshot, no two entries have the same path, so each entry takes at least
    * one byte.
@@ -55,15 +52,19 @@ object SnapshotChecks {
   }
 
   /**
-   * Throws if objects for all entries of the snapshot would take most of the memory. The file
-   * itself may be far smaller, because names and statistics can compress well.
+   * Throws if objects for all entries of the snapshot would take more than three quarters of the
+   * JVM's memory. The file itself may be far smaller, because names and statistics can compress
+   * well.
    */
   def objects(ref: SnapshotRef, columns: Int): Unit = {
     val memory = Runtime.getRuntime.maxMemory
     within(memory - memory / 4, ref, columns)
   }
 
-  /** Throws if a listing of all files, which remains in memory, would take too much of it. */
+  /**
+   * Throws if a listing of all files would take more than half of the JVM's memory. The listing
+   * remains in memory.
+   */
   def listing(ref: SnapshotRef): Unit =
     within(Runtime.getRuntime.maxMemory / 2, ref, columns = 0)
 

@@ -13,7 +13,7 @@ import io.pyzorder.storage.FileSystems
 /** Reads and writes whole files in an index. */
 private[index] object SnapshotFiles {
 
-  /** The maximum size of a pointer, which takes about 200 bytes per column. */
+  /** The maximum size of a pointer in bytes. A pointer takes about 200 bytes per column. */
   private val MaxTextBytes = 8 << 20
 
   def checksum(bytes: Array[Byte]): Long = {

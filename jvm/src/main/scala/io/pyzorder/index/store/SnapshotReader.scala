@@ -30,8 +30,8 @@ import io.pyzorder.index.model.{IndexSchema, IndexedColumn, IndexedColumns, Read
 import io.pyzorder.storage.TableFolder
 
 /**
- * Reads a snapshot's Parquet file into primitive arrays, column by column. Requires no Spark job,
- * and ignores session settings because the format alone determines the values.
+ * Reads a snapshot's Parquet file into primitive arrays, column by column. Requires no Spark job.
+ * Ignores session settings, because the format alone determines the values.
  *
  * @param input    opens the file for each read
  * @param numFiles the number of rows to read
@@ -287,7 +287,10 @@ private[index] object SnapshotReader {
    */
   private val MaxBoundBytes = 1024
 
-  /** A decimal has at most 38 digits. Arithmetic with millions of digits would take minutes. */
+  /**
+   * The maximum length of an unscaled decimal, which has at most 38 digits. Arithmetic with
+   * millions of digits would take minutes.
+   */
   private val MaxDecimalBytes = 16
 
   /** The number of rows in each row group. */

@@ -191,8 +191,8 @@ object SnapshotRef {
 
   /**
    * The type of an indexed column, which is atomic and therefore a string in JSON. Anything else is
-   * rejected before Spark parses it, because a type can be nested deeply, and a user-defined type
-   * names a class that Spark would load.
+   * rejected before Spark parses it, because a forged type could be deeply nested, or could be a
+   * user-defined type, whose class Spark would load.
    */
   private def typeOf(json: JsonNode): DataType = {
     if (!json.isTextual) throw new IllegalArgumentException("a column's type is not atomic")

@@ -82,7 +82,7 @@ object BoxSpace {
       val between: Array[Double]) {
 
     /**
-     * For each rank, and for the position after the last, the sum of the squared shares of all
+     * For each rank, and for the position after the last rank, the sum of the squared shares of all
      * lower ranks.
      */
     val squares: Array[Double] =
@@ -131,8 +131,8 @@ object BoxSpace {
     val total = math.max(1.0, bytes.iterator.map(_.toDouble).sum)
     val reach = distance.scanLeft(0.0)(_ + _)
     val on = new Array[Double](ranks + 1)
-    // The change in the density of the data at each rank. `byDistance` contains the change per unit
-    // of distance, and `byNumber` the change per gap.
+    // The change in the density of the data at each rank. In `byDistance`, density is measured per
+    // unit of distance, and in `byNumber`, per gap between ranks.
     val byDistance, byNumber = new Array[Double](ranks + 1)
     low.indices.foreach { i =>
       val share = bytes(i) / total

@@ -70,8 +70,8 @@ object Clustering {
 
   /**
    * The maximum number of boundaries per column: 64 for each file, but at least `MinBoundaries` and
-   * at most `MaxBoundaries`. A smaller table gets fewer boundaries, because a search is faster if
-   * the boundaries fit into the processor's cache.
+   * at most `MaxBoundaries`. A smaller table gets fewer boundaries, because searching the
+   * boundaries is faster if they fit into the processor's cache.
    */
   private def boundariesFor(leaves: Int): Int =
     math.max(MinBoundaries, math.min(64L * leaves, MaxBoundaries).toInt)

@@ -5,18 +5,18 @@ package io.pyzorder.layout.cells
  *
  * A lookup on one column opens one slab's share of the files, regardless of how the other columns
  * are cut. For a column of spread s that is cut into k slabs, this share is s/k. The spread is the
- * share of the rows between the column's lowest and highest value. The mean share over all columns
- * is smallest if cells are equally long in every column. For most numbers of files, this would
- * require fractional numbers of slabs. Cells are therefore longer in one column, preferably the
- * last.
+ * share of all rows that lie between the column's lowest and highest value in the space that is
+ * cut. The mean share over all columns is smallest if cells are equally long in every column. For
+ * most numbers of files, this would require fractional numbers of slabs. Cells are therefore longer
+ * in one column, preferably the last.
  */
 private[layout] object Grid {
 
-  /** Marks the last column that is cut, which gets as many slabs as the files allow. */
+  /** Marks the last column that is cut, which gets as many slabs as the number of files allows. */
   val Rest = 0
 
   /**
-   * If this makes cells narrower in the first columns, lookups may open up to this many times the
+   * Cells are made narrower in the first columns if lookups then open at most this many times the
    * smallest possible share of the files.
    */
   val Tolerated = 1.05
@@ -82,8 +82,8 @@ private[layout] object Grid {
     } yield counts :+ last
     if (found.nonEmpty) found
     else {
-      // Every candidate's product exceeds `leaves`, but the product of the rounded-down numbers
-      // does not.
+      // In every candidate, the product of the first columns' numbers exceeds `leaves`. If all of
+      // these numbers are rounded down, it does not.
       val down = first.map(math.floor)
       Seq(down :+ leaves / down.product)
     }

@@ -1,8 +1,8 @@
 package io.pyzorder.layout.cells
 
 /**
- * Computes the positions of points on the Hilbert curve. A point's coordinates are transformed so
- * that interleaving the results gives the point's position.
+ * Computes the positions of points on the Hilbert curve. A point's coordinates are transformed into
+ * numbers whose interleaved bits are the point's position.
  */
 object HilbertCurve {
 

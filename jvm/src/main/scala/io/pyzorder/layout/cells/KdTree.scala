@@ -5,10 +5,10 @@ package io.pyzorder.layout.cells
  * `leafCount` files, which have about the same number of rows. Files are numbered from left to
  * right in the tree.
  *
- * A node is three numbers: the column it splits, the first id of its right side, and its right
- * child. The left child immediately follows the node. In a leaf, the three numbers are -1, the
- * first file and the number of files. A leaf has several files if a single combination of ids has
- * too many rows for one file. The leaf's rows are then distributed evenly over these files.
+ * A node consists of three numbers: the column it splits, the first id of its right side, and its
+ * right child. The left child immediately follows the node. In a leaf, the three numbers are -1,
+ * the first file and the number of files. A leaf has several files if a single combination of ids
+ * has too many rows for one file. The leaf's rows are then distributed evenly over these files.
  */
 final class KdTree private[layout] (
     column: Array[Int],
@@ -34,7 +34,7 @@ final class KdTree private[layout] (
 
   /**
    * The file of each row. The ids are given column by column, and each row's position serves as its
-   * turn.
+   * `turn`.
    */
   def leaves(columns: Array[Array[Int]]): Array[Int] = {
     val ids = new Array[Int](columns.length)

@@ -100,10 +100,10 @@ private[layout] final class KdTreeBuilder(
   }
 
   /**
-   * Splits the widest column whose cut yields files of about equal size. If there is no such
-   * column, splits the column that can be cut most evenly. If `lexical`, splits the first column
-   * that has more than one id. Returns None if all rows have the same ids; in that case, the rows
-   * are distributed evenly over the cell's files.
+   * Chooses the widest column whose cut yields files of about equal size. If there is no such
+   * column, chooses the column that can be cut most evenly. If `lexical`, chooses the first column
+   * that has more than one id. Returns None if all rows have the same ids. The rows are then
+   * distributed evenly over the cell's files.
    */
   private def chooseSplit(from: Int, to: Int, leaves: Int, slabs: Seq[Int]): Option[Split] = {
     val wide = ids.indices.map(c => c -> spread(c, from, to)).filter(_._2 > 0)
@@ -134,8 +134,8 @@ private[layout] final class KdTreeBuilder(
     else math.round(leaves.toDouble / slabs.filter(_ != Grid.Rest).product).toInt
 
   /**
-   * The possible cut that is nearest to the middle of a column's slabs. The column must have at
-   * least two ids.
+   * Of the possible cuts of a column, the one nearest to the middle of its slabs. The column must
+   * have at least two ids.
    */
   private def splitOf(c: Int, from: Int, to: Int, leaves: Int, slabs: Int): Split = {
     val count = to - from
@@ -184,7 +184,10 @@ private[layout] final class KdTreeBuilder(
 
 private[layout] object KdTreeBuilder {
 
-  /** The next column is tried if files would exceed an even share by more than this fraction. */
+  /**
+   * The next column is tried if a cut yields files that exceed an even share of the rows by more
+   * than this fraction.
+   */
   private val Tolerated = 0.25
 
   /**
@@ -217,8 +220,8 @@ private[layout] object KdTreeBuilder {
   }
 
   /**
-   * The position of each id among all rows: the share of rows below it plus half the share of rows
-   * that have it.
+   * The position of each id among all rows: the share of rows with a lower id, plus half the share
+   * of rows with this id.
    */
   private def placesOf(column: Array[Int]): Array[Double] = {
     var greatest = 0

@@ -53,7 +53,7 @@ final class Sample(values: Array[Array[Any]], partition: Array[Int]) {
       number -> rows.map(values(_)).toArray
     }
 
-  /** The range ids of the rows of one table partition, first by column, then by row. */
+  /** The range ids of one table partition's rows, indexed first by column, then by row. */
   def ids(boundaries: Array[Boundaries], number: Int): Array[Array[Int]] = {
     val rows = rowsOf(number)
     boundaries.indices.map(c => rows.map(row => boundaries(c).rangeId(row(c)))).toArray

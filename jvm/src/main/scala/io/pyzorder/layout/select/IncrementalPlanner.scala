@@ -6,11 +6,10 @@ import io.pyzorder.layout.cells.{BoxSpace, FileBox, Region}
 
 /**
  * Chooses the files that an OPTIMIZE rewrites in a table that may already be clustered. In each
- * partition, it rewrites the files that are not clustered as requested, and the clustered files
- * that, according to `MergeSelection`, are worth rewriting with them. It rewrites the whole
- * partition if no file is clustered, if the budget covers all clustered files, if the index lacks
- * the bounds of a clustered file, or if there are many more files than the partition's size
- * requires.
+ * partition, these are the files that are not clustered as requested, and the clustered files that
+ * are worth rewriting with them according to `MergeSelection`. The whole partition is rewritten if
+ * no file is clustered, if the budget covers all clustered files, if the index lacks the bounds of
+ * a clustered file, or if there are many more files than the partition's size requires.
  *
  * @param targetSize the target size of a new file in bytes
  * @param factor     the amount of clustered data that may be rewritten, as a multiple of the new
@@ -46,8 +45,8 @@ final class IncrementalPlanner(
     val (clustered, fresh) = partition.files.partition(known.isClustered)
 
     /**
-     * Whether the files are much too small, because their writer misjudged the size of the rows or
-     * aimed for smaller files.
+     * Whether the files are much too small, for example because their writer misjudged the size of
+     * the rows or had a smaller target size.
      */
     val isSplintered: Boolean =
       partition.files.length > Splintered * RewritePlan.filesOf(partition.size, targetSize)

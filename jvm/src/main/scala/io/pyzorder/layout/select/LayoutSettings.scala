@@ -75,7 +75,9 @@ object LayoutSettings {
    */
   private[pyzorder] val Smallest: Long = 1L << 20
 
-  /** Gives even a small table several files, because a table's only file can rarely be skipped. */
+  /**
+   * Gives even a small table several files, because queries can rarely skip a table's only file.
+   */
   private def adaptive(tableBytes: Long): Long = {
     val files = math.max(1L, math.min(Files, tableBytes / Smallest))
     math.min(Largest, math.max(Smallest, (tableBytes + files - 1) / files))

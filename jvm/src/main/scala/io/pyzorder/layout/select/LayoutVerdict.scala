@@ -41,8 +41,8 @@ final case class Lookup(files: Double, bytes: Double, share: Double) {
  *    because one more tiny file per lookup does not matter. Merging 10,000 files of 10 KB is
  *    therefore harmful only if they were clustered and if lookups open few of them. Merging 16
  *    clustered 1 MB files into one is harmful if a lookup opens four of them.
- *  - An OPTIMIZE *pays off* if `Lookups` lookups save as many bytes as it rewrites. This applies
- *    both to a rewrite of the whole table and to a rewrite of a few new files.
+ *  - An OPTIMIZE *pays off* if `Lookups` lookups save as many bytes as the OPTIMIZE rewrites. This
+ *    applies both to a rewrite of the whole table and to a rewrite of a few new files.
  *  - An OPTIMIZE also pays off if it reduces the number of files, and either the table has no
  *    clustering columns or the replaced files take longer to open than to read.
  *  - Otherwise, it is *useless*.
@@ -115,8 +115,8 @@ object LayoutVerdict {
   }
 
   /**
-   * Explains that nothing can be skipped because the table or its partitions are smaller than one
-   * file. Suggests a target size if smaller files would help.
+   * Explains that nothing can be skipped because the table or each of its partitions is smaller
+   * than the target size of a file. Suggests a smaller target size if that would help.
    */
   private def tooSmall(work: Work): String = {
     val what = if (work.partitions == 1) "the table is" else "the table's partitions are"
@@ -129,8 +129,8 @@ object LayoutVerdict {
   }
 
   /**
-   * The command-line option and the SQL setting that set the target size to a round number of at
-   * most `bytes`.
+   * The command-line option and the SQL setting that set the target size to a round number of
+   * bytes, not greater than `bytes`.
    */
   private def option(bytes: Long): String = {
     val kilobytes = java.lang.Long.highestOneBit(math.max(1L, bytes >> 10))

@@ -15,23 +15,22 @@ final case class MergeSelection(files: Seq[Int], regions: Regions)
  *
  * The space is cut into regions between the clustered files, and new rows are laid out within their
  * regions. A region's clustered files may be rewritten with its new rows, the widest files first.
- * Across regions, the files that save lookups the most bytes per rewritten byte are taken first,
- * until the budget for all regions is exhausted. The budget is `factor` times the bytes of the new
- * files, but at least the target size of a file unless `factor` is 0. The total work of all
- * OPTIMIZE runs is therefore proportional to the appended data, and a run without new files has
- * nothing to do.
+ * All regions share one budget. It is spent first on the files whose rewrite saves lookups the most
+ * bytes per rewritten byte. The budget is `factor` times the bytes of the new files, but at least
+ * the target size of a file unless `factor` is 0. The total work of all OPTIMIZE runs is therefore
+ * proportional to the appended data, and a run without new files has nothing to do.
  *
  * The size of the files that a lookup opens is averaged over the rows' values and the columns. This
  * average is the sum of bytes × width over the files, where `BoxSpace.width` is the share of the
  * values within a file's bounds. Each file counts as slightly larger than it is, which favors
  * merging small files that lie close together. A new layout is assumed to fill the smallest box
  * around its rows evenly. The box is halved in its widest column until there are as many pieces as
- * files. If rows are sorted by one column after another, it is instead halved in the first column
- * that can be cut.
+ * files. If rows are sorted by one column after another, the box is instead halved in the first
+ * column that can be cut.
  */
 object MergeSelection {
 
-  /** Maximum number of regions. The new rows of each region fill at least one file. */
+  /** Maximum number of regions. Each region with new rows gets at least one new file. */
   private val MaxRegions = 16
 
   /** Opening a file costs as much as reading this share of a target-sized file. */
@@ -155,8 +154,7 @@ object MergeSelection {
     space.columns.map(space.high(_, file)))
 
   /**
-   * The rows of the new files that lie in a region, assuming that each file's rows fill its box
-   * evenly.
+   * The new files' rows that lie in a region, assuming that each file's rows fill its box evenly.
    */
   private def arrivals(space: BoxSpace, region: RegionBox, fresh: Seq[Int]): Option[Rows] =
     fresh.flatMap { file =>
@@ -172,8 +170,8 @@ object MergeSelection {
     }.reduceOption(_ + _)
 
   /**
-   * The average total size of the files that a lookup opens, considering only the new files with
-   * these rows.
+   * The average total size of the files that a lookup opens among the new files to which these rows
+   * are written.
    */
   private def opened(
       space: BoxSpace,
@@ -184,7 +182,10 @@ object MergeSelection {
     (rows.bytes + OpenShare * targetSize * written) * sides(space, rows, written, lexical).sum
   }
 
-  /** The expected width of the new files in each column if `files` become `written` new files. */
+  /**
+   * The expected width of the new files in each column if `files` are rewritten as `written` new
+   * files.
+   */
   def widths(space: BoxSpace, files: Seq[Int], written: Int, lexical: Boolean): Seq[Double] =
     sides(space, files.map(fileRows(space, _)).reduce(_ + _), written, lexical)
 

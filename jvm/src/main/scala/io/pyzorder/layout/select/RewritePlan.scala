@@ -62,7 +62,7 @@ object RewritePlan {
   /** A file of at least this share of the target size is not compacted. */
   private val LargeEnough = 0.75
 
-  /** Compacts sequences of small files that together make about one file of the target size. */
+  /** Compacts sequences of small files whose total size is about the target size. */
   def toCompact(partitions: Seq[PartitionFiles], targetSize: Long): RewritePlan =
     RewritePlan(partitions.flatMap(compacted(_, targetSize)), Nil, 1.0)
 

@@ -40,11 +40,11 @@ final class FileWriters private (
    * Opens a writer for file number `leaf` at a path in the table's staging folder. The writer
    * expects rows in their stored form.
    *
-   * The writers of Parquet and ORC create the folder of a file that they open. If the table is
+   * Parquet and ORC writers create the parent folder of a file that they open. If the table is
    * deleted or renamed at that moment, the writer recreates the table's folder. This method then
    * removes the folder along with the file. A folder that other writers have created or use is
-   * kept, because it belongs to a new table. On a local disk, where deleting takes a while,
-   * FolderKeepingDisk prevents folders from being recreated.
+   * kept, because it belongs to a new table. Deleting a table from a local disk takes a while, so
+   * on local disks, FolderKeepingDisk prevents the writers from recreating folders.
    */
   def stage(table: TableFolder, path: Path, leaf: Int): OutputWriter = {
     val keepsFolders = FolderKeepingDisk.serves(path, conf.value)
@@ -84,7 +84,10 @@ final class FileWriters private (
     flat.getOrElse(factory.newInstance(path.toString, schema, context))
   }
 
-  /** Deletes a file in the staging folder and, if the table is gone, the empty folders above it. */
+  /**
+   * Deletes a file in the staging folder and, if the table is gone, the empty folders above the
+   * file.
+   */
   def discard(table: TableFolder, path: Path): Unit = {
     fileSystem(path) match {
       case disk: ChecksumFileSystem => // its `delete` keeps the checksum file of a missing file

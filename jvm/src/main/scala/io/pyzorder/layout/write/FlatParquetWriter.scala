@@ -23,9 +23,9 @@ import io.pyzorder.index.collect.BytesStatistics
 /**
  * Writes the same Parquet file as Spark's writer, but in less CPU time. It writes a thousand rows
  * at a time, column by column. The processor therefore works on only one column's dictionary and
- * one type of value at a time. The file's schema and metadata come from Spark's writer. The pages,
- * encodings, dictionaries and statistics are produced, and the data compressed, by the same Parquet
- * classes that Spark's writer uses.
+ * one type of value at a time. The file's schema and metadata come from Spark's writer. The same
+ * Parquet classes that Spark's writer uses produce the pages, encodings, dictionaries and
+ * statistics, and compress the data.
  *
  * @param context the schema and metadata that Spark's writer passes to Parquet
  * @param columns one writer for each column of `schema`
@@ -144,8 +144,8 @@ private[layout] final class FlatParquetWriter private (
       }
       c += 1
     }
-    // The values of the whole batch have been added, so a page that ends at any of these records
-    // contains and counts all of them.
+    // The values of the whole batch have already been added. A page that ends at any of these
+    // records therefore contains and counts all of these values.
     (0 until batch.length).foreach(_ => store.endRecord())
     rowsInGroup += batch.length
     batch.clear()

@@ -6,7 +6,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, LocalFileSystem, Path, RawLocalFileSystem}
 
 /**
- * A local file system that does not create folders. The writers of Parquet and ORC create the
+ * A local file system that does not create folders. Parquet and ORC writers create the parent
  * folder of a file that they open. If the table has been dropped in the meantime, they would
  * recreate its folder. If a new table with the same name already exists, they would create the
  * dropped table's staging folder in the new table.
@@ -20,7 +20,7 @@ object FolderKeepingDisk {
 
   private val Key = "fs.file.impl"
 
-  /** Whether a path is on the local disk and Hadoop's own class is configured for it. */
+  /** Whether a path is on the local disk and `conf` uses Hadoop's own class for the local disk. */
   def serves(path: Path, conf: Configuration): Boolean =
     path.toUri.getScheme == "file" &&
       Option(conf.get(Key)).forall(_ == classOf[LocalFileSystem].getName)

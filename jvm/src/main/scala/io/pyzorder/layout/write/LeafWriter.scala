@@ -14,7 +14,7 @@ import io.pyzorder.index.sketch.CodedHashes
 import io.pyzorder.storage.TableFolder
 
 /**
- * A new file in the staging folder that is not published yet.
+ * A new, unpublished file in the staging folder.
  *
  * @param stagedPath its current path
  * @param path       its future path in the table, which has the form that TableFolder.relativize

@@ -40,10 +40,11 @@ object RewriteSession {
     "spark.sql.parquet.datetimeRebaseModeInWrite" -> "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite" -> "CORRECTED",
     "spark.sql.zorder.skipping.enabled" -> "false",
-    // Order-independent checksums detect a retried task that sends different rows than before. They
-    // are not needed, because a retried task always sends the same rows to the same tasks: a row's
-    // target depends only on its values and, in a cell with several files, on its position among
-    // the rows that the retried task reads. A retried task reads the same files in the same order.
+    // Order-independent checksums detect a retried task whose rows differ from those of its first
+    // attempt. They are not needed, because a retried task always sends the same rows to the same
+    // tasks: a row's target depends only on its values and, in a cell with several files, on its
+    // position among the rows that the retried task reads. A retried task reads the same files in
+    // the same order.
     "spark.sql.shuffle.orderIndependentChecksum.enabled" -> "false",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch" -> "false")
 }

@@ -21,10 +21,13 @@ import org.apache.spark.util.SerializableConfiguration
 
 import io.pyzorder.common.{TaskFunction, ZOrderErrors, ZOrderException}
 
-/** Finds two files that store a column with types that cannot be combined in one table. */
+/** Finds two files that store the same column with types that cannot be combined in one table. */
 object TypeConflicts {
 
-  /** For each column and struct field, its types, each with the first file that stores it. */
+  /**
+   * Maps each column and struct field to its types in the files, and each of these types to the
+   * first file that uses it.
+   */
   private type Types = mutable.LinkedHashMap[String, mutable.LinkedHashMap[DataType, String]]
 
   /**

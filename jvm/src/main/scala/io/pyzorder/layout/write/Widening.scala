@@ -3,8 +3,8 @@ package io.pyzorder.layout.write
 import org.apache.spark.sql.types._
 
 /**
- * Decides whether the values of a file fit the table's current type. Spark's ORC reader returns
- * null for a value that does not fit, and a rewrite would then lose the value.
+ * Decides whether a column's values in a file fit the column's current type in the table. Spark's
+ * ORC reader returns null for a value that does not fit, and a rewrite would then lose the value.
  */
 private[layout] object Widening {
 
