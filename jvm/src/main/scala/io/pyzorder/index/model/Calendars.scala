@@ -8,7 +8,7 @@ private[pyzorder] object Calendars {
 
   private val MicrosPerMilli = 1000L
 
-  /** Whether the type's stored form depends on a calendar or a time zone. */
+  /** Whether the stored form of the type's values depends on a calendar or a time zone. */
   def isTemporal(dataType: DataType): Boolean =
     dataType == DateType || dataType == TimestampType || dataType == TimestampNTZType
 

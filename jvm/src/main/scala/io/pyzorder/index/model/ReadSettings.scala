@@ -10,8 +10,8 @@ import org.apache.spark.sql.types.StructType
 /**
  * The settings that determine which values a scan reads from the bytes of a file.
  *
- * @param structural the settings that determine which column of a file a name refers to, and the
- *                   type with which this column is read. A file's statistics are valid only for
+ * @param structural the settings that determine which column of a file a name refers to, and as
+ *                   which type Spark reads this column. A file's statistics are valid only for
  *                   scans with the same structural settings
  * @param temporal   the settings that determine how Spark converts stored dates and timestamps when
  *                   it reads them. Statistics that are `settingsDependent` are valid only for scans

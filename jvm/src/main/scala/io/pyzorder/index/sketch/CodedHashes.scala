@@ -53,8 +53,8 @@ object CodedHashes {
   private val MostPrecision = 14
 
   /**
-   * Truncates and encodes the hashes with as many bits as are useful and fit into `most` bytes;
-   * None if too few fit.
+   * Truncates the hashes to as many bits as are useful and fit into `most` bytes, and encodes them.
+   * None if too few bits fit.
    */
   def of(hashes: Array[Long], most: Long): Option[CodedHashes] = {
     val bits = math.min(widthOf(hashes.length) + MostPrecision, 62)
@@ -64,8 +64,8 @@ object CodedHashes {
   }
 
   /**
-   * Encodes sorted distinct numbers of `bits` bits. Keeps as many of the highest bits as fit into
-   * `most` bytes; None if these are too few.
+   * Encodes sorted distinct numbers of `bits` bits. Keeps as many of each number's highest bits as
+   * fit into `most` bytes. None if too few bits fit.
    */
   private def fitting(sorted: Array[Long], bits: Int, most: Long): Option[CodedHashes] = {
     Iterator.range(bits, 0, -1)

@@ -19,7 +19,7 @@ final class SegmentDirectory(val numFiles: Int, val columns: Seq[SegmentColumn])
 /**
  * One column of a segment.
  *
- * @param column     the column, with the type under which its values were hashed
+ * @param column     the column, with the type that its values had when they were hashed
  * @param bucketBits how many of a hash's highest bits select its block
  * @param bits       for each file, the number of bits in each of its hashes; 0 if it has no sketch
  * @param rices      for each file, the parameter of RiceCode
@@ -121,7 +121,7 @@ final class SketchBlock(bytes: Array[Byte], starts: Array[Int], ends: Array[Int]
 
 object SketchBlock {
 
-  /** Parses a block. Throws if it is not a list of `files` byte strings. */
+  /** Parses a block. Throws if the block is not a list of `files` byte strings. */
   def of(bytes: Array[Byte], files: Int): SketchBlock = {
     val buffer = new SegmentBuffer(bytes)
     buffer.check(files)
@@ -138,7 +138,10 @@ object SketchBlock {
 
 object SegmentDirectory {
 
-  /** The kind of sketch that consists of CodedHashes. Readers ignore columns of other kinds. */
+  /**
+   * The kind of sketch that consists of CodedHashes. Readers ignore columns with other kinds of
+   * sketches.
+   */
   private[sketch] val Golomb = 1
 
   private[sketch] val MaxBucketBits = 16

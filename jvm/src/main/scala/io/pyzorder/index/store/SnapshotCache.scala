@@ -44,7 +44,7 @@ private[index] object SnapshotCache {
     if (cache == null || limit != wanted) {
       limit = wanted
       cache = CacheBuilder.newBuilder()
-        .concurrencyLevel(1) // with more segments, each would have only a fraction of the limit
+        .concurrencyLevel(1) // a cache divides its limit among its segments
         .maximumWeight(math.max(1L, wanted / WeightUnit))
         .weigher[Key, IndexSnapshot](new Weigher[Key, IndexSnapshot] {
           override def weigh(key: Key, snapshot: IndexSnapshot): Int =

@@ -288,8 +288,8 @@ private[index] object SnapshotReader {
   private val MaxBoundBytes = 1024
 
   /**
-   * The maximum length of an unscaled decimal, which has at most 38 digits. Arithmetic with
-   * millions of digits would take minutes.
+   * The maximum length of an unscaled decimal in bytes. A decimal has at most 38 digits. Arithmetic
+   * with millions of digits would take minutes.
    */
   private val MaxDecimalBytes = 16
 

@@ -59,10 +59,10 @@ object RewritePlan {
   /** The excess above which `remark` returns a sentence. */
   private val BadlyClustered = 1.5
 
-  /** A file of at least this share of the target size is not compacted. */
+  /** Files of at least this share of the target size are not merged. */
   private val LargeEnough = 0.75
 
-  /** Compacts sequences of small files whose total size is about the target size. */
+  /** Merges groups of small files. The total size of each group is at most the target size. */
   def toCompact(partitions: Seq[PartitionFiles], targetSize: Long): RewritePlan =
     RewritePlan(partitions.flatMap(compacted(_, targetSize)), Nil, 1.0)
 

@@ -181,7 +181,7 @@ private[layout] object FlatParquetWriter {
 
   /**
    * Opens a writer. Returns None if Spark's writer must write the file. That is the case if a
-   * column is nested, if the values of a column cannot be copied unchanged, if a setting is not
+   * column is nested, if ParquetColumn does not support a column's type, if a setting is not
    * supported here (encryption, Bloom filters, page sizes), or if the row groups of all tasks might
    * not fit into memory.
    */

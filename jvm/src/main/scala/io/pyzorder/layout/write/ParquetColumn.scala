@@ -23,8 +23,8 @@ private[layout] sealed abstract class ParquetColumn {
 private[layout] object ParquetColumn {
 
   /**
-   * The writer of a top-level column. None if the column's values cannot be copied unchanged.
-   * Spark's writer must then write the file.
+   * The writer of a top-level column. None if the column's type is not supported here. Spark's
+   * writer must then write the file.
    *
    * @param dataType  as in Spark's schema
    * @param described the column as Spark's writer declares it in the file

@@ -51,8 +51,8 @@ private[layout] final class RowBatch(columns: Int) {
   def isNull(row: Int, column: Int): Boolean = BitSetMethods.isSet(rows, starts(row), column)
 
   /**
-   * Address in `array` of a value of up to eight bytes. For a longer value, this is the address of
-   * its offset and size.
+   * Address in `array` of a fixed-length value of up to eight bytes. For any other value, this is
+   * the address of its offset and size.
    */
   def address(row: Int, column: Int): Long = starts(row) + nullBits + 8L * column
 
