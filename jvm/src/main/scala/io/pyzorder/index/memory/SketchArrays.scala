@@ -19,8 +19,8 @@ object SketchArrays {
 
   /**
    * Builds the arrays. If several files refer to the same sketches, only the first of these files
-   * keeps them. Otherwise, a small forged index could make a query decode one sketch for any number
-   * of files.
+   * keeps them. Otherwise, a small forged index could make a query decode one sketch any number of
+   * times.
    *
    * @param segments the name of each file's segment, or an empty string if it has no sketches
    * @param numbers  each file's number in its segment

@@ -21,8 +21,8 @@ import io.pyzorder.index.model.{ColumnStatistics, FileEntry, FileSketches, Index
 import io.pyzorder.index.model.IndexedColumn
 
 /**
- * Encodes entries as the bytes of a snapshot's Parquet file. The bytes are written in memory by
- * Spark's own row writer.
+ * Encodes entries as the bytes of a snapshot's Parquet file. Spark's own row writer writes the
+ * bytes to memory.
  */
 object SnapshotWriter {
 

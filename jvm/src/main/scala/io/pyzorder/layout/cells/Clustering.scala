@@ -33,9 +33,9 @@ final class Clustering(
 
   /**
    * A number that Spark's hash partitioning maps to the task that writes the row's file. `turn`
-   * varies from row to row (see KdTree.leaf). `turn` is hashed because the rows of a cell may
-   * arrive at regular intervals, such as every other row. Without the hash, they might reach only
-   * some of the cell's files.
+   * varies from row to row (see KdTree.leaf). The rows of a cell may arrive at regular intervals.
+   * For example, every other row may belong to the cell. `turn` is therefore hashed. Otherwise, the
+   * rows might reach only some of the cell's files.
    */
   def shuffleKey(ids: Array[Int], partition: Int, turn: Int): Int = {
     val scattered = Murmur3_x86_32.hashInt(turn, Clustering.HashSeed) & Int.MaxValue

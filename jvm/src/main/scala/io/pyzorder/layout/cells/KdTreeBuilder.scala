@@ -6,7 +6,7 @@ import scala.collection.mutable.ArrayBuffer
 
 /**
  * Grows a KdTree from a sample, top down. A node's leaves are divided between two sides, and the
- * node is cut where the sampled rows are divided in the same proportion. If equal ids prevent that
+ * node is cut where this divides the sampled rows in the same proportion. If equal ids prevent that
  * cut, the nearest possible cut decides how many leaves each side gets. Each builder grows only one
  * tree.
  *

@@ -30,9 +30,9 @@ final case class Lookup(files: Double, bytes: Double, share: Double) {
 }
 
 /**
- * Determines whether an OPTIMIZE is worth running. DRY RUN, DESCRIBE SKIPPING INDEX, the report,
- * the advisor and the command line all show this verdict, and OPTIMIZE refuses to run if it would
- * be harmful.
+ * Determines whether an OPTIMIZE is worth running. DRY RUN, DESCRIBE SKIPPING INDEX, pyzorder's
+ * report, the advisor and the command line all show this verdict, and OPTIMIZE refuses to run if it
+ * would be harmful.
  *
  * The verdict depends on the cost of a lookup, which is the total size of the files that it opens,
  * plus `OpenCost` for each of them.

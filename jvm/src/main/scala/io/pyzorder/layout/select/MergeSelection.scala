@@ -13,12 +13,13 @@ final case class MergeSelection(files: Seq[Int], regions: Regions)
 /**
  * Chooses which clustered files are worth rewriting together with new files.
  *
- * The space is cut into regions between the clustered files, and new rows are laid out within their
- * regions. A region's clustered files may be rewritten with its new rows, the widest files first.
- * All regions share one budget. It is spent first on the files whose rewrite saves lookups the most
- * bytes per rewritten byte. The budget is `factor` times the bytes of the new files, but at least
- * the target size of a file unless `factor` is 0. The total work of all OPTIMIZE runs is therefore
- * proportional to the appended data, and a run without new files has nothing to do.
+ * The space is cut into regions. The cuts run between the clustered files, and new rows are laid
+ * out within their regions. A region's clustered files may be rewritten with its new rows, the
+ * widest files first. All regions share one budget. It is spent first on the files whose rewrite
+ * saves lookups the most bytes per rewritten byte. The budget is `factor` times the bytes of the
+ * new files, but at least the target size of a file unless `factor` is 0. The total work of all
+ * OPTIMIZE runs is therefore proportional to the appended data, and a run without new files has
+ * nothing to do.
  *
  * The size of the files that a lookup opens is averaged over the rows' values and the columns. This
  * average is the sum of bytes × width over the files, where `BoxSpace.width` is the share of the

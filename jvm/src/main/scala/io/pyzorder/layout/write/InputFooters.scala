@@ -99,8 +99,8 @@ object InputFooters {
   private val CodecOptions = Set("compression", "parquet.compression", "orc.compress")
 
   /**
-   * A table's options, and options that disable dictionaries for the Parquet columns that have no
-   * dictionary in any file. For these columns, the writer then does not try to build a dictionary.
+   * A table's options, with dictionaries disabled for the Parquet columns that have no dictionary
+   * in any file. The writer then does not try to build dictionaries for these columns.
    *
    * @param but columns whose values are re-sorted. For these columns, a dictionary may now be
    *            worthwhile

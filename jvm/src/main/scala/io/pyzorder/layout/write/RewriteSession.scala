@@ -42,9 +42,9 @@ object RewriteSession {
     "spark.sql.zorder.skipping.enabled" -> "false",
     // Order-independent checksums detect a retried task whose rows differ from those of its first
     // attempt. They are not needed, because a retried task always sends the same rows to the same
-    // tasks: a row's target depends only on its values and, in a cell with several files, on its
-    // position among the rows that the retried task reads. A retried task reads the same files in
-    // the same order.
+    // tasks. A row's target depends only on its values and, in a cell with several files, on its
+    // position among the rows that the task reads. A retried task reads the same files in the same
+    // order.
     "spark.sql.shuffle.orderIndependentChecksum.enabled" -> "false",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch" -> "false")
 }

@@ -76,7 +76,8 @@ object TypeConflicts {
   }
 
   /**
-   * Whether Spark can read files with both types from a folder that is not a table in the catalog.
+   * Whether Spark can read files with one type and files with the other from the same folder, if
+   * the folder is not a table in the catalog.
    */
   private def merge(one: DataType, other: DataType): Boolean = (one, other) match {
     case (a: DecimalType, b: DecimalType) => a.scale == b.scale
@@ -97,7 +98,7 @@ object TypeConflicts {
   private def key(name: String): String = name.toLowerCase(Locale.ROOT)
 
   /**
-   * The types in the files that can be read, keyed by column name. Runs one Spark job.
+   * The column types in those files that can be read, keyed by column name. Runs one Spark job.
    *
    * @param names the column names, which are needed because ORC files written by Hive do not
    *              contain them
