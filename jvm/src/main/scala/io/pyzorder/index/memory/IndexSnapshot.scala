@@ -74,15 +74,16 @@ final class IndexSnapshot(
     }
 
   /**
-   * The part of a column's arrays that a scan with `schema` may use; None if it may not use any of
-   * them. A ZValueColumn's arrays are returned unless the schema has a column with the same name.
+   * The part of a column's arrays that a scan with `schema` may use; None if the scan may not use
+   * any of them. A ZValueColumn's arrays are returned unless the schema has a column with the same
+   * name.
    *
    * The column must have the same type in the scan as in the index; otherwise, the order or the
    * values may differ. In two cases, the same type is not enough:
    * - The field has a default for files without the field. If an entry was collected before the
-   *   default was added, it does not distinguish such a file from a file that stores nulls. The
-   *   column's statistics are therefore treated as unknown for files in which the column is always
-   *   null.
+   *   default was added, it does not distinguish a file without the field from a file that stores
+   *   nulls. The column's statistics are therefore treated as unknown for files in which the column
+   *   is always null.
    * - The field is CHAR. Predicates apply to padded values, but the bounds may come from unpadded
    *   values, and padding does not preserve order. Only null counts are therefore used.
    *

@@ -10,7 +10,7 @@ private[index] trait LongValue {
 
 private[index] object LongValue {
 
-  /** Reads the values of a type that has at most 64 bits, except FLOAT and DOUBLE. */
+  /** The reader for a type whose values have at most 64 bits, except FLOAT and DOUBLE. */
   def of(dataType: DataType): LongValue = dataType match {
     case BooleanType => (row, i) => if (row.getBoolean(i)) 1L else 0L
     case ByteType => (row, i) => row.getByte(i).toLong

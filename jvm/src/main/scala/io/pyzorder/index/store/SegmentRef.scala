@@ -24,7 +24,8 @@ object SegmentRef {
   private val Name = "_sketch-(\\d{1,18})-[0-9a-f-]+".r
 
   /**
-   * The index version for which the segment with this file name was written; None for other names.
+   * The index version for which the segment with this file name was written. None if this is not
+   * the file name of a segment.
    */
   def versionOf(name: String): Option[Long] = name match {
     case Name(version) => Some(version.toLong)

@@ -18,8 +18,8 @@ import org.apache.spark.util.SerializableConfiguration
 import io.pyzorder.storage.{Incarnation, MetadataFiles, TableFolder}
 
 /**
- * Opens writers for files of one format. Tasks use this class, so all files are written with the
- * same options.
+ * Opens writers for files of one format. Tasks receive copies of the driver's instance, so all
+ * files are written with the same options.
  */
 final class FileWriters private (
     factory: OutputWriterFactory,
