@@ -240,8 +240,9 @@ def test_vacuum_of_a_table_that_shares_a_partition(
 def test_a_switch_of_a_partition_that_another_table_uses(
     spark: SparkSession, neighbours: Path
 ) -> None:
-    """OPTIMIZE does not switch a partition if another table uses its folder. If the other table
-    starts to use the folder after the switch, VACUUM does not delete the folder's files."""
+    """OPTIMIZE does not switch a partition if another table uses its folder. If another table
+    starts to use the partition's old folder after a switch, VACUUM does not delete the files in
+    that folder."""
     spark.sql("ALTER TABLE first SET TBLPROPERTIES ('zorder.publish.method' = 'location')")
     with refused("ZORDER_CANNOT_SWITCH_LOCATION"):
         spark.sql("OPTIMIZE first ZORDER BY (id)").collect()
@@ -256,8 +257,9 @@ def test_a_switch_of_a_partition_that_another_table_uses(
 def test_recovery_by_a_table_without_the_partition(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """Two tables have the same location, and only one of them has a certain partition. If a killed
-    run has moved the files of this partition, statements on the other table cannot end the run."""
+    """The tables `whole` and `part` have the same location, but only `whole` has the partition in
+    the folder `elsewhere`. If a killed run has moved the files of this partition, statements on
+    `part` cannot end the run."""
     table, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
     made = [
         f"CREATE TABLE {{}} (id BIGINT, day INT) USING parquet PARTITIONED BY (day) LOCATION '{table}'",

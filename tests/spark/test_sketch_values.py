@@ -133,7 +133,8 @@ def test_a_widened_column(spark: SparkSession, tmp_path: Path, narrow: str, wide
 
 
 def test_files_of_two_types(spark: SparkSession, tmp_path: Path) -> None:
-    """Lookups find all rows if some files store a narrower type, as after ALTER COLUMN … TYPE."""
+    """Lookups find all rows even if ALTER COLUMN … TYPE has widened the column's type and some
+    files still have the narrower type."""
     spark.conf.set(sketches.BUDGET, "1")
     table = tmp_path / "t"
     table.mkdir()

@@ -231,7 +231,7 @@ def test_many_segments_are_merged(spark: SparkSession, table: Path) -> None:
     for i in range(20):
         assert opened(spark, table, f"key = xxhash64({FILES * ROWS + i * ROWS + 3}L)") <= 2
     assert opened(spark, table, "name = sha2('77', 256)") <= 2
-    assert len(sketches.stored(table)) <= 30  # those of the ten newest snapshots
+    assert len(sketches.stored(table)) <= 30  # the segments of the ten newest snapshots
 
 
 def test_optimize_and_vacuum(spark: SparkSession, table: Path) -> None:

@@ -56,7 +56,8 @@ def create(spark: SparkSession, table: Path) -> None:
 
 
 def leftovers(table: Path) -> list[Path]:
-    """The files that do not belong to the table's data, index, journal or retired files."""
+    """The files that no command may leave behind: markers, temporary and staged files, leases,
+    checksums of pyzorder's files, and snapshots to which no pointer refers."""
     named = "".join(path.read_text() for path in table.rglob("_index/_v*.json"))
     return [
         path

@@ -189,7 +189,7 @@ def test_an_overwrite_beside_an_optimize(
     def stage() -> None:
         while time.monotonic() < until:
             for place in staged:
-                with suppress(OSError):  # the folder was deleted at this moment
+                with suppress(OSError):  # the overwrite is deleting the folder
                     place.mkdir(parents=True, exist_ok=True)
 
     others = [threading.Thread(target=stage) for _ in range(2)]
