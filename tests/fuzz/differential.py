@@ -128,8 +128,8 @@ def make(
 
 
 def record_listing(spark: SparkSession, table: Path, world: World) -> None:
-    """Makes the index record that it covers all files. The statement needs a table with a schema,
-    because Spark cannot infer one from files whose types differ."""
+    """Makes the index record that it covers all files. REFRESH runs on a table that declares its
+    schema, because Spark cannot infer a schema from files whose types differ."""
     spark.sql(f"CREATE TABLE listed ({world.ddl()}) USING {world.format} LOCATION '{table}'")
     try:
         spark.sql("REFRESH SKIPPING INDEX ON listed")

@@ -33,7 +33,7 @@ def refused(condition: str) -> Iterator[None]:
 @pytest.fixture
 def outer(spark: SparkSession, database: str, tmp_path: Path) -> Path:
     """Creates the table `outer`, with one file per partition, and the table `inner` in the folder
-    of its partition day=1. Returns the folder of `outer`."""
+    of the partition day=1 of `outer`. Returns the folder of `outer`."""
     table = tmp_path / "t"
     rows = spark.range(0, ROWS, 1, 1).selectExpr("id", "int(id % 2) AS day")
     rows.write.partitionBy("day").option("path", str(table)).saveAsTable("outer")
@@ -172,8 +172,8 @@ def test_the_other_was_killed(spark: SparkSession, outer: Path, point: str) -> N
 def test_a_table_in_a_folder_of_its_own_below(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """A table in a subfolder of another table's folder is independent if the subfolder has no `=`
-    in its name."""
+    """A table in a subfolder of another table's folder is independent of that table if the
+    subfolder's name contains no `=`."""
     above = tmp_path / "t"
     for name, folder in (("above", above), ("below", above / "archive")):
         spark.range(0, ROWS, 1, 4).write.option("path", str(folder)).saveAsTable(name)

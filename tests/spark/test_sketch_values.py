@@ -46,7 +46,8 @@ VALUES: dict[str, list[str]] = {
 
 def check(spark: SparkSession, table: Path, ddl: str, values: list[str]) -> tuple[int, int]:
     """Checks lookups of each value, in Spark and with `pyzorder.files`, against plain Spark.
-    Returns the number of opened files, and how many of them contain the value."""
+    Returns the number of opened files and the number of files with matching rows, both summed over
+    all lookups."""
     spark.read.schema(ddl).format(kind(table)).load(str(table)).createOrReplaceTempView("t")
     asked = [f"c = {v}" for v in values] + [f"c <=> {v}" for v in values]
     asked += [f"c IN ({v}, {w})" for v, w in zip(values, values[1:], strict=False)]

@@ -1,5 +1,5 @@
-"""With sketches, a lookup by a column that is not a clustering column opens only the files that
-contain the value. Damaged, missing or forged sketches do not change any answers."""
+"""With sketches, a lookup by a column that is not a clustering column opens hardly any files other
+than those that contain the value. Damaged, missing or forged sketches do not change any answers."""
 
 from __future__ import annotations
 

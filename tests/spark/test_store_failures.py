@@ -71,7 +71,7 @@ def leftovers(table: Path) -> list[Path]:
 
 def refused(spark: SparkSession, statement: str, condition: str) -> bool:
     """Runs a statement and returns whether it fails. If it fails, asserts that the error is short
-    and has this condition."""
+    and has the given condition."""
     try:
         spark.sql(statement).collect()
     except AnalysisException as error:
