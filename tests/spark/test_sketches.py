@@ -173,8 +173,8 @@ def test_optimize_chooses_columns(spark: SparkSession, tmp_path: Path) -> None:
 def test_no_columns_are_chosen(
     spark: SparkSession, tmp_path: Path, files: int, budget: str
 ) -> None:
-    """No sample is read if there are few files, if sketches are turned off, or if the files are too
-    small."""
+    """No columns are chosen if there are few files, if sketches are turned off, or if the files are
+    too small for the budget."""
     table = tmp_path / "t"
     rows(spark, 0, files).write.parquet(str(table))
     spark.conf.set(sketches.BUDGET, budget)
