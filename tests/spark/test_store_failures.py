@@ -93,8 +93,8 @@ def refused(spark: SparkSession, statement: str, condition: str) -> bool:
     ],
 )
 def test_full(spark: SparkSession, disk: Disk, command: str, kind: str, step: int) -> None:
-    """A full disk does no damage at any step of a command. The command runs with space for 0, 1, 2
-    … files or pages of data until it succeeds."""
+    """A full disk does no damage at any step of a command. The command runs repeatedly, each time
+    with space for `step` more files or pages of data, until it succeeds."""
     statement, before = COMMANDS[command]
     spark.conf.set("spark.sql.zorder.vacuum.retentionCheck", "false")
     room, succeeded = 0, 0

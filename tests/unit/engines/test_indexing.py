@@ -250,8 +250,8 @@ def test_a_file_that_changes_meanwhile(tmp_path: Path, monkeypatch: pytest.Monke
 def test_no_coverage_after_another_writer_moved_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A writer that moves files publishes a snapshot whose coverableSince is the snapshot's own
-    version."""
+    """`index_files` does not publish coverage if another writer has moved files in the meantime.
+    That writer has published a snapshot whose coverableSince is the snapshot's own version."""
     make(tmp_path, FILES)
 
     def other() -> None:
