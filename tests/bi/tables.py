@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-#: The number of rows in an INSERT. An INSERT writes a single file, so a query sees either all of
-#: its rows or none.
+#: The number of rows in an INSERT. An INSERT writes a single file, so a query sees either all rows
+#: of the INSERT or none.
 BATCH = 500
 
 #: The initial number of batches in a table. Each batch is one file.

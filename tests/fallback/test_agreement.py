@@ -28,8 +28,8 @@ VALUES = {
     "ar": "array(1)",
 }  # fmt: skip
 
-#: Predicates that are not evaluated with plain Spark. It may fail to cast the strings in `s`, and
-#: it resolves `_metadata` to its own hidden column.
+#: Predicates that are not evaluated with plain Spark. Plain Spark may fail to cast the strings in
+#: `s`, and it resolves `_metadata` to its own hidden column.
 FAILS = {"s = 5", "_metadata.file_size > 5"}
 
 #: Patterns of predicates that make the fallback open fewer files than the jar, with the reasons.

@@ -25,7 +25,8 @@ class Tally:
 
 
 def check(spark: SparkSession, folder: Path, world: World, tally: Tally) -> None:
-    """Checks the predicates of a world, their negations, and their IS NULL forms."""
+    """Checks the predicates of a world (a random table with predicates), their negations, and their
+    IS NULL forms."""
     table = folder / "t"
     with differential.session(spark, world):
         asked = differential.make(spark, table, world)

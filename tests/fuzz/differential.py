@@ -1,4 +1,5 @@
-"""Compares the rows that a world's predicates select with and without skipping."""
+"""Compares the rows that a world's predicates select with and without skipping. A world is a random
+table with predicates."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ class Tally:
 
 def check(spark: SparkSession, folder: Path, world: World, by_python: bool = False) -> Tally:
     """Asserts that every predicate, its negation and its IS NULL form select the same rows with and
-    without skipping. Also asserts that no row has an outcome that was judged impossible for the
-    row's file.
+    without skipping. Also asserts that an outcome (TRUE, FALSE or NULL) of a predicate does not
+    occur in a file for which it was judged impossible.
 
     Leaves out predicates that fail without skipping, and worlds that plain Spark cannot read.
 
@@ -127,8 +128,8 @@ def make(
 
 
 def record_listing(spark: SparkSession, table: Path, world: World) -> None:
-    """Makes the index record that it covers all files. The statement needs a table with a schema,
-    because Spark cannot infer one from files whose types differ."""
+    """Makes the index record that it covers all files. REFRESH runs on a table that declares its
+    schema, because Spark cannot infer a schema from files whose types differ."""
     spark.sql(f"CREATE TABLE listed ({world.ddl()}) USING {world.format} LOCATION '{table}'")
     try:
         spark.sql("REFRESH SKIPPING INDEX ON listed")
@@ -212,8 +213,8 @@ def answerable(spark: SparkSession, view: str, predicates: Sequence[str]) -> lis
 def against_jar(
     spark: SparkSession, predicates: Sequence[str]
 ) -> Iterator[tuple[str, set[str], set[str]]]:
-    """Yields each predicate, its negation and its IS NULL form. Each comes with the files that have
-    a matching row and the files that the jar opens. Leaves out queries that plain Spark cannot
+    """Yields each predicate, its negation and its IS NULL form, together with the files that have a
+    matching row and the files that the jar opens. Leaves out queries that plain Spark cannot
     plan."""
     truth = scans.truth(spark, VIEW, predicates)
     for predicate, files in zip(predicates, truth, strict=True):

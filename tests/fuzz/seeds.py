@@ -1,5 +1,5 @@
-"""Checks the worlds that one seed of the long fuzz test generates. The checks run in the current
-process."""
+"""Checks the worlds (random tables with predicates) that one seed of the long fuzz test generates.
+The checks run in the current process."""
 
 from __future__ import annotations
 

@@ -61,7 +61,8 @@ class Java(NamedTuple):
         return value
 
     def column(self, name: str) -> Any:
-        """A column. Its type is INT by default. `f(name)` is a function applied to a column."""
+        """A column, or a function applied to a column if the name has the form `f(name)`. By
+        default, the type of the column is INT."""
         path = name.rstrip(")").rsplit("(", 1)[-1]
         of = self.type(self.types.get(path, "int"))
         through = self.jvm.scala.Option.empty()

@@ -1,7 +1,7 @@
 """Runs OPTIMIZE while other processes change the same tables: `make soak MINUTES=30`.
 
-Several processes write to the tables, alter, query and optimize them. Some of these processes are
-killed. Each process records every statement before and after running it (see ledger.py). The
+Several processes write to the tables, and alter, query and optimize them. Some of these processes
+are killed. Each process records every statement before and after running it (see ledger.py). The
 records determine which rows a query must return and which rows it may return. No row may occur
 twice. The run stops at the first wrong answer, or at an error that does not report a concurrent
 change.

@@ -1,5 +1,5 @@
-"""The advisor finds the best layout for workloads whose best layout is known. It also predicts the
-total size of the files that queries open with that layout."""
+"""For workloads whose best layout is known, the advisor recommends that layout. It also predicts
+the total size of the files that queries open with that layout."""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ def statements(questions: dict[Any, int], seed: int) -> list[str]:
 
 
 def bytes_opened(spark: SparkSession, asked: Sequence[str]) -> float:
-    """How many bytes of `facts` are in the files that a statement opens, according to `explain`.
-    This is the mean over all statements."""
+    """The total size of the files of `facts` that a statement opens according to `explain`,
+    averaged over all statements."""
     total = 0
     for statement in asked:
         df = spark.sql(statement)

@@ -265,7 +265,7 @@ def test_codecs(spark: SparkSession, source: Path, tmp_path: Path, codec: str, l
 
 
 def test_pointers_are_read_once(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    """A pointer is read again only if its size or modification time changes. Checking these is
+    """A pointer is read again only if its size or modification time changes. This check is
     sufficient, because pyzorder never changes a pointer."""
     table = copy(source, tmp_path / "t")
     change(pointer(table), pointer(table).read_bytes())

@@ -1,4 +1,4 @@
-"""Genuine records of a table have no effect in the journal of another table.
+"""Genuine records from one table's journal have no effect in the journal of another table.
 
 An attacker can read the journal of the table `victim`, but can write only to the folder of the
 table `thief`. The attacker copies records from the journal of `victim` to the journal of `thief`.

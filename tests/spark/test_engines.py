@@ -185,7 +185,7 @@ def _literal(value: Any) -> str:
     return f"'{value}'" if not isinstance(value, (int, float)) else f"{value}"
 
 
-# ---- wrong answers that others have shipped -----------------------------------------------------
+# ---- values for which other projects have returned wrong answers --------------------------------
 
 
 def check_alike(table: Path, conditions: list[str]) -> None:

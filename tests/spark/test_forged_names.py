@@ -208,8 +208,8 @@ def test_a_journal_that_names_files_of_another_table(
 def test_a_journal_of_a_table_with_a_partition_in_another_table(
     spark: SparkSession, table: Path, tmp_path: Path
 ) -> None:
-    """If a table has a partition in the folder of another table, its journal does not hide the
-    other table's rows from a query that reads both tables."""
+    """If a table has a partition in the folder of a second table, the first table's journal does
+    not hide the second table's rows from a query that reads both tables."""
     victim = tmp_path / "victim"
     spark.sql(f"CREATE TABLE victim (id BIGINT) USING parquet LOCATION '{victim}'")
     try:

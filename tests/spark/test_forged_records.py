@@ -84,7 +84,7 @@ class World:
             self.spark.sql(f"DROP TABLE IF EXISTS {table}")
 
     def _runs(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """The records of one genuine run of each kind."""
+        """For each kind of run, the records of one genuine run."""
         found = {}
         for name, table, home, method in (
             ("within", "forged", self.flat, "rename"),

@@ -17,8 +17,8 @@ ROWS, FILES, ROUNDS = 60_000, 32, 3
 
 
 def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Random rows from the whole range of values. The rows are different in each round, and round 0
-    is the initial table."""
+    """Rows with random values from the whole range. The rows are different in each round, and round
+    0 is the initial table."""
     a, b = (f"CAST(rand({2 * round_ + i}) * 1000000 AS INT)" for i in (1, 2))
     return spark.range(0, rows, 1, 2).selectExpr(f"{a} AS a", f"{b} AS b", "uuid() AS payload")
 
@@ -44,8 +44,8 @@ def clustered_table(spark: SparkSession, folder: Path, rows: DataFrame, files: i
 
 
 def opened(folder: Path, *columns: str) -> float:
-    """The total size of the files that a lookup of an existing value opens, as a share of the
-    table's size, averaged over lookups. It is computed from the rows in the files."""
+    """The share of the table's size that a lookup of an existing value reads, averaged over
+    lookups. The files that a lookup opens are determined from the rows in the files."""
     files = [pq.ParquetFile(path) for path in data_files(folder)]
     sizes = np.array([sum(f.metadata.row_group(g).total_byte_size
                           for g in range(f.metadata.num_row_groups)) for f in files])  # fmt: skip

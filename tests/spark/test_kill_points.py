@@ -253,8 +253,8 @@ def test_a_first_record_that_is_deleted(spark: SparkSession, tmp_path: Path, poi
 
 @pytest.mark.crash
 def test_a_writer_that_wakes_up_in_another_incarnation(spark: SparkSession, tmp_path: Path) -> None:
-    """If `_zorder` is deleted while a writer is stopped, the writer does not undo its run. Its new
-    files are then the only copy of the rows."""
+    """If `_zorder` is deleted while a writer is stopped, the writer does not undo its run, because
+    the run's new files are then the only copy of the rows."""
     table = tmp_path / "t"
     create(spark, table)
     lease = "spark.sql.zorder.journal.lease=4000"
@@ -265,9 +265,9 @@ def test_a_writer_that_wakes_up_in_another_incarnation(spark: SparkSession, tmp_
 
 
 def test_declared_dead_before_it_moves_files(spark: SparkSession, tmp_path: Path) -> None:
-    """Each row exists exactly once even if a writer that was declared dead still writes RETIRE,
-    after another process has begun to recover its run. That process does not see a RETIRE when it
-    takes over the lock, but it still undoes the run."""
+    """A writer that was declared dead writes RETIRE after another process has begun to recover its
+    run. The other process undoes the run, although there was no RETIRE when it took over the lock.
+    Each row still exists exactly once."""
     table = tmp_path / "t"
     frame = create(spark, table)
     takes = "spark.sql.zorder.journal.takeOver=1"

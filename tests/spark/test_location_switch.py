@@ -112,7 +112,7 @@ def test_switch(spark: SparkSession, tmp_path: Path, provider: str) -> None:
 
 
 def test_lifecycle(spark: SparkSession, tmp_path: Path) -> None:
-    """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM work one after another."""
+    """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM work when they run one after another."""
     home = make(spark, tmp_path)
     optimize(spark)
     assert metrics(optimize(spark)).numFilesRemoved == 0

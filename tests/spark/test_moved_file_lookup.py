@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 @pytest.fixture
 def file(spark: SparkSession, tmp_path: Path) -> Path:
-    """A file that an OPTIMIZE has retired."""
+    """A data file in a table with two files. Its modification time is in the past."""
     path = tmp_path / "t" / "data.parquet"
     write(path, 0)
     write(path.with_name("more.parquet"), 10)
@@ -59,8 +59,8 @@ def test_sizes_and_times(spark: SparkSession, file: Path) -> None:
 
 @pytest.mark.parametrize("rows", [1, 10, 5000])
 def test_a_reused_name(spark: SparkSession, file: Path, rows: int) -> None:
-    """A query planned before an OPTIMIZE reads the retired file, not the file of another writer
-    that has the same name."""
+    """A query planned before an OPTIMIZE reads the file that the OPTIMIZE has replaced, not a new
+    file that another writer has created under the same name."""
     planned = spark.read.parquet(str(file.parent)).orderBy("id")
     expected = [row["id"] for row in planned.collect()]
     spark.sql(f"OPTIMIZE '{file.parent}' FULL ZORDER BY (id)")

@@ -76,7 +76,7 @@ def test_inserted_files_are_indexed(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_lifecycle(spark: SparkSession, tmp_path: Path) -> None:
-    """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM work one after another."""
+    """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM work when they run one after another."""
     home = make(spark, tmp_path)
     start = places(spark)
     optimize(spark)

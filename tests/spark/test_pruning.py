@@ -170,8 +170,9 @@ PREDICATES = [
 ]
 
 # File g contains the ids from 4 g to 4 g + 3. The contents of the files, in order, are: only NaN,
-# one value, one value and NaN, one value and null, nulls, several values, zeros, NaN and null. In a
-# different time zone, the index has only the null counts of `t` and `u`.
+# one value, one value and NaN, one value and null, nulls, several values, zeros, NaN and null. If
+# the session's time zone is different, queries use only the null counts of `t` and `u` in Parquet
+# files.
 ODD_ROWS = 4
 ODD_COLUMNS = """
     CASE id div 4 WHEN 0 THEN double('NaN') WHEN 2 THEN if(id = 10, double('NaN'), 5D) WHEN 3 THEN if(id = 13, NULL, 5D) WHEN 4 THEN NULL WHEN 5 THEN (id - 20) * 2 + 1D WHEN 6 THEN if(id % 2 = 0, 0D, -0D) WHEN 7 THEN if(id = 30, NULL, double('NaN')) ELSE 5D END AS d,
@@ -376,9 +377,9 @@ def test_what_the_optimizer_would_have_left_out(spark: SparkSession, odd: str) -
 
 
 def test_constant_files_that_do_not_tell_all(spark: SparkSession, tmp_path: Path) -> None:
-    """In files with a constant column, no matching row is skipped if a predicate also uses a column
-    that is not indexed or not constant. If evaluating the predicate on a file's rows fails, the
-    file is not skipped."""
+    """In files with a constant column, no matching row is skipped even if the predicate also uses a
+    column that is not indexed or not constant. If evaluating the predicate on a file's rows fails,
+    the file is not skipped."""
     path = tmp_path / "t"
     for a, b in ((9, "3, 4"), (8, "4")):
         rows = spark.sql(f"SELECT {a} AS a, explode(array({b})) AS b")

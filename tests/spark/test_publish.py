@@ -163,7 +163,7 @@ def test_an_explicit_takeover_undoes_the_other(spark: SparkSession, table: Path,
         second = Rewrite(spark, table, fmt)
     finally:
         spark.conf.unset("spark.sql.zorder.journal.takeOver")
-    with pytest.raises(Exception):  # the takeover deleted its staged files
+    with pytest.raises(Exception):  # the takeover deleted the first run's staged files
         first.publish()
     second.publish()
     assert ids(read(spark, table, fmt)) == ALL

@@ -26,7 +26,7 @@ POINTS = ["before-commit", "after-commit", "mid-move-in"]
 COPIES: dict[str, Any] = {"without times": shutil.copyfile, "with times": shutil.copy2}
 
 
-#: The fail points; `make test` uses only one of them.
+#: The fail points. `make test` uses only one of them.
 SAMPLED = [p if p == "after-commit" else pytest.param(p, marks=pytest.mark.crash) for p in POINTS]
 
 

@@ -49,8 +49,8 @@ def test_the_codec_stays(
 
 
 def test_row_groups_are_small(spark: SparkSession, tmp_path: Path) -> None:
-    """OPTIMIZE writes small row groups. They have narrow ranges, because the rows are ordered.
-    OPTIMIZE keeps a row group size that is set for the table."""
+    """OPTIMIZE writes small row groups. They have narrow ranges, because the rows are ordered. If a
+    row group size is set for the table, OPTIMIZE uses that size."""
     folder = tmp_path / "t"
     spark.range(0, 60_000, 1, 2).selectExpr(
         "xxhash64(id) AS a",

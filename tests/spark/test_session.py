@@ -1,4 +1,4 @@
-"""Tests every way that pyzorder.configure and check_session can fail.
+"""Tests every way in which pyzorder.configure and check_session can fail.
 
 The tests run in separate Python processes, because a JVM's jars are fixed when it starts.
 """

@@ -33,7 +33,7 @@ def refused(condition: str) -> Iterator[None]:
 @pytest.fixture
 def outer(spark: SparkSession, database: str, tmp_path: Path) -> Path:
     """Creates the table `outer`, with one file per partition, and the table `inner` in the folder
-    of its partition day=1. Returns the folder of `outer`."""
+    of the partition day=1 of `outer`. Returns the folder of `outer`."""
     table = tmp_path / "t"
     rows = spark.range(0, ROWS, 1, 1).selectExpr("id", "int(id % 2) AS day")
     rows.write.partitionBy("day").option("path", str(table)).saveAsTable("outer")
@@ -172,8 +172,8 @@ def test_the_other_was_killed(spark: SparkSession, outer: Path, point: str) -> N
 def test_a_table_in_a_folder_of_its_own_below(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """A table in a subfolder of another table's folder is independent if the subfolder has no `=`
-    in its name."""
+    """A table in a subfolder of another table's folder is independent of that table if the
+    subfolder's name contains no `=`."""
     above = tmp_path / "t"
     for name, folder in (("above", above), ("below", above / "archive")):
         spark.range(0, ROWS, 1, 4).write.option("path", str(folder)).saveAsTable(name)
@@ -240,8 +240,9 @@ def test_vacuum_of_a_table_that_shares_a_partition(
 def test_a_switch_of_a_partition_that_another_table_uses(
     spark: SparkSession, neighbours: Path
 ) -> None:
-    """OPTIMIZE does not switch a partition if another table uses its folder. If the other table
-    starts to use the folder after the switch, VACUUM does not delete the folder's files."""
+    """OPTIMIZE does not switch a partition if another table uses its folder. If another table
+    starts to use the partition's old folder after a switch, VACUUM does not delete the files in
+    that folder."""
     spark.sql("ALTER TABLE first SET TBLPROPERTIES ('zorder.publish.method' = 'location')")
     with refused("ZORDER_CANNOT_SWITCH_LOCATION"):
         spark.sql("OPTIMIZE first ZORDER BY (id)").collect()
@@ -256,8 +257,9 @@ def test_a_switch_of_a_partition_that_another_table_uses(
 def test_recovery_by_a_table_without_the_partition(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """Two tables have the same location, and only one of them has a certain partition. If a killed
-    run has moved the files of this partition, statements on the other table cannot end the run."""
+    """The tables `whole` and `part` have the same location, but only `whole` has the partition in
+    the folder `elsewhere`. If a killed run has moved the files of this partition, statements on
+    `part` cannot end the run."""
     table, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
     made = [
         f"CREATE TABLE {{}} (id BIGINT, day INT) USING parquet PARTITIONED BY (day) LOCATION '{table}'",

@@ -46,7 +46,8 @@ VALUES: dict[str, list[str]] = {
 
 def check(spark: SparkSession, table: Path, ddl: str, values: list[str]) -> tuple[int, int]:
     """Checks lookups of each value, in Spark and with `pyzorder.files`, against plain Spark.
-    Returns the number of opened files, and how many of them contain the value."""
+    Returns the number of opened files and the number of files with matching rows, both summed over
+    all lookups."""
     spark.read.schema(ddl).format(kind(table)).load(str(table)).createOrReplaceTempView("t")
     asked = [f"c = {v}" for v in values] + [f"c <=> {v}" for v in values]
     asked += [f"c IN ({v}, {w})" for v, w in zip(values, values[1:], strict=False)]
@@ -133,7 +134,8 @@ def test_a_widened_column(spark: SparkSession, tmp_path: Path, narrow: str, wide
 
 
 def test_files_of_two_types(spark: SparkSession, tmp_path: Path) -> None:
-    """Lookups find all rows if some files store a narrower type, as after ALTER COLUMN … TYPE."""
+    """Lookups find all rows even if ALTER COLUMN … TYPE has widened the column's type and some
+    files still have the narrower type."""
     spark.conf.set(sketches.BUDGET, "1")
     table = tmp_path / "t"
     table.mkdir()

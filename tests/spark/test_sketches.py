@@ -1,5 +1,5 @@
-"""With sketches, a lookup by a column that is not a clustering column opens only the files that
-contain the value. Damaged, missing or forged sketches do not change any answers."""
+"""With sketches, a lookup by a column that is not a clustering column opens hardly any files other
+than those that contain the value. Damaged, missing or forged sketches do not change any answers."""
 
 from __future__ import annotations
 
@@ -173,8 +173,8 @@ def test_optimize_chooses_columns(spark: SparkSession, tmp_path: Path) -> None:
 def test_no_columns_are_chosen(
     spark: SparkSession, tmp_path: Path, files: int, budget: str
 ) -> None:
-    """No sample is read if there are few files, if sketches are turned off, or if the files are too
-    small."""
+    """No columns are chosen if there are few files, if sketches are turned off, or if the files are
+    too small for the budget."""
     table = tmp_path / "t"
     rows(spark, 0, files).write.parquet(str(table))
     spark.conf.set(sketches.BUDGET, budget)
@@ -231,7 +231,7 @@ def test_many_segments_are_merged(spark: SparkSession, table: Path) -> None:
     for i in range(20):
         assert opened(spark, table, f"key = xxhash64({FILES * ROWS + i * ROWS + 3}L)") <= 2
     assert opened(spark, table, "name = sha2('77', 256)") <= 2
-    assert len(sketches.stored(table)) <= 30  # those of the ten newest snapshots
+    assert len(sketches.stored(table)) <= 30  # the segments of the ten newest snapshots
 
 
 def test_optimize_and_vacuum(spark: SparkSession, table: Path) -> None:

@@ -111,7 +111,7 @@ def test_files_that_are_gone(table: Path) -> None:
     index_files(table)
     assert sketches.segments(table) == [] and before
     assert len(pyzorder.files(table, f"key = {value(777)}")) > 2
-    for _ in range(12):  # older snapshots are deleted, and their segments with them
+    for _ in range(12):  # older snapshots are deleted together with their segments
         data_files(table)[0].touch()
         index_files(table)
     assert sketches.stored(table) == []

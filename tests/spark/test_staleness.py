@@ -1,7 +1,7 @@
 """Queries can be planned from the index without a listing (spark.sql.zorder.index.maxStaleness).
 
 By default, queries immediately see files that another engine writes to a table's folder. If a
-maximum staleness is set, queries may see these files only after this time has passed. Changes that
+maximum staleness is set, it can take up to this time until queries see these files. Changes that
 sessions with pyzorder make are always visible immediately.
 """
 

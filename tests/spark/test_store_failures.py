@@ -56,7 +56,8 @@ def create(spark: SparkSession, table: Path) -> None:
 
 
 def leftovers(table: Path) -> list[Path]:
-    """The files that do not belong to the table's data, index, journal or retired files."""
+    """The files that no command may leave behind: markers, temporary and staged files, leases,
+    checksums of pyzorder's files, and snapshots to which no pointer refers."""
     named = "".join(path.read_text() for path in table.rglob("_index/_v*.json"))
     return [
         path
@@ -70,7 +71,7 @@ def leftovers(table: Path) -> list[Path]:
 
 def refused(spark: SparkSession, statement: str, condition: str) -> bool:
     """Runs a statement and returns whether it fails. If it fails, asserts that the error is short
-    and has this condition."""
+    and has the given condition."""
     try:
         spark.sql(statement).collect()
     except AnalysisException as error:
@@ -92,8 +93,8 @@ def refused(spark: SparkSession, statement: str, condition: str) -> bool:
     ],
 )
 def test_full(spark: SparkSession, disk: Disk, command: str, kind: str, step: int) -> None:
-    """A full disk does no damage at any step of a command. The command runs with space for 0, 1, 2
-    … files or pages of data until it succeeds."""
+    """A full disk does no damage at any step of a command. The command runs repeatedly, each time
+    with space for `step` more files or pages of data, until it succeeds."""
     statement, before = COMMANDS[command]
     spark.conf.set("spark.sql.zorder.vacuum.retentionCheck", "false")
     room, succeeded = 0, 0

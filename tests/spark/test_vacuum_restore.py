@@ -146,8 +146,9 @@ def test_partitions_elsewhere(spark: SparkSession, database: str, tmp_path: Path
 
 
 def test_all_partitions_elsewhere(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Statements work even if all partitions are stored outside the table's folder. This folder
-    then contains only pyzorder's files."""
+    """Statements work even if all partitions are stored outside the table's folder. The table's
+    folder then contains only pyzorder's files. OPTIMIZE is refused if the table's folder does not
+    exist."""
     home = tmp_path / "home"
     spark.sql(
         f"CREATE TABLE t (id BIGINT, day INT) USING parquet PARTITIONED BY (day) LOCATION '{home}'"

@@ -189,7 +189,7 @@ def test_an_overwrite_beside_an_optimize(
     def stage() -> None:
         while time.monotonic() < until:
             for place in staged:
-                with suppress(OSError):  # the folder was deleted at this moment
+                with suppress(OSError):  # the overwrite is deleting the folder
                     place.mkdir(parents=True, exist_ok=True)
 
     others = [threading.Thread(target=stage) for _ in range(2)]
@@ -293,8 +293,9 @@ def test_many_partitions(spark: SparkSession, database: str, tmp_path: Path) -> 
 
 
 def test_a_value_heavier_than_a_file(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """If all rows have the same value, they are still distributed over several files. The
-    distribution depends on the content of the rows, not on their order of arrival."""
+    """If all rows have the same values in the clustering columns, they are still distributed over
+    several files. The distribution depends on the content of the rows, not on their order of
+    arrival."""
     spark.sql(f"CREATE TABLE t (a INT, b STRING, m MAP<INT, BIGINT>) USING parquet {CLUSTERED}")
     target_size(spark, 4000)
     rows = spark.range(0, 2000, 1, 4).selectExpr("1 AS a", "'x' AS b", "map(1, id) AS m")

@@ -264,7 +264,7 @@ def test_names_of_another_case_and_strange_names(spark: SparkSession, tmp_path: 
         query = spark.sql(f"SELECT * FROM names WHERE {predicate}")
         assert query.count() == 1 and len(opened(query)) == 1, predicate
     reader = spark.read.schema("ID INT").parquet(str(path))
-    assert len(opened(reader.where("ID = 5"))) == 4  # not the indexed type
+    assert len(opened(reader.where("ID = 5"))) == 4  # the indexed type is BIGINT
     with settings(spark, spark__sql__caseSensitive="true"):
         reader = spark.read.schema("iD LONG").parquet(str(path))
         assert reader.where("iD IS NULL").count() == 40

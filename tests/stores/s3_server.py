@@ -2,9 +2,9 @@
 
     python tests/stores/s3_server.py PORT
 
-The server handles one request at a time. Otherwise, conditional requests would not be atomic as in
-S3, because moto first checks whether an object exists and then writes it. The server also logs
-requests for tests that count them.
+The server handles one request at a time. If it handled requests concurrently, conditional requests
+would not be atomic, because moto first checks whether an object exists and then writes it. The
+server also logs requests for tests that count them.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ CONFLICT = "conflict"
 
 
 def fail(endpoint: str, how: str, request: str) -> None:
-    """Makes the next request that matches the pattern (such as `PUT .*prepare`) fail in this
-    way."""
+    """Makes the next request that matches the pattern `request` (such as `PUT .*prepare`) fail.
+    `how` is LOSE or CONFLICT."""
     urlopen(Request(endpoint + FAIL, f"{how} {request}".encode(), method="POST")).close()
 
 

@@ -52,8 +52,8 @@ def test_a_put_that_fails(folder: Folder, how: str, record: str) -> None:
     assert folder.data() == table.files
 
 
-#: (the point that kills OPTIMIZE, the files that were copied but not yet deleted, the target
-#: folders of the copies)
+#: (the point at which OPTIMIZE is killed, the files that were copied but not yet deleted, the
+#: target folders of the copies)
 HALF_MOVES = [
     ("after-retire", "part-", "_zorder/_retired/_1/_{}.retired"),
     ("after-commit", ".staged", "{}"),
@@ -119,8 +119,8 @@ def listings(folder: Folder) -> list[str]:
 
 
 def test_a_folder_of_several_pages(folder: Folder) -> None:
-    """Skipped files are checked in ranges of names, with one request per range. If a query is
-    planned without a listing, the table's folder is not listed at all."""
+    """To check that skipped files have not changed, a query lists ranges of names, with one request
+    per range. If a query is planned without a listing, the table's folder is not listed at all."""
     spark, files = folder.spark, 2300
     for number in range(files):
         content = parquet([0, 9] if number % 1000 else [5, 15])

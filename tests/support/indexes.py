@@ -110,7 +110,7 @@ def value_of(row: Row, column: str) -> Any:
 
 
 def check_column(file: str, column: str, entry: Row, values: list[Any]) -> None:
-    """Checks an entry's statistics of a column against the column's values."""
+    """Checks an entry's statistics for a column against the column's values."""
     said = f"{file}: {column}: {entry}"
     present = [v for v in values if v is not None]
     plain = [v for v in present if not (isinstance(v, float) and math.isnan(v))]

@@ -45,11 +45,11 @@ def view(spark: SparkSession, path: Path, fmt: str, name: str) -> str:
 
 
 def check_strict(spark: SparkSession, relation: str, predicates: list[str]) -> int:
-    """Checks the strict filter against plain Spark.
+    """Checks the strict filter (the filter for files in which all rows match) against plain Spark.
 
     If count(*) does not open a file, the predicate must be TRUE either for all rows in the file or
-    for none of them. The index must be used for a file if and only if the predicate is TRUE for all
-    rows in the file. Returns the number of these files.
+    for none of them. The index must be used for exactly those unopened files in which the predicate
+    is TRUE for all rows. Returns the number of these files, summed over all predicates.
     """
     wrong, count = [], 0
     for predicate, files in zip(predicates, truth(spark, relation, predicates), strict=True):

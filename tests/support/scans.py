@@ -114,7 +114,8 @@ def judgements(
 
 
 def check_judged(spark: SparkSession, relation: str, predicates: Sequence[str]) -> int:
-    """Asserts that no row has an outcome that was judged impossible for its file.
+    """Asserts that an outcome that was judged impossible for a file does not occur in any row of
+    the file.
 
     Returns the number of outcomes that were judged impossible, summed over all predicates and
     files.

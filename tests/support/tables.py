@@ -56,8 +56,8 @@ def sales(spark: SparkSession, rows: int = 6000) -> DataFrame:
 
 def delete_folder(folder: Path) -> None:
     """Deletes a folder, like `rm -r`. For a few seconds after a run, pyzorder checks whether the
-    table's folder is being deleted. If so, pyzorder also deletes the run's files. If one of them
-    has disappeared before this function deletes it, the function starts again."""
+    table's folder is being deleted. If so, pyzorder also deletes the run's files. If a file has
+    disappeared before this function deletes it, the function starts again."""
     while folder.exists():
         with suppress(FileNotFoundError):
             shutil.rmtree(folder)

@@ -1,4 +1,4 @@
-"""Counts, sizes and shares are formatted for readers."""
+"""Counts, sizes and shares are formatted for human readers."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def read(spark: SparkSession, table: Path | str, fmt: str = "parquet") -> DataFr
 
 
 def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") -> DataFrame:
-    """The same DataFrame, but Spark lists its files through the journal."""
+    """A DataFrame like `df`, but Spark lists its files through the journal."""
     session = spark._jsparkSession
     conf = session.sessionState().newHadoopConf()
     relation = df._jdf.queryExecution().analyzed().relation()

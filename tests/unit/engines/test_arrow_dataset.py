@@ -104,7 +104,7 @@ def test_pandas_over_the_files(table: Path) -> None:
     assert set(found["b"]) == {False} and len(found) == 10
 
 
-# ---- wrong answers that others have shipped -----------------------------------------------------
+# ---- values for which other projects have returned wrong answers --------------------------------
 
 
 def test_null_is_found(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_a_partition_column_in_an_index(tmp_path: Path) -> None:
 
 
 def test_z_values_stay_unknown(tmp_path: Path) -> None:
-    """Files do not contain z-values. The index then records them as unknown, and not as null."""
+    """Files do not contain z-values, so the index records them as unknown, not as null."""
     write(tmp_path, FILES)
     curve = IndexedColumn(("zorder_value(a, `s`)",), "binary")
     publish(STORE, TableFolder(str(tmp_path)), lambda _: [A, curve])
@@ -250,8 +250,8 @@ def test_a_file_that_changes_meanwhile(tmp_path: Path, monkeypatch: pytest.Monke
 def test_no_coverage_after_another_writer_moved_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A writer that moves files publishes a snapshot whose coverableSince is the snapshot's own
-    version."""
+    """`index_files` does not publish coverage if another writer has moved files in the meantime.
+    That writer has published a snapshot whose coverableSince is the snapshot's own version."""
     make(tmp_path, FILES)
 
     def other() -> None:
@@ -299,8 +299,8 @@ def begin(table: Path, *, committed: bool) -> None:
 
 @pytest.mark.parametrize("committed", [False, True])
 def test_an_unfinished_run(tmp_path: Path, committed: bool) -> None:
-    """The files that belong to the table are indexed, even if they are staged or retired, and no
-    row is dropped."""
+    """While a run is unfinished, the files that belong to the table are indexed, even if they are
+    staged or retired. Existing index entries are kept."""
     make(tmp_path, {"f0.parquet": FILES["f0.parquet"]})
     write(tmp_path, {"f1.parquet": FILES["f1.parquet"]})
     begin(tmp_path, committed=committed)

@@ -143,8 +143,8 @@ def test_partitions(tmp_path: Path) -> None:
 
 
 def test_names_in_another_case(tmp_path: Path) -> None:
-    """If a file spells a column differently from the first file, Polars reads nulls from it.
-    Conditions that match null find these rows."""
+    """If a column is named `K` in a file but `k` in the first file, Polars reads nulls for `k` from
+    that file. Conditions that match null find these rows."""
     files = {
         "a.parquet": pa.table({"k": [1], "v": [10]}),
         "b.parquet": pa.table({"K": [1], "v": [20]}),

@@ -1,5 +1,5 @@
-"""The files of a table are the same as in Spark, and paths that cannot be read as a table are
-refused."""
+"""pyzorder finds the same files of a table as Spark, and refuses paths that cannot be read as a
+table."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ HASHES = (3, 20, 21, 200)
 
 
 def hash_of(prefix: int) -> int:
-    """A 64-bit hash with these highest 8 bits."""
+    """A 64-bit hash whose highest 8 bits are `prefix`."""
     return prefix << 56 | 12345
 
 

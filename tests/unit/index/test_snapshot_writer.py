@@ -109,8 +109,8 @@ def test_statistics_of_another_type_are_dropped(folder: TableFolder) -> None:
 
 
 def test_coverage(folder: TableFolder) -> None:
-    """Coverage is published, and a writer that does not set `coverableSince` keeps its previous
-    value."""
+    """Coverage is published. If a writer does not set `coverableSince`, the new snapshot has the
+    previous value."""
     found = Coverage(5, is_whole=True)
     publish(STORE, folder, lambda _: [A], coverage=lambda old, rows: found)
     assert read(folder).pointer.coverage == found
