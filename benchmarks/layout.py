@@ -155,7 +155,7 @@ def against_pyzorder(lines: Sequence[Sequence[str]]) -> list[list[str]]:
 
     Each line has three ratios: for lookups, for boxes, and for both together. For the third ratio,
     the shares for lookups on each column and the share for boxes are averaged in each layout. The
-    last line of each layout has the geometric means.
+    last line for each layout contains the geometric means of its ratios.
     """
     shares = {
         (table, size, layout): (

@@ -53,8 +53,8 @@ def figures(taken: list[float], beside: list[float]) -> list[str]:
 
 
 def costs(spark: SparkSession, rounds: int) -> list[list[str]]:
-    """Returns a row for each query: the milliseconds without skipping, and the ratio with
-    skipping."""
+    """Returns a row for each query: its time without skipping, and the ratio of its time with
+    skipping to its time without skipping."""
     for name in ("fact", "dim", "dim2"):
         spark.range(0, 30, 1, 3).selectExpr(
             "CAST(id AS INT) AS a", "CAST(id * 7 % 30 AS INT) AS b", "CAST(id % 10 AS INT) AS c"

@@ -28,7 +28,7 @@ class Predicate:
 
 @dataclass(frozen=True)
 class KeyJoin:
-    """A join whose other side determines which values of a column are used."""
+    """A join of the table. Its other side determines which values of a column the query uses."""
 
     column: str
     """An SQL expression that computes the key from the table's columns."""

@@ -96,7 +96,7 @@ def partition_columns(root: str, folders: Sequence[str]) -> list[PartitionColumn
 
 
 def _levels(root: str, folder: str) -> tuple[str, list[tuple[str, str]]] | None:
-    """Splits a folder's path into the part above the partition columns, and their names and values.
+    """Splits a path into the part above the partition folders, and the columns' names and values.
 
     Only the innermost consecutive folders named `name=value` count as partition folders.
     """
@@ -115,7 +115,7 @@ def _levels(root: str, folder: str) -> tuple[str, list[tuple[str, str]]] | None:
 def unescaped(text: str) -> str:
     """Replaces each `%xx` in a folder's name with the byte whose hexadecimal value is xx.
 
-    Spark writes characters other than ASCII as they are. Other engines write their UTF-8 bytes.
+    Spark does not escape non-ASCII characters. Other engines escape their UTF-8 bytes.
     """
     try:
         return unquote(text, errors="strict")

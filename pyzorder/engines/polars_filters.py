@@ -1,8 +1,9 @@
 """Translates Polars filters to conditions that can be evaluated on the index.
 
 Polars passes a filter to a source as an expression, which can be serialized as JSON. The JSON
-format is not stable. Therefore, only the expressions listed here are understood, and only with the
-types that Polars chooses for constants. All other filters are ignored and do not exclude any files.
+format is not stable. Therefore, this module understands only the expressions that it lists, and
+only with the types that Polars chooses for constants. All other filters are ignored and do not
+exclude any files.
 NaN equals itself and is greater than every other number, in Polars as in Spark.
 """
 

@@ -25,9 +25,9 @@ ABOUT_AS_WIDE = 0.9
 #: there are files left.
 REST = 0
 
-#: The maximum ratio of the number of files that lookups open to the number that they open with the
-#: best tree. Among the trees within this ratio, grids are preferred to repeated halving, and grids
-#: that favor the first columns are preferred to other grids.
+#: A tree is tolerated if lookups open at most this many times as many files as with the best tree.
+#: Among the tolerated trees, grids are preferred to repeated halving, and grids that favor the
+#: first columns are preferred to other grids.
 TOLERATED_SHARE = 1.05
 
 #: Relative accuracy of the spreads, which are estimated from a sample.
