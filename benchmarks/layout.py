@@ -151,7 +151,8 @@ HEADER = ["wanted", "table", "layout", "files", "lookup", "by column", "box", "b
 
 
 def against_pyzorder(lines: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Returns the share of files that queries open in other layouts, relative to pyzorder's layout.
+    """Returns the share of files that queries open in each other layout, divided by the share in
+    pyzorder's layout.
 
     Each line has three ratios: for lookups, for boxes, and for both together. For the third ratio,
     the shares for lookups on each column and the share for boxes are averaged in each layout. The

@@ -74,7 +74,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def pyspark_missing() -> ZOrderError:
-    """PySpark is not installed in this Python."""
+    """PySpark is not installed in this Python environment."""
     return error("ZORDER_PYSPARK_MISSING")
 
 

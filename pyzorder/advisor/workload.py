@@ -51,7 +51,10 @@ class Reading:
 
 @dataclass
 class Workload:
-    """Counts of readings and of parts that were left out, with an example for each reason."""
+    """The readings in a workload, and their counts.
+
+    Parts of the workload that were left out are counted by reason, with an example for each reason.
+    """
 
     readings: Counter[Reading] = field(default_factory=Counter)
     statements: int = 0

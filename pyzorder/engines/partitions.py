@@ -89,7 +89,7 @@ def partition_columns(root: str, folders: Sequence[str]) -> list[PartitionColumn
     for place, (name, _) in enumerate(first):
         texts = {folder: levels[place][1] for folder, (_, levels) in found.items()}
         data_type = reduce(_wider, map(_inferred, dict.fromkeys(texts.values())))
-        data_type = "string" if data_type == "void" else data_type  # every type has nulls
+        data_type = "string" if data_type == "void" else data_type  # void: all values are null
         values = {folder: _value(text, data_type) for folder, text in texts.items()}
         columns.append(PartitionColumn(name, data_type, values))
     return columns

@@ -3,8 +3,7 @@
 Polars passes a filter to a source as an expression, which can be serialized as JSON. The JSON
 format is not stable. Therefore, this module understands only the expressions that it lists, and
 only with the types that Polars chooses for constants. All other filters are ignored and do not
-exclude any files.
-NaN equals itself and is greater than every other number, in Polars as in Spark.
+exclude any files. In Polars as in Spark, NaN equals itself and is greater than every other number.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ def _condition(node: Any) -> exp.Expression:
     """Translates an expression.
 
     Raises:
-        NotUnderstood: the expression is not one of those listed here.
+        NotUnderstood: this function does not list the expression.
     """
     match node:
         case {"Column": str(name)}:

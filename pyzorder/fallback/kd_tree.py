@@ -72,8 +72,8 @@ class KdTree(NamedTuple):
 def build(ids: Sequence[Ids], leaves: int) -> KdTree:
     """Builds the tree from a sample of rows.
 
-    The cells form a grid, unless lookups open noticeably fewer files with repeated halving. This
-    happens if frequent values prevent an even grid.
+    The cells form a grid, unless lookups open noticeably fewer files with repeated halving. That is
+    the case if frequent values prevent an even grid.
 
     Args:
         ids: for each column, the range id of each sampled row; 0 for null.
