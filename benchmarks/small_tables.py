@@ -2,9 +2,9 @@
 
     python benchmarks/small_tables.py [--rounds 60]
 
-The tiny tables are optimized and have 3 files of 10 rows each. Each query is run many times in a
-single session, alternately with and without skipping. Two consecutive runs form a pair, and the
-result is the median ratio of their times over all pairs.
+The tiny tables are optimized and have 3 files of 10 rows each. In a single session, each query is
+run in pairs: one run with skipping and one without. The result is the median, over all pairs, of
+the ratio of the two times.
 The small table has a size of about 100 MB. With the default file size, OPTIMIZE writes it as at
 most 32 files of at least 1 MiB each. The time to read the whole table is compared with the time to
 read the same rows from one file.
