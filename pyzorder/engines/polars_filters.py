@@ -83,7 +83,7 @@ def _condition(node: Any) -> exp.Expression:
     """Translates an expression.
 
     Raises:
-        NotUnderstood: this function does not list the expression.
+        NotUnderstood: the expression is not supported.
     """
     match node:
         case {"Column": str(name)}:

@@ -149,7 +149,7 @@ class _Source:
         """Yields groups of files that are read together.
 
         All files of a group belong to one partition, and their total size is limited. If no file is
-        kept, yields one empty group, whose columns show Polars the types.
+        kept, yields one empty group, from which Polars learns the types of the columns.
         """
         group: list[VisibleFile] = []
         current, size = "", 0
