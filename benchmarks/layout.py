@@ -151,11 +151,12 @@ HEADER = ["wanted", "table", "layout", "files", "lookup", "by column", "box", "b
 
 
 def against_pyzorder(lines: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Returns the share of files that queries open in other layouts, relative to pyzorder's layout.
+    """Returns the share of files that queries open in each other layout, divided by the share in
+    pyzorder's layout.
 
     Each line has three ratios: for lookups, for boxes, and for both together. For the third ratio,
     the shares for lookups on each column and the share for boxes are averaged in each layout. The
-    last line of each layout has the geometric means.
+    last line for each layout contains the geometric means of its ratios.
     """
     shares = {
         (table, size, layout): (

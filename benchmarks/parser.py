@@ -34,8 +34,8 @@ def microseconds(parser: Any, statement: str, calls: int) -> float:
 
 
 def main() -> None:
-    """Prints one line per statement, with the best of eleven mean times of each parser, and the
-    ratio of the two best times."""
+    """Prints one line per statement: each parser's lowest mean time out of eleven, and the ratio of
+    the two times."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--calls", type=int, default=500, help="number of calls per round")
     calls: int = parser.parse_args().calls

@@ -5,8 +5,9 @@
     python benchmarks/peers.py time PEER SOURCE FOLDER COLUMNS FILES
 
 `lay-out` and `time` run in the environment of a Spark version that the peer supports. The folder
-`peers` in that environment contains the peer's jars (`make peers` creates both). With `lay-out`,
-the peer writes a table with about FILES Parquet files, and the script copies these files to FOLDER.
+`peers` in that environment contains the peer's jars. `make peers` creates the environment and the
+folder. With `lay-out`, the peer writes a table with about FILES Parquet files, and the script
+copies these files to FOLDER.
 `time` alternates between a plain rewrite, pyzorder's OPTIMIZE and the peer's OPTIMIZE, and prints
 their durations in seconds as JSON.
 """
@@ -295,7 +296,7 @@ def iceberg(  # type: ignore[no-untyped-def]
         "CALL peer.system.rewrite_data_files(table => 'db.t', strategy => 'sort', "
         f"sort_order => 'zorder({columns})', options => map('rewrite-all', 'true', "
         f"'target-file-size-bytes', '{size}', "
-        f"'max-file-size-bytes', '{1 << 40}'))"  # files that have grown are not split
+        f"'max-file-size-bytes', '{1 << 40}'))"  # files above the target are not split
     )
     return (
         lambda: spark.sql(statement).collect(),
@@ -323,11 +324,12 @@ def hudi(  # type: ignore[no-untyped-def]
     spark.read.parquet(str(source)).write.format("hudi").options(**inserting).save(str(table))
     clustering = {
         **writing,
-        # Hudi divides the input's size by this setting, and cuts the curve into that many parts.
+        # The number of parts into which Hudi cuts the curve is the input's size divided by this
+        # setting.
         "hoodie.clustering.plan.strategy.target.file.max.bytes":
             size * size_of(table) // size_of(source),
-        # Hudi then cuts each part into files whose rows take up at most 100 times that size in
-        # memory.
+        # Hudi then cuts each part into files. With this ratio, the rows of a file may take up 100
+        # times the size above in memory.
         "hoodie.parquet.compression.ratio": 99,
         "hoodie.clustering.plan.strategy.small.file.limit": 1 << 40,
         "hoodie.clustering.plan.strategy.max.bytes.per.group": 1 << 40,

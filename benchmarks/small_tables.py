@@ -2,8 +2,9 @@
 
     python benchmarks/small_tables.py [--rounds 60]
 
-The tiny tables are optimized and have 3 files of 10 rows each. Each query is run in pairs, once
-with and once without skipping, in a single session. The result is the median ratio over all pairs.
+The tiny tables are optimized and have 3 files of 10 rows each. In a single session, each query is
+run in pairs: one run with skipping and one without. The result is the median, over all pairs, of
+the ratio of the two times.
 The small table has a size of about 100 MB. With the default file size, OPTIMIZE writes it as at
 most 32 files of at least 1 MiB each. The time to read the whole table is compared with the time to
 read the same rows from one file.
@@ -53,8 +54,8 @@ def figures(taken: list[float], beside: list[float]) -> list[str]:
 
 
 def costs(spark: SparkSession, rounds: int) -> list[list[str]]:
-    """Returns a row for each query: the milliseconds without skipping, and the ratio with
-    skipping."""
+    """Returns a row for each query: its time without skipping, and the ratio of its time with
+    skipping to its time without skipping."""
     for name in ("fact", "dim", "dim2"):
         spark.range(0, 30, 1, 3).selectExpr(
             "CAST(id AS INT) AS a", "CAST(id * 7 % 30 AS INT) AS b", "CAST(id % 10 AS INT) AS c"

@@ -1,4 +1,4 @@
-"""Sorted distinct boundaries of a column, and the rank of values among them.
+"""Sorted distinct boundaries of a column, and the ranks of values among them.
 
 This is the readable reference implementation of io.pyzorder.expressions.Boundaries, and is used
 where there is no JVM.
@@ -19,7 +19,7 @@ from pyzorder.ordered_bytes import Column
 
 @dataclass(frozen=True)
 class Boundaries:
-    """Sorted distinct boundaries of a column, and the rank of values among them.
+    """Sorted distinct boundaries of a column, and the ranks of values among them.
 
     Exactly one of `longs` and `wholes` is set, depending on `ordered_bytes.is_long(data_type)`.
     """

@@ -31,8 +31,7 @@ class StageStatus:
 class JobStatus:
     """Progress of a Spark job.
 
-    `step` is the step of a statement that the job belongs to, or None if the job's tags do not name
-    one.
+    `step` is the name of the step that runs the job, or None if the job's tags do not name a step.
     """
 
     number: int
@@ -167,7 +166,7 @@ def job_status(store: Any, number: int) -> JobStatus:
 
 
 def step_in(tags: list[str]) -> str | None:
-    """Returns the statement step that a job's tags name, or None."""
+    """Returns the step that a job's tags name, or None if they do not name one."""
     return next((tag.removeprefix(STEP_TAG) for tag in tags if tag.startswith(STEP_TAG)), None)
 
 

@@ -74,7 +74,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def pyspark_missing() -> ZOrderError:
-    """PySpark is not installed in this Python."""
+    """PySpark is not installed in this Python environment."""
     return error("ZORDER_PYSPARK_MISSING")
 
 
@@ -302,7 +302,7 @@ def conflict(what: str) -> ZOrderError:
 
 
 def linked(path: str) -> ZOrderError:
-    """A path to write to leads through a symbolic link, which pyzorder does not follow."""
+    """The path of a file to write leads through a symbolic link, which pyzorder does not follow."""
     return error("ZORDER_SYMBOLIC_LINK.WRITING", path=path)
 
 

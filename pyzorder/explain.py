@@ -78,7 +78,7 @@ class ScanExplanation:
 
 
 class Explanation(list[ScanExplanation]):
-    """One entry per scan, in the order of the plan. Printing it shows all entries as text."""
+    """The explanations of a query's scans, in the order of the plan. `str` joins their texts."""
 
     def __str__(self) -> str:
         return "\n".join(map(str, self)) or NO_SCAN

@@ -15,7 +15,7 @@ from pyzorder.wording import counted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: The expression over `optimize_history` that computes each field of `Run`.
+#: For each field of `Run`, the SQL expression that computes it from `optimize_history`.
 FIELDS = {
     "run": "run",
     "operation": "operation",

@@ -133,8 +133,8 @@ def read(
 ) -> Layout:
     """Reads the layout of a table from its index.
 
-    If files are missing from the index, reads the files, or only their footers if these are
-    sufficient. Nothing is written.
+    If files are missing from the index, reads these files, or only their footers where the footers
+    are sufficient. Nothing is written.
 
     Args:
         table: the table's name in SQL syntax, or the path of its folder.
@@ -178,7 +178,7 @@ def read(
 
 
 def opened_of(explanation: Explanation, paths: Sequence[str]) -> frozenset[str]:
-    """Returns the files that a query's scans open, or all files if a list is incomplete."""
+    """Returns the files that a query's scans open, or all files if a scan's list is incomplete."""
     opened: set[str] = set()
     for scan in explanation:
         named = scan.details["opened"]

@@ -115,7 +115,7 @@ def is_long(data_type: str) -> bool:
 def long_of(values: Column, data_type: str) -> Longs:
     """Returns longs that, compared as signed numbers, sort like the values.
 
-    Equal longs mean equal values.
+    Two longs are equal only if the values are equal.
 
     -0.0 equals 0.0, and all NaNs equal each other and exceed +infinity. The long for null is
     arbitrary.

@@ -176,7 +176,8 @@ class OptimizeBuilder:
 
     def _statement(self, z_order: str) -> str:
         full = " FULL" if self._full else ""
-        # The line feed ends a comment in the condition, which would otherwise hide the rest.
+        # If the condition ends with a comment, the line feed ends that comment. Otherwise, the
+        # comment would hide the rest of the statement.
         where = f" WHERE {self._where}\n" if self._where is not None else ""
         dry_run = " DRY RUN" if self._dry_run else ""
         return f"OPTIMIZE {self._target}{full}{where}{z_order}{dry_run}"

@@ -24,7 +24,7 @@ class Layout:
     """The clustering columns; empty for the current files."""
 
     bytes_opened: float
-    """Average total size of the files that a reading opens."""
+    """Average total size of the files that a scan in the workload opens."""
 
     share_of_present: float
     """`bytes_opened` divided by its value for the current files and index."""
@@ -37,7 +37,10 @@ class Layout:
 
 @dataclass(frozen=True)
 class ColumnUse:
-    """How the workload uses a column. The counts are numbers of readings."""
+    """How the workload uses a column.
+
+    The counts are numbers of readings. A reading is a scan of the table by a query.
+    """
 
     column: str
     readings: int

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 #: Maximum number of columns to combine. The columns that save the most on their own are chosen.
 MOST_COLUMNS = 6
 
-#: Number of layouts that each step extends by one more column.
+#: Number of layouts that each step of the search extends by one more column.
 BEAM = 3
 
 
 class LayoutSearch:
-    """Evaluates layouts for the readings that have been sent to the JVM."""
+    """Evaluates layouts for a workload, whose readings have already been sent to the JVM."""
 
     def __init__(self, api: Any, weights: NDArray[np.float64]) -> None:
         """Evaluates the layout of the table's current files.

@@ -84,7 +84,7 @@ class Key:
 
 
 def readings_of(plan: dict[str, Any], table: TableNames, workload: Workload) -> list[Reading]:
-    """Returns how a plan reads the table, and counts the parts that are left out.
+    """Returns a plan's readings of the table, and counts the filters and joins that are left out.
 
     Args:
         plan: the `sparkPlanInfo` of an event.
@@ -134,7 +134,9 @@ def walk(
 
 
 def keys_of(pairs: tuple[str, str], built: dict[str, Any]) -> tuple[Key, ...]:
-    """Returns the keys of the scanned side, each with a query for the keys of the broadcast side.
+    """Returns the join keys of the scanned side.
+
+    Each comes with a query for the values of the matching key on the broadcast side.
 
     Raises:
         NotUnderstood: the plan does not show the keys.
@@ -230,7 +232,7 @@ def fields_of(schema: str) -> Iterator[tuple[str, str]]:
 
 
 def predicates_of(scan: Scan, workload: Workload | None) -> Iterator[Predicate]:
-    """Yields the filters of a scan, and counts the filters that its text does not show.
+    """Yields the filters of a scan, and counts the filters that the plan's text does not show.
 
     Raises:
         NotUnderstood: `workload` is None, and some filters are not shown.

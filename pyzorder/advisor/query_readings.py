@@ -84,7 +84,7 @@ class QueryReadings:
                 self._leave_out("filters on columns of several tables", condition, name, scope)
 
     def _push(self, scope: Scope, bound: exp.Expression) -> None:
-        """Pushes a predicate on one source down to tables."""
+        """Pushes a predicate on a single source down to the tables that the source reads."""
         (name,) = sources_in(bound)
         source = scope.sources[name]
         if id(source) in self._filters:
@@ -154,7 +154,7 @@ class QueryReadings:
         if not self._leads(source) or (is_semi(join) and source.join is join):
             return
         own = [part for part, on in scope.conditions() if self._is_of(scope, part, on, other)]
-        for part in own:  # Spark's optimizer infers the same filters for this side
+        for part in own:  # Spark's optimizer infers filters on the key for both sides
             bound = bind(part, scope)
             if bound is not None and isinstance(theirs, exp.Column):
                 same = theirs.meta[PATH]
@@ -299,12 +299,12 @@ def is_column(node: exp.Expression) -> bool:
 
 
 def sources_in(bound: exp.Expression) -> set[str]:
-    """Returns the names of the sources to which the columns of a bound expression belong."""
+    """Returns the names of the sources of the columns in an expression that `bind` returned."""
     return {column.meta[SOURCE] for column in own_columns(bound)}
 
 
 def plain(bound: exp.Expression, qualifier: str | None = None) -> exp.Expression:
-    """Returns a bound expression whose columns are named by their paths.
+    """Returns an expression from `bind`, with its columns named by their paths.
 
     If `qualifier` is given, it precedes each path.
     """

@@ -62,7 +62,7 @@ class Expansion:
     def expand(self, query: exp.Expression) -> exp.Expression:
         """Returns an equivalent query that refers only to tables, each qualified by its database.
 
-        Temporary views of DataFrames have no SQL text. They are listed in `opaque`.
+        Temporary views of DataFrames have no SQL text, so they are added to `opaque` instead.
 
         Raises:
             NotUnderstood: the query has WITH RECURSIVE, sqlglot cannot parse the text of a view,
@@ -145,9 +145,10 @@ class Expansion:
         self._put(table, holder.this, exp.TableAlias(columns=columns))
 
     def _put(self, table: exp.Table, query: exp.Expression, named: exp.TableAlias) -> None:
-        """Replaces a table with a query. The query gets the table's alias and column names.
+        """Replaces a table with a query, which gets the table's alias.
 
-        If the table has no column names, the query gets the names in `named`.
+        If the alias names columns, the query also gets these names. Otherwise, it gets the column
+        names in `named`.
         """
         columns = table.alias_column_names or [c.name for c in named.args.get("columns") or []]
         alias = exp.TableAlias(

@@ -57,9 +57,9 @@ def advise(
         queries: a file of SQL statements that end with semicolons, or a list of statements.
         event_log: a folder of Spark event logs or a single log, in any of Spark's codecs.
         max_columns: maximum number of clustering columns, from 1 to 4.
-        margin: share by which each additional column must reduce the total size of the files that
-            are opened, from 0 to 1.
-        least_gain: share by which a recommendation must reduce this size, from 0 to 1.
+        margin: share, from 0 to 1, by which each additional column must reduce the total size of
+            the files that are opened.
+        least_gain: share, from 0 to 1, by which a recommendation must reduce this size.
         sample_rows: maximum number of rows to sample.
         weigh: whether to measure how the order of rows affects the size of files. This measurement
             reads the table or some of its partitions once, and writes a few files of the best

@@ -28,7 +28,7 @@ class Predicate:
 
 @dataclass(frozen=True)
 class KeyJoin:
-    """A join whose other side determines which values of a column are used."""
+    """A join of the table. Its other side determines which values of a column the query uses."""
 
     column: str
     """An SQL expression that computes the key from the table's columns."""
@@ -51,7 +51,10 @@ class Reading:
 
 @dataclass
 class Workload:
-    """Counts of readings and of parts that were left out, with an example for each reason."""
+    """The readings in a workload, and their counts.
+
+    Parts of the workload that were left out are counted by reason, with an example for each reason.
+    """
 
     readings: Counter[Reading] = field(default_factory=Counter)
     statements: int = 0

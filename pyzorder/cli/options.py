@@ -1,4 +1,7 @@
-"""The options that all commands share. They select the Spark session and the form of the output."""
+"""The options that all commands with a Spark session share.
+
+They select the session and the form of the output.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,10 @@ OPTIONS = [
 
 
 def session_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the shared options. The command receives them as its first argument, a `Settings`."""
+    """Decorator that adds the shared options.
+
+    The command receives them as its first argument, a `Settings`.
+    """
 
     @functools.wraps(command)
     def with_settings(

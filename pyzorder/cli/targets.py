@@ -147,7 +147,7 @@ target_argument = click.argument("target", type=TargetType())
 
 
 def columns_argument(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the argument COLUMNS, and the hidden options --columns and --zorder-by."""
+    """Decorator that adds the argument COLUMNS, and hidden options --columns and --zorder-by."""
 
     @functools.wraps(command)
     def with_columns(columns: Sequence[list[str]], by: Sequence[list[str]], **rest: Any) -> None:

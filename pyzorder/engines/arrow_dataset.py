@@ -48,7 +48,7 @@ def open_dataset(
     if schema is None:
         schema = schema_of(table, file_format)
     if where is not None:
-        with suppress(NotUnderstood):  # in that case, no file is left out
+        with suppress(NotUnderstood):  # if it is not understood, all files are kept
             kept = select_files(table, parsed_condition(where)).kept
             table = replace(table, files=table.files.only(kept))
     fragments = [

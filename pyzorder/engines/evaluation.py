@@ -34,8 +34,8 @@ _COMPARED: dict[type[exp.Expression], Callable[[Any, Any], Any]] = {
     exp.GT: pc.greater, exp.GTE: pc.greater_equal,
 }  # fmt: skip
 
-#: The results of comparing a value that is not NaN with NaN, which is greater than every other
-#: value.
+#: The results of comparisons whose right side is NaN and whose left side is any other value. NaN is
+#: greater than every other value.
 _WITH_NAN = {exp.EQ: False, exp.NEQ: True, exp.LT: True, exp.LTE: True, exp.GT: False,
              exp.GTE: False}  # fmt: skip
 
@@ -82,8 +82,8 @@ class Evaluator:
     def _kept(self, node: exp.Expression, positive: bool) -> Any:
         """Evaluates a filter whose unsupported operands count as `positive`.
 
-        Replacing an operand of AND or OR with TRUE never makes the result false. Below a NOT,
-        replacing an operand with FALSE never makes the filter's result false.
+        An operand of AND or OR can be replaced with TRUE without turning the filter from true to
+        false. Below a NOT, it can be replaced with FALSE.
         """
         node = unwrapped(node)
         if isinstance(node, exp.Not):

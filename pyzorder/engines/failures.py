@@ -41,12 +41,15 @@ def orc_for_polars(path: str) -> ZOrderError:
 
 
 def orc_footers(path: str) -> ZOrderError:
-    """Statistics are read from the footers of Parquet files only."""
+    """The table has ORC files, but statistics are read only from the footers of Parquet files."""
     return error("ZORDER_ENGINE_TABLE.ORC_FOOTERS", path=path)
 
 
 def not_local(path: str) -> ZOrderError:
-    """The index cannot be written, because only local disks have an atomic create-if-absent."""
+    """The table is not on a local disk.
+
+    On other stores, the index cannot be written, because PyArrow has no atomic create-if-absent.
+    """
     return error("ZORDER_ENGINE_TABLE.NOT_LOCAL", path=path)
 
 

@@ -27,8 +27,8 @@ from pyzorder.index.read_settings import SEPARATOR
 from pyzorder.index.snapshot_statistics import Flags, SnapshotStatistics
 from pyzorder.index.snapshots import Snapshot
 
-#: The first day of the Gregorian calendar, 1582-10-15. For this day and all later days, all writers
-#: store the same numbers.
+#: The first day of the Gregorian calendar, 1582-10-15. From this day on, all writers represent a
+#: date by the same number.
 _GREGORIAN = -141_427
 
 #: Read settings that make Spark find columns by field id, by position or by case-sensitive name.
@@ -38,9 +38,9 @@ _OTHERWISE = ("fieldids=true", "orcpositions=true", "casesensitive=true")
 class PortableStatistics(SnapshotStatistics):
     """The statistics of a snapshot that describe values as they are stored.
 
-    Spark's settings may change dates and timestamps when it reads them. Other engines read them as
-    stored, so bounds that depend on settings are not used. Bounds of dates are nevertheless used if
-    no setting changes these dates.
+    Depending on its settings, Spark may change dates and timestamps when it reads them. Other
+    engines read them as stored, so bounds that depend on settings are not used. Bounds of dates are
+    nevertheless used if no setting changes these dates.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:

@@ -5,10 +5,10 @@ row can match a filter. For a column with the bounds `low` and `high`, the guara
 
     (c >= low OR c IS NULL) AND (c <= high OR c IS NULL)
 
-The guarantee also holds if a file lacks the column, because the column's values are then null. The
-guarantee for a file omits the column if its bounds are not proved. This is the case if the file is
-unindexed or has changed, if the bounds are unknown or depend on settings, if a value may be NaN, or
-if the engine reads the column as a different type than Spark does.
+The guarantee also holds if a file lacks the column, because the column's values are then null. A
+file's guarantee omits a column whose bounds are not known to be valid. This is the case if the file
+is unindexed or has changed, if the bounds are unknown or depend on settings, if a value may be NaN,
+or if the engine reads the column as a different type than Spark does.
 """
 
 from __future__ import annotations

@@ -156,12 +156,12 @@ class _Listing:
 
     @property
     def known(self) -> set[Key]:
-        """The rows of the index."""
+        """The keys of the index's rows."""
         return set() if self.table.snapshot is None else set(_keys(self.table.snapshot.rows))
 
     @property
     def gone(self) -> set[Key]:
-        """The rows of the index that describe no file in the folder.
+        """The keys of those rows of the index that describe no file in the folder.
 
         While a run moves files, the rows of both its old and its new files are kept. Rows of files
         in other folders are kept as well, because these folders may be partitions that are recorded
@@ -199,7 +199,7 @@ def _columns(
     table: Table, before: Sequence[IndexedColumn] | None, named: Sequence[Sequence[str]]
 ) -> list[IndexedColumn]:
     """Returns the columns to index: those of the last index or, if there is none, the named
-    columns."""
+    columns. By default, these are the first columns that can have statistics."""
     if before is not None and named:
         raise failures.already_indexed(table.location)
     if before:
@@ -291,7 +291,7 @@ def _entries(
 def _footer(
     reader: FooterReader, table: Table, file: VisibleFile
 ) -> tuple[int, dict[IndexedColumn, ColumnStatistics]] | str:
-    """Returns the contents of a file's footer, or the reason why the file gets no entry."""
+    """Returns the row count and statistics in a file's footer, or why the file gets no entry."""
     if any("\ud800" <= c <= "\udfff" for c in file.path):
         return "its name is not UTF-8"
     try:

@@ -89,14 +89,14 @@ def partition_columns(root: str, folders: Sequence[str]) -> list[PartitionColumn
     for place, (name, _) in enumerate(first):
         texts = {folder: levels[place][1] for folder, (_, levels) in found.items()}
         data_type = reduce(_wider, map(_inferred, dict.fromkeys(texts.values())))
-        data_type = "string" if data_type == "void" else data_type  # every type has nulls
+        data_type = "string" if data_type == "void" else data_type  # void: all values are null
         values = {folder: _value(text, data_type) for folder, text in texts.items()}
         columns.append(PartitionColumn(name, data_type, values))
     return columns
 
 
 def _levels(root: str, folder: str) -> tuple[str, list[tuple[str, str]]] | None:
-    """Splits a folder's path into the part above the partition columns, and their names and values.
+    """Splits a path into the part above the partition folders, and the columns' names and values.
 
     Only the innermost consecutive folders named `name=value` count as partition folders.
     """
@@ -115,7 +115,7 @@ def _levels(root: str, folder: str) -> tuple[str, list[tuple[str, str]]] | None:
 def unescaped(text: str) -> str:
     """Replaces each `%xx` in a folder's name with the byte whose hexadecimal value is xx.
 
-    Spark writes characters other than ASCII as they are. Other engines write their UTF-8 bytes.
+    Spark does not escape non-ASCII characters. Other engines escape their UTF-8 bytes.
     """
     try:
         return unquote(text, errors="strict")

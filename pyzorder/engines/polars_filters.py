@@ -1,9 +1,9 @@
 """Translates Polars filters to conditions that can be evaluated on the index.
 
 Polars passes a filter to a source as an expression, which can be serialized as JSON. The JSON
-format is not stable. Therefore, only the expressions listed here are understood, and only with the
-types that Polars chooses for constants. All other filters are ignored and do not exclude any files.
-NaN equals itself and is greater than every other number, in Polars as in Spark.
+format is not stable. Therefore, this module understands only the expressions that it lists, and
+only with the types that Polars chooses for constants. All other filters are ignored and do not
+exclude any files. In Polars as in Spark, NaN equals itself and is greater than every other number.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _condition(node: Any) -> exp.Expression:
     """Translates an expression.
 
     Raises:
-        NotUnderstood: the expression is not one of those listed here.
+        NotUnderstood: the expression is not supported.
     """
     match node:
         case {"Column": str(name)}:

@@ -18,7 +18,8 @@ from pyzorder.engines.staleness import seconds_of
 from pyzorder.engines.tables import Table, open_table, without_garbage_collection
 from pyzorder.index import VisibleFile
 
-#: The maximum size of the files that are read together. The limit allows a reader to stop early.
+#: The maximum total size in bytes of files that are read together. Because of this limit, a query
+#: that needs only a few rows can stop before all files have been read.
 _TOGETHER = 256 << 20
 
 #: Files may have narrower types than the first file, lack fields, or have additional fields.
@@ -87,7 +88,8 @@ class _Source:
         The parameters are those that Polars passes to a source.
         """
         kept = [True] * len(self._table.files)
-        if predicate is not None and n_rows is None:  # with `n_rows`, only the first rows count
+        # With `n_rows`, skipping files would change which rows are the first.
+        if predicate is not None and n_rows is None:
             conditions = [
                 condition
                 for condition in conditions_of(predicate)
@@ -110,7 +112,7 @@ class _Source:
                 return
 
     def _is_ordered_alike(self, condition: exp.Expression) -> bool:
-        """Whether Polars orders and converts the values of all columns as Spark does."""
+        """Whether Polars orders and converts the values in a condition's columns as Spark does."""
         types = [self.schema.get(c.parts[0].name) for c in condition.find_all(exp.Column)]
         converted = [
             self.schema.get(column.parts[0].name)
@@ -146,9 +148,8 @@ class _Source:
     def _groups(self, kept: list[bool]) -> Iterator[tuple[str, list[VisibleFile]]]:
         """Yields groups of files that are read together.
 
-        Each belongs to one partition and is limited in size.
-
-        The last group is empty. Its columns show Polars the types if there are no other rows.
+        All files of a group belong to one partition, and their total size is limited. If no file is
+        kept, yields one empty group, from which Polars learns the types of the columns.
         """
         group: list[VisibleFile] = []
         current, size = "", 0
@@ -197,7 +198,7 @@ def _ancestors(node: exp.Expression) -> Iterator[exp.Expression]:
 
 
 def _is_ordered(data_type: Any) -> bool:
-    """Whether values have their natural order, unlike the values of an Enum."""
+    """Whether Polars compares values of a type in their natural order, unlike those of an Enum."""
     if isinstance(data_type, pl.Struct):
         return all(_is_ordered(field.dtype) for field in data_type.fields)
     if isinstance(data_type, pl.Datetime):

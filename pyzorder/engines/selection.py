@@ -25,7 +25,7 @@ from pyzorder.index.predicates.index_filters import IndexFilters
 from pyzorder.index.predicates.monotonic_functions import Found, Types
 from pyzorder.index.snapshot_statistics import Flags
 
-#: A time zone that no rule mistakes for one with a fixed offset.
+#: Stands for an unknown time zone. No rule treats it as a zone with a fixed offset.
 _UNKNOWN_ZONE = "unknown"
 
 _NO_INDEX = "the table has no usable index: to create one, run 'pyzorder index'"
@@ -147,7 +147,7 @@ class _Names:
         self._paths = [column.path for column in columns]
         self._first_partition = len(self._paths)
         self._paths += [(column.name,) for column in partitions]
-        #: Why the name that `find` most recently failed to resolve has no statistics.
+        #: Why `find` last failed to resolve a name; empty if it has not failed.
         self.problem = ""
         data_types = [values.sql_name(column.data_type) for column in columns]
         data_types += [column.data_type for column in partitions]

@@ -32,7 +32,8 @@ from pyzorder.index.snapshot_statistics import Flags
 #: The bits of NaN in Java. All NaNs are equal in Spark.
 _NAN = 0x7FF8000000000000
 
-#: Types that `Value` represents as whole numbers, and that are compared only with the same type.
+#: Types that `Value` represents as integers. Their values are looked up only if Spark compares them
+#: without converting them to another type.
 _COUNTS = ("date", "timestamp", "timestamp_ntz")
 
 

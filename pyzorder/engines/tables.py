@@ -96,7 +96,7 @@ def open_table(path: str | os.PathLike[str], filesystem: Any, staleness: float) 
     known = covered_files(store, folder, staleness) if staleness else None
     if known is None:
         check_plain(store, folder.root, location)
-        with ThreadPoolExecutor(1) as pool:  # a listing and an index that differ do no harm
+        with ThreadPoolExecutor(1) as pool:  # the listing and the index need not match
             snapshot = pool.submit(latest, store, folder)
             known = visible_files(store, folder), snapshot.result()
     files, index = known

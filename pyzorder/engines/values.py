@@ -184,7 +184,7 @@ def _doubles(value: Value) -> Any:
     if isinstance(value.data, pa.Scalar):
         exact = value.data.as_py()
         return pa.scalar(None if exact is None else float(exact), pa.float64())
-    return pa.array(  # Arrow's own conversion may be off by the last bit
+    return pa.array(  # the last bit of Arrow's own conversion may be wrong
         [None if exact is None else float(exact) for exact in value.data.to_pylist()], pa.float64()
     )
 

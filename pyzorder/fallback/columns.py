@@ -91,7 +91,7 @@ _SENT: dict[str, tuple[str, str]] = {
     "long": ("BIGINT", "{0}"), "float": ("DOUBLE", "CAST({0} AS FLOAT)"),
     "double": ("DOUBLE", "{0}"), "date": ("BIGINT", "date_from_unix_date(CAST({0} AS INT))"),
     "timestamp": ("BIGINT", "timestamp_micros({0})"),
-    # `timestampadd` cannot be used, because in Spark 3.5 it adds only an INT.
+    # `timestampadd` cannot be used, because Spark 3.5 limits the added number to an INT.
     "timestamp_ntz": (
         "BIGINT", "TIMESTAMP_NTZ'1970-01-01 00:00:00' + {0} * INTERVAL '0.000001' SECOND"),
     "string": ("BINARY", "CAST({0} AS STRING)"), "binary": ("BINARY", "{0}"),

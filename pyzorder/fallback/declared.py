@@ -57,7 +57,7 @@ def _lost(prefix: str, stored: Any, known: Any, key: Callable[[str], str]) -> It
     if kinds == ("struct", "struct"):
         declared = {key(field.name): field.dataType for field in known.fields}
         for field in stored.fields:
-            # If names differ only in case, the second field is lost.
+            # If two names differ only in case, a copy would lose the second field.
             below = declared.pop(key(field.name), None)
             if below is None:
                 yield prefix + field.name

@@ -26,11 +26,11 @@ _DAMAGED = "Could not read footer|CANNOT_READ|FAILED_READ|is not a Parquet file|
 
 
 def explained(command: Callable[P, T]) -> Callable[P, T]:
-    """Decorates a command that has a parameter `table`. Explains problems with the table's files.
+    """Decorator for commands that have a `table` parameter.
 
-    Python, Java and Spark report these problems in many ways. The decorated command raises a
-    ZOrderError instead, with the condition ZORDER_NO_SPACE, ZORDER_NOT_WRITABLE, ZORDER_NO_FILES,
-    ZORDER_PATH_NOT_FOUND or ZORDER_UNREADABLE_FILE.
+    It explains problems with the table's files, which Python, Java and Spark report in many ways.
+    The decorated command raises a ZOrderError instead, with the condition ZORDER_NO_SPACE,
+    ZORDER_NOT_WRITABLE, ZORDER_NO_FILES, ZORDER_PATH_NOT_FOUND or ZORDER_UNREADABLE_FILE.
     """
 
     @wraps(command)

@@ -25,9 +25,9 @@ ABOUT_AS_WIDE = 0.9
 #: there are files left.
 REST = 0
 
-#: The maximum ratio of the number of files that lookups open to the number that they open with the
-#: best tree. Among the trees within this ratio, grids are preferred to repeated halving, and grids
-#: that favor the first columns are preferred to other grids.
+#: A tree is tolerated if lookups open at most this many times as many files as with the best tree.
+#: Among the tolerated trees, grids are preferred to repeated halving, and grids that favor the
+#: first columns are preferred to other grids.
 TOLERATED_SHARE = 1.05
 
 #: Relative accuracy of the spreads, which are estimated from a sample.
@@ -72,8 +72,8 @@ class KdTree(NamedTuple):
 def build(ids: Sequence[Ids], leaves: int) -> KdTree:
     """Builds the tree from a sample of rows.
 
-    The cells form a grid, unless lookups open noticeably fewer files with repeated halving. This
-    happens if frequent values prevent an even grid.
+    The cells form a grid, unless lookups open noticeably fewer files with repeated halving. That is
+    the case if frequent values prevent an even grid.
 
     Args:
         ids: for each column, the range id of each sampled row; 0 for null.

@@ -101,7 +101,7 @@ def laid_out(
     for module in (placement, kd_tree):  # pyzorder may not be installed on the workers
         cloudpickle.register_pickle_by_value(module)
     place = F.pandas_udf(found.of, "task int, place bigint")  # type: ignore[call-overload]
-    # A retried task reads the same rows in the same order, so it computes the same numbers. The
+    # A retried task reads the same rows in the same order, so it computes the same row numbers. The
     # numbers are hashed because the rows of a cell with several files may come at regular
     # intervals, such as every other row.
     turn = F.pmod(F.hash(F.monotonically_increasing_id()), F.lit(2**31 - 1)).cast("long")

@@ -54,7 +54,7 @@ KEY = (
 class SkippedFile:
     """A file without matching rows.
 
-    The size and the modification time are the values from when the file was indexed.
+    The size and modification time are those that the file had when it was indexed.
     """
 
     path: str
@@ -90,7 +90,7 @@ class Selection:
     def filter_text(self) -> str | None:
         """Returns a condition that excludes the skipped files, or None if there are none.
 
-        Spark evaluates the condition for each file while listing. The condition identifies files by
+        Spark evaluates the condition for each file that it lists. The condition identifies files by
         path, size and modification time. New files, and files that have changed since they were
         indexed, are therefore read.
         """

@@ -76,7 +76,7 @@ class HadoopStore:
         self._fs.delete(self._path(path), False)
 
     def _seen(self, paths: set[str]) -> Iterator[tuple[str, Stat]]:
-        """Yields the status of each of the paths that is a file, and possibly of other files.
+        """Yields the status of each path that is a file, and possibly the status of other files.
 
         Folders that contain several of the paths are listed, which is cheaper than many lookups.
         """

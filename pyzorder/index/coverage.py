@@ -22,7 +22,7 @@ class Coverage:
     is_whole: bool
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the field of a pointer; the inverse of `coverage_of`."""
+        """Returns the value of a pointer's `coverage` field, which `coverage_of` reads."""
         return {"listedAt": self.listed_at, "whole": self.is_whole}
 
 

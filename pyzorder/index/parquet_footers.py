@@ -88,7 +88,7 @@ class FooterReader:
                 return places
         tree = _tree(schema)
         places = [_UNCLEAR if tree is None else _find(tree, c) for c in self._columns]
-        # Schemas with different structs may have equal leaves.
+        # Schemas with structs are not remembered, because different structs may have equal leaves.
         if len(self._known) < _KEPT and not any("." in path for path in paths):
             self._known.append((paths, schema, places))
         return places

@@ -1,7 +1,7 @@
 """Relates the stored values and bounds of a Parquet column to the values of a Spark type.
 
-The rules are those of Scala's ParquetRules and ParquetOrigin, except that a column whose footer is
-not sufficient is never scanned. Only its null count is known.
+The rules are those of Scala's ParquetRules and ParquetOrigin, with one exception: if the footer is
+not sufficient for a column, the column is not scanned, and only its null count is known.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class Origin(NamedTuple):
 
 
 def origin_of(created_by: str | None, keys: Mapping[bytes, bytes] | None) -> Origin:
-    """Applies Spark's rule to a file's metadata.
+    """Determines the properties of a file's writer from the file's metadata.
 
-    If the metadata names Spark 3.0 or later and lacks the legacy key, the file uses the proleptic
-    calendar.
+    As in Spark, the file uses the proleptic calendar if its metadata names Spark 3.0 or later and
+    lacks the legacy key.
     """
     writer, keys = created_by or "", keys or {}
     version = keys.get(b"org.apache.spark.version", b"")
@@ -121,7 +121,7 @@ def statistics_of(
         return ColumnStatistics()
     if found is None:
         return ColumnStatistics(null_count=nulls)
-    # Writers may truncate strings. If both bounds are equal, there is only one value.
+    # Writers may truncate the bounds of strings. If both bounds are equal, they are not truncated.
     is_exact = origin.by_parquet_mr if leaf.physical != "BYTE_ARRAY" else found[0] == found[1]
     return ColumnStatistics(found, is_exact, nulls, nan_seen=False)
 
@@ -185,9 +185,9 @@ def _decimals(
 ) -> tuple[Decimal, Decimal]:
     """Returns the bounds of decimals, if those in the footer follow numerical order.
 
-    The bounds of decimals stored as integers follow it, as do those of fixed-length binaries that
-    parquet-mr wrote. Reading a value with more digits than its column declares yields null or
-    fails.
+    The bounds of decimals that are stored as integers follow this order. So do the bounds of
+    fixed-length binaries that parquet-mr wrote. Reading a value with more digits than its column
+    declares yields null or fails.
     """
     ends = [end for group in groups for end in group]
     if leaf.physical == "FIXED_LEN_BYTE_ARRAY" and origin.by_parquet_mr and origin.is_ordered:

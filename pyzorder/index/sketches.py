@@ -28,7 +28,7 @@ _MOST_BUCKET_BITS = 16
 #: hashes. In a lookup of more hashes, one of them would probably be found by mistake.
 _MOST_FALSE = 4
 
-#: The directories that were read last, and their maximum total size in bytes.
+#: The most recently used directories, and their maximum total size in bytes.
 _directories: OrderedDict[tuple[Hashable, str, SegmentRef], tuple[Store, bytes]] = OrderedDict()
 _MOST_CACHED = 64 << 20
 
@@ -73,8 +73,8 @@ def may_hold(
     wanted = sorted(set(hashes))
     for segment in snapshot.pointer.sketches:
         places = np.flatnonzero([name == segment.file for name in names])
-        # Of several files with the same sketch, only the first keeps it. Otherwise, a small forged
-        # index could make a query decode one sketch any number of times.
+        # If several files refer to the same sketch, it is used only for the first one. Otherwise, a
+        # small forged index could make a query decode one sketch any number of times.
         places = places[np.unique(numbers[places], return_index=True)[1]]
         if not len(places):
             continue

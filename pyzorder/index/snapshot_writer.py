@@ -102,7 +102,7 @@ def publish(
             others = kept_rows(old, kept, keep)
             is_new = pc.invert(pc.is_in(rows["path"], others["path"].combine_chunks()))
             rows = pa.concat_tables([others, rows.filter(is_new)])
-        is_lost = base > 0 and old is None  # the records of earlier writers are lost
+        is_lost = base > 0 and old is None  # the latest snapshot is unusable
         pointer = _try(
             store,
             folder,

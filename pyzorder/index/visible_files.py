@@ -64,7 +64,7 @@ class VisibleFiles:
 
     @classmethod
     def of(cls, root: str, files: Sequence[VisibleFile]) -> VisibleFiles:
-        """Returns files that are given as objects, in any order."""
+        """Returns a `VisibleFiles` for files that are given as objects, in any order."""
         ordered = sorted(files)
         return cls(
             root,

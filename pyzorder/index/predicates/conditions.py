@@ -4,7 +4,7 @@ sqlglot replaces many functions with its own, and parses some operators differen
 Function calls are therefore kept verbatim (`Verbatim`), and `Text` supports only a short list of
 nodes that mean the same in Spark. It raises NotUnderstood for all others.
 
-Spark parses `a = b IS NULL` as `(a = b) IS NULL`. The same rule applies to IN, LIKE and BETWEEN.
+Spark parses `a = b IS NULL` as `(a = b) IS NULL`, and parses IN, LIKE and BETWEEN in the same way.
 sqlglot may group the operands differently. A predicate that is an operand must therefore be in
 parentheses.
 """
