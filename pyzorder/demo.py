@@ -1,9 +1,9 @@
 """Measures TPC-DS store_sales before and after OPTIMIZE … ZORDER BY (`make demo`).
 
 Generates store_sales at scale factor 1 (2,880,404 rows), writes it as an ordinary catalog table,
-runs lookups, ranges and boxes, optimizes the table, runs the queries again, and prints one table
-of results. Finally, DuckDB and Polars run the lookups and a box. Writes only to the folder
-demo-output.
+runs queries for single values, ranges and boxes, optimizes the table, runs the queries again, and
+prints one table of results. Finally, runs three of the queries in DuckDB and Polars. Writes only to
+the folder demo-output.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Answer:
 
 
 def queries(lowest: tuple[int, int], highest: tuple[int, int]) -> list[Query]:
-    """Returns lookups of two values, ranges of 1 %, and boxes of 10 % by 10 %.
+    """Returns lookups of two values, ranges of 1% of a column, and boxes of 10% of each column.
 
     The looked-up values come from an article on Z-ordering in Impala.
     """

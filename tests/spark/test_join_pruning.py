@@ -50,7 +50,7 @@ DIM = """
 
 @dataclass(frozen=True)
 class Case:
-    """A query, and the numbers of files that its scans of `fact` open, in ascending order."""
+    """A query, and how many files each of its scans of `fact` opens, in ascending order."""
 
     name: str
     sql: str

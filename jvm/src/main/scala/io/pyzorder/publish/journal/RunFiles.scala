@@ -127,8 +127,8 @@ private[publish] final class RunFiles(
 
   /**
    * Throws if another writer has created a file with the name of a new file. This can happen if
-   * RESTORE puts back files whose names are numbered and therefore not unique. After COMMIT, it
-   * would be too late to detect this.
+   * RESTORE puts back files with names such as `part-0.parquet`, which other writers may reuse.
+   * After COMMIT, it would be too late to detect this.
    */
   def checkNewNames(): Unit = {
     val replaced = record.retire.map(_.path).toSet
