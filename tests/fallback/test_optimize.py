@@ -155,7 +155,7 @@ REFUSED = {
     ("CREATE TABLE x (a INT) USING parquet", "a,a"): "was given twice",
     ("CREATE TABLE x (a INTERVAL DAY) USING parquet", "a"): "type is interval day",
     ("CREATE TABLE x (a INT) USING parquet TBLPROPERTIES ('zorder.optimize.curve' = 'hilbert')", "a"):
-        "zorder.optimize.curve = hilbert",
+        "sets zorder.optimize.curve to hilbert",
     ("CREATE TABLE x (a INT) USING parquet", "a"): "ZORDER_NO_FILES",
     ("CREATE TABLE x (a INT) USING csv", "a"): "the table's provider is csv",
 }  # fmt: skip
