@@ -134,9 +134,10 @@ private[publish] final class RunFiles(
     val replaced = record.retire.map(_.path).toSet
     val names = record.add.map(_.path).filterNot(replaced).map(table.resolve)
     val fs = table.root.getFileSystem(hadoopConf)
-    Requests.inParallel(fs, names) { name =>
-      if (FileSystems.exists(name.getFileSystem(hadoopConf), name))
-        throw ZOrderErrors.conflict(s"$name was written by another process")
+    val exists = Requests.inParallel(fs, names)(name =>
+      FileSystems.exists(name.getFileSystem(hadoopConf), name))
+    names.zip(exists).collectFirst { case (name, true) =>
+      throw ZOrderErrors.conflict(s"$name was written by another process")
     }
   }
 
