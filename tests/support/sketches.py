@@ -58,11 +58,13 @@ def _round(lane: int, word: int) -> int:
 
 
 def decode(code: bytes, base: int, rice: int) -> Iterator[int]:
-    """The numbers that a Rice code represents."""
+    """The numbers that a Rice code represents. An incomplete number at its end is ignored."""
     bits = "".join(f"{byte:08b}" for byte in code)
     while "0" in bits:
         quotient = bits.index("0")
         rest = bits[quotient + 1 : quotient + 1 + rice]
+        if len(rest) < rice:
+            return
         base += (quotient << rice) + int(rest or "0", 2)
         yield base
         base += 1

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pyzorder.index import sketches
@@ -112,6 +112,7 @@ def test_missing(tmp_path: Path) -> None:
     assert ask(snapshot, 1) == [True, True]
 
 
+@example(code=b"\xef", base=0, rice=5, wanted={3 * 32 + 15})  # its last number is incomplete
 @given(st.binary(max_size=40), st.integers(0, 20), st.integers(0, 9), st.sets(st.integers(0, 2000)))
 def test_codes(code: bytes, base: int, rice: int, wanted: set[int]) -> None:
     """A search in a code finds the same numbers as a decoder that reads one bit at a time."""
