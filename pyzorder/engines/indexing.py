@@ -257,11 +257,13 @@ def _entries(
     """
     partitions = {column.name.lower() for column in table.partitions}
     # Spark takes the values of partition columns from the names of folders. Files do not contain
-    # z-values, but that does not mean that the z-values are null.
+    # z-values or the values of expressions, but that does not mean that these are null.
     stored = [
         column
         for column in columns
-        if column.path[0].lower() not in partitions and not _Z_VALUES.match(column.path[0])
+        if column.path[0].lower() not in partitions
+        and not _Z_VALUES.match(column.path[0])
+        and not column.inputs
     ]
     reader = FooterReader(stored)
     own = [file for file in files if not is_foreign(table.store, table.folder, file.place)]

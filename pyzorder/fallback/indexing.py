@@ -178,6 +178,8 @@ def denied(spark: SparkSession, table: Table) -> Callable[[IndexedColumn], bool]
     paths = [split(name) for text in texts for name in _listed(text)]
 
     def is_denied(column: IndexedColumn) -> bool:
+        if column.inputs:
+            return bool({name.lower() for name in column.inputs} & {no[0].lower() for no in paths})
         curve = re.fullmatch(r"zorder_value\((.*)\)", column.path[0])
         named = [split(n) for n in _listed(curve[1])] if curve else [column.path]
         return any(

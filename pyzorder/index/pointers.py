@@ -42,6 +42,11 @@ class NewerFormat(Unusable):
     """The index was written by a later version of pyzorder."""
 
 
+#: The first name in the path of an expression, and the number of names before its inputs.
+EXPRESSION = "zorder_expression"
+_BEFORE_INPUTS = 4
+
+
 @dataclass(frozen=True)
 class IndexedColumn:
     """A leaf column with statistics.
@@ -58,6 +63,13 @@ class IndexedColumn:
     def name(self) -> str:
         """The path in SQL notation. Different paths have different names."""
         return ".".join(_quoted(part) for part in self.path)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The table's columns from which the values of an expression are computed; empty for a
+        column of the data files. An expression is not a column of the data files."""
+        is_expression = self.path[0] == EXPRESSION and len(self.path) > _BEFORE_INPUTS
+        return self.path[_BEFORE_INPUTS:] if is_expression else ()
 
     @property
     def is_float(self) -> bool:

@@ -23,7 +23,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-skipping-is-proved.md"
 RULES = Path(__file__).parents[2] / "jvm/src/main/scala/io/pyzorder/skipping/predicate"
 
 #: Expressions that need no rule, because they are leaves or a base class.
-LEAVES = {"AttributeReference", "BoundReference", "Expression", "Literal", "PrettyAttribute"}
+LEAVES = {
+    "AttributeReference", "BoundReference", "Expression", "LeafExpression", "Literal",
+    "PrettyAttribute", "Unevaluable",
+}  # fmt: skip
 
 
 class Fixture(NamedTuple):

@@ -5,8 +5,8 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.catalog.ResolvedTable
 import io.pyzorder.index.memory.IndexSnapshot
-import io.pyzorder.index.model.{ColumnStatistics, FileEntry, IndexedColumn, IndexedColumns}
-import io.pyzorder.index.model.ReadSettings
+import io.pyzorder.index.model.{ColumnStatistics, EvaluationSettings, FileEntry, IndexedColumn}
+import io.pyzorder.index.model.{IndexedColumns, ReadSettings}
 import io.pyzorder.skipping.files.{ColumnReading, SnapshotStatistics}
 import io.pyzorder.skipping.predicate.IndexFilter
 
@@ -67,8 +67,9 @@ object WhatIfLayout {
         statistics = columns.map(_.name).zip(file.columns).toMap ++ ofPartition)
     }
     val snapshot = IndexSnapshot.of(columns ++ folders.map(_._1), entries)
+    val conf = session.sessionState.conf
     val reading = ColumnReading(
-      table.schema, session.sessionState.conf.caseSensitiveAnalysis, settings.temporal)
+      table.schema, conf.caseSensitiveAnalysis, settings.temporal, EvaluationSettings.of(conf))
     new WhatIfLayout(snapshot, new SnapshotStatistics(snapshot, reading))
   }
 

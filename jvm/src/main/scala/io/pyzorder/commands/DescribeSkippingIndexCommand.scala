@@ -24,7 +24,7 @@ import io.pyzorder.layout.select.{LayoutEstimate, OpenedShare}
 case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnableCommand {
 
   override val output: Seq[Attribute] = ResultColumns.none
-    .always("column", StringType, "A column with statistics")
+    .always("column", StringType, "A column or an expression with statistics")
     .always("type", StringType, "Type of the column")
     .always("files", LongType, "Number of data files in the table")
     .always("unindexed", LongType,
@@ -63,7 +63,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
       val share = openedShare(column, valid, files.size)
       val (sketches, sketchBytes) = snapshot.sketches.sizeOf(column)
       Row(
-        column.name,
+        column.label,
         column.dataType.sql,
         files.size.toLong,
         (files.size - valid.size).toLong,

@@ -8,19 +8,21 @@ import org.apache.spark.sql.pyzorder.shim
 import io.pyzorder.catalog.ResolvedTable
 import io.pyzorder.commands.action.SkippingIndex
 import io.pyzorder.common.{StoreFailures, ZOrderErrors, ZOrderException}
-import io.pyzorder.index.model.{DeniedColumns, IndexedColumn, IndexedColumns}
+import io.pyzorder.index.collect.ResolvedExpression
+import io.pyzorder.index.model.{DeniedColumns, ExpressionColumn, IndexedColumn, IndexedColumns}
 import io.pyzorder.index.store.IndexStore
 import io.pyzorder.storage.{FileSystems, TableFolder}
 
 /**
  * CREATE SKIPPING INDEX: indexes a table's files without rewriting them.
  *
- * @param columns paths of the columns to index; if empty, the default columns are indexed
+ * @param columns texts of the expressions and paths of the columns to index; if empty, the default
+ *                columns are indexed
  */
 case class CreateSkippingIndexCommand(
     table: ResolvedTable,
     ifNotExists: Boolean,
-    columns: Seq[Seq[String]])
+    columns: Seq[Either[String, Seq[String]]])
     extends LeafRunnableCommand {
 
   override def run(sparkSession: SparkSession): Seq[Row] = StoreFailures.translate(table.root) {
@@ -38,9 +40,19 @@ case class CreateSkippingIndexCommand(
 
   private def named(session: shim.SparkSession): Seq[IndexedColumn] = {
     val conf = session.sessionState.conf
-    val named = IndexedColumns.resolve(
-      table.fileSchema, columns, table.name, conf.caseSensitiveAnalysis)
-    DeniedColumns.of(conf, table.properties).check(named.map(_.path))
+    val paths = IndexedColumns.resolve(
+      table.fileSchema, columns.collect { case Right(path) => path }, table.name,
+      conf.caseSensitiveAnalysis).iterator
+    val named = columns.map {
+      case Right(_) => paths.next()
+      case Left(text) =>
+        ResolvedExpression.of(session, table.fileSchema, text, table.name).column
+    }
+    val forms = named.flatMap(column => ExpressionColumn.unapply(column))
+    forms.find(one => forms.count(_.form == one.form) > 1)
+      .foreach(one => throw ZOrderErrors.duplicateColumn(one.text))
+    forms.drop(ExpressionColumn.MaxColumns).foreach(one => throw ZOrderErrors.tooLong(one.text))
+    DeniedColumns.of(conf, table.properties).checkColumns(named)
     named
   }
 

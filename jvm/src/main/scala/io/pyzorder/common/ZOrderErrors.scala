@@ -171,6 +171,31 @@ object ZOrderErrors {
   def unsupportedType(column: String, dataType: DataType): ZOrderException =
     error("ZORDER_UNSUPPORTED_TYPE", "column" -> column, "type" -> dataType.catalogString)
 
+  def notDeterministic(expression: String): ZOrderException =
+    error("ZORDER_NOT_INDEXABLE.NOT_DETERMINISTIC", "expression" -> expression)
+
+  def userFunction(expression: String): ZOrderException =
+    error("ZORDER_NOT_INDEXABLE.USER_FUNCTION", "expression" -> expression)
+
+  def severalRows(expression: String): ZOrderException =
+    error("ZORDER_NOT_INDEXABLE.SEVERAL_ROWS", "expression" -> expression)
+
+  def tooLong(expression: String): ZOrderException =
+    error("ZORDER_NOT_INDEXABLE.TOO_LONG", "expression" -> expression)
+
+  def noExpression(expression: String): ZOrderException =
+    error("ZORDER_NOT_INDEXABLE.NO_EXPRESSION", "expression" -> expression)
+
+  def unknownParts(expression: String): ZOrderException =
+    error("ZORDER_NOT_INDEXABLE.PARTS", "expression" -> expression)
+
+  def unorderedExpression(expression: String, dataType: DataType): ZOrderException =
+    error("ZORDER_NOT_INDEXABLE.TYPE",
+      "expression" -> expression, "type" -> dataType.catalogString)
+
+  def invalidExpression(expression: String, why: String): ZOrderException =
+    error("ZORDER_NOT_INDEXABLE.INVALID", "expression" -> expression, "why" -> why)
+
   def partitionColumn(name: String): ZOrderException =
     error("ZORDER_PARTITION_COLUMN", "column" -> name)
 

@@ -64,6 +64,9 @@ final case class IndexedScan(
       BoundReference(i, a.dataType, a.nullable)
   })
 
+  /** The filters on the files' rows as the rules judge them. */
+  def judgedFilters: Seq[Expression] = dataFilters.map(index.withIndexedExpressions)
+
   /** The filters without the attribute ids, which differ between two plans of the same query. */
   def normalizedFilters: Set[Expression] = (partitionFilters ++ dataFilters).map(_.transform {
     case a: AttributeReference =>
@@ -99,7 +102,7 @@ object IndexedScan {
                   files.bucketSpec.isEmpty && !ignoresCorruptFiles(files) &&
                   filters.forall(isPlain(_, relation)) =>
               Some(split(plan, projects, filters, relation, files, index)).filter(scan =>
-                PredicateRules(scan.dataFilters).mayNotBeTrue != IndexFilter.Always)
+                PredicateRules(scan.judgedFilters).mayNotBeTrue != IndexFilter.Always)
             case _ => None
           }
         case _ => None

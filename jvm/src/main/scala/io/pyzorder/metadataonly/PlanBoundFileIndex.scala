@@ -86,7 +86,7 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
       selectedBytes = opened.map(_.getLen).sum,
       totalBytes = decision.files.map(_._1.file.fileStatus.getLen).sum,
       nanos = 0L,
-      filter = PredicateRules(scan.dataFilters).mayBeTrue,
+      filter = PredicateRules(scan.judgedFilters).mayBeTrue,
       joins = Nil,
       reasons = decision.reasons,
       openedFiles = opened,

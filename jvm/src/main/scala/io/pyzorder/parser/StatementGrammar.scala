@@ -18,10 +18,15 @@ final case class ParsedOptimize(
     zOrderBy: Seq[Seq[String]],
     dryRun: Boolean)
     extends ParsedStatement
+
+/**
+ * @param columns for each column, its name, or the start (inclusive) and end (exclusive) of an
+ *                expression in the statement's text
+ */
 final case class ParsedCreateIndex(
     target: ParsedTarget,
     ifNotExists: Boolean,
-    columns: Seq[Seq[String]])
+    columns: Seq[Either[(Int, Int), Seq[String]]])
     extends ParsedStatement
 final case class ParsedRefreshIndex(target: ParsedTarget) extends ParsedStatement
 final case class ParsedDescribeIndex(target: ParsedTarget) extends ParsedStatement
@@ -43,7 +48,8 @@ object StatementGrammar extends NameGrammar {
   val usages: Map[String, String] = Map(
     "OPTIMIZE" -> ("OPTIMIZE [TABLE] target [FULL] [WHERE partition_predicate] " +
       "[ZORDER BY (column, …)] [DRY RUN]"),
-    "CREATE" -> "CREATE SKIPPING INDEX [IF NOT EXISTS] ON [TABLE] target [(column, …)]",
+    "CREATE" -> ("CREATE SKIPPING INDEX [IF NOT EXISTS] ON [TABLE] target " +
+      "[(column or expression, …)]"),
     "REFRESH" -> "REFRESH SKIPPING INDEX ON [TABLE] target",
     "DESCRIBE" -> "DESCRIBE SKIPPING INDEX ON [TABLE] target",
     "DROP" -> "DROP SKIPPING INDEX [IF EXISTS] ON [TABLE] target",
@@ -89,7 +95,7 @@ object StatementGrammar extends NameGrammar {
   private def createIndex: Parser[ParsedStatement] =
     words("CREATE", "SKIPPING", "INDEX") ~> flag("IF", "NOT", "EXISTS") >> { ifNotExists =>
       words("ON") ~> onTable { target =>
-        opt(parenthesised) <~ theEnd ^^ { columns =>
+        opt(indexed) <~ theEnd ^^ { columns =>
           ParsedCreateIndex(target, ifNotExists, columns.getOrElse(Nil))
         }
       }
@@ -154,6 +160,16 @@ object StatementGrammar extends NameGrammar {
         case token if token != Token.end && token.text != "(" && token.text != ")" =>
           (token.start, token.end)
       }
+
+  private def indexed: Parser[Seq[Either[(Int, Int), Seq[String]]]] =
+    sign("(") ~> rep1sep(indexedName | indexedExpression, sign(",")) <~ sign(")")
+
+  private def indexedName: Parser[Either[(Int, Int), Seq[String]]] =
+    name <~ guard(sign(",") | sign(")")) ^^ (Right(_))
+
+  /** Parses an expression, which ends before a comma that is not in parentheses. */
+  private def indexedExpression: Parser[Either[(Int, Int), Seq[String]]] =
+    rep1(not(sign(",")) ~> balanced) ^^ (parts => Left((parts.head._1, parts.last._2)))
 
   private def hours: Parser[Int] = one("a whole number of hours") {
     case Token(text, _, Token.Word) if text.matches("\\d{1,9}") => text.toInt

@@ -53,7 +53,8 @@ final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next
         OptimizeStatement(on(target, "OPTIMIZE"), full, predicate, columns, dryRun, original)
       case ParsedCreateIndex(target, ifNotExists, columns) =>
         val plan = on(target, "CREATE SKIPPING INDEX")
-        CreateSkippingIndexStatement(plan, ifNotExists, columns, original)
+        val written = columns.map(_.left.map { case (start, end) => sql.substring(start, end) })
+        CreateSkippingIndexStatement(plan, ifNotExists, written, original)
       case ParsedRefreshIndex(target) =>
         RefreshSkippingIndexStatement(on(target, "REFRESH SKIPPING INDEX"), original)
       case ParsedDescribeIndex(target) =>

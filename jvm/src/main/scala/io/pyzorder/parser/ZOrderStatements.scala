@@ -70,11 +70,13 @@ case class OptimizeStatement(
 /**
  * CREATE SKIPPING INDEX. If `columns` is empty, the first columns that can have statistics are
  * indexed, up to spark.sql.zorder.index.maxColumns.
+ *
+ * @param columns the texts of expressions, and the names of columns
  */
 case class CreateSkippingIndexStatement(
     target: LogicalPlan,
     ifNotExists: Boolean,
-    columns: Seq[Seq[String]],
+    columns: Seq[Either[String, Seq[String]]],
     original: OriginalStatement)
     extends ZOrderStatement {
   override def statement: String = "CREATE SKIPPING INDEX"

@@ -25,9 +25,9 @@ import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.util.SerializableConfiguration
 
 import io.pyzorder.common.ZOrderConf
-import io.pyzorder.index.collect.SketchedColumns
-import io.pyzorder.index.model.{Calendars, DeniedColumns, FileEntry, IndexedColumn, IndexedColumns}
-import io.pyzorder.index.model.ReadSettings
+import io.pyzorder.index.collect.{ExpressionStatistics, SketchedColumns}
+import io.pyzorder.index.model.{Calendars, DataFiles, DeniedColumns, FileEntry, IndexedColumn}
+import io.pyzorder.index.model.{IndexedColumns, ReadSettings}
 import io.pyzorder.index.sketch.NewSketches
 import io.pyzorder.index.store.{Coverage, IndexStore, ListedTable, SnapshotRef}
 import io.pyzorder.storage.{FileRef, TableFolder}
@@ -168,19 +168,24 @@ final class IndexedInsertCommand(
       files: Seq[NewFile],
       conf: Configuration): Unit = {
     val settings = ReadSettings.of(session, options, fileSchema).fingerprint
-    val budget = sketched(session, before).budget
+    val wanted = sketched(session, before)
     val listedAt = System.currentTimeMillis()
     val folders = foldersOf(session, folder, files, conf)
-    val entries = folders.flatMap { place =>
+    val written = folders.flatMap { place =>
       val alone = place.others.isEmpty ||
         clusteredBy.nonEmpty && place.others.forall(withoutRows(folder, before, session))
       place.placed.map { case (file, status) =>
         FileEntry(
           folder.relativize(status.getPath), status.getLen, status.getModificationTime,
           file.numRecords, if (alone) clusteredBy else Nil, settings, file.statistics,
-          NewSketches.of(file.sketches, budget))
+          NewSketches.of(file.sketches, wanted.budget))
       }
     }
+    val entries = ExpressionStatistics.added(
+      session,
+      DataFiles(
+        folder.root, format, fileSchema, new StructType(), options, written.map(_.file)),
+      written, columns, wanted)
     if (entries.nonEmpty || before.isDefined && folders.nonEmpty) {
       val present = folders.flatMap(_.present.values).map(refOf(folder, _)).toSet
       val known = folders.flatMap(_.path).map(folder.relativize).toSet

@@ -1,16 +1,20 @@
 package io.pyzorder.commands.action
 
 import org.apache.spark.sql.pyzorder.shim
+import org.slf4j.LoggerFactory
 
 import io.pyzorder.catalog.{ResolvedTable, TableFiles}
-import io.pyzorder.common.{ZOrderConf, ZOrderErrors}
-import io.pyzorder.index.collect.{Collector, SketchedColumns}
-import io.pyzorder.index.model.{DeniedColumns, FileEntry, IndexedColumn, IndexedColumns}
+import io.pyzorder.common.{Printable, ZOrderConf, ZOrderErrors}
+import io.pyzorder.index.collect.{Collector, ResolvedExpression, SketchedColumns}
+import io.pyzorder.index.model.{DeniedColumns, ExpressionColumn, FileEntry, IndexedColumn}
+import io.pyzorder.index.model.IndexedColumns
 import io.pyzorder.index.store.{Coverage, IndexStore, SnapshotRef}
 import io.pyzorder.storage.{FailPoints, FileRef, TableFolder}
 
 /** Operations on a table's index that several commands share. */
 private[commands] object SkippingIndex {
+
+  private val log = LoggerFactory.getLogger(getClass)
 
   def latest(session: shim.SparkSession, table: ResolvedTable): Option[SnapshotRef] =
     IndexStore.latest(session.sessionState.newHadoopConf(), new TableFolder(table.root))
@@ -29,18 +33,23 @@ private[commands] object SkippingIndex {
   /**
    * The columns that a refresh indexes; None if there is no index. A refresh indexes the same
    * columns as before, even if the index is unusable. If the type of a column has changed, its
-   * current type is used. If the table no longer has any of the columns, the default columns are
-   * indexed.
+   * current type is used, and expressions are evaluated under the session's settings. An expression
+   * that the session cannot evaluate is kept, but new entries have no statistics of it. If the
+   * table no longer has any of the columns, the default columns are indexed.
    */
   def columnsToRefresh(
       session: shim.SparkSession,
       table: ResolvedTable): Option[Seq[IndexedColumn]] = {
     val hadoopConf = session.sessionState.newHadoopConf()
     IndexStore.lastColumns(hadoopConf, new TableFolder(table.root)).map { had =>
-      val own = had.flatMap(column =>
-        IndexedColumns.fieldsOf(table.fileSchema, column.path, _ == _)
-          .map(_.last.dataType).filter(IndexedColumns.supports)
-          .map(now => column.path -> column.copy(dataType = now))).toMap
+      val own = had.flatMap {
+        case column @ ExpressionColumn(expression) =>
+          ResolvedExpression.now(session, table.fileSchema, expression).map(_.column)
+            .orElse(kept(table, column, expression)).map(column.path -> _)
+        case column => IndexedColumns.fieldsOf(table.fileSchema, column.path, _ == _)
+            .map(_.last.dataType).filter(IndexedColumns.supports)
+            .map(now => column.path -> column.copy(dataType = now))
+      }.toMap
       if (own.isEmpty) default(session, table)
       else had.map(column => own.getOrElse(column.path, column)).distinct
     }
@@ -68,27 +77,80 @@ private[commands] object SkippingIndex {
     val columns = asked.filterNot(denied(_))
     val ref = latest(session, table)
     val snapshot = ref.flatMap(IndexStore.load(session, _))
-    val sketched = named.orElse(ref.flatMap(_.sketched))
+    val sketched = named.orElse(ref.flatMap(from =>
+        from.sketched.map(_.map(renamed(from.columns, columns)))))
+    val expressions =
+      ResolvedExpression.usable(session, table.fileSchema, columns).map(_.column.name)
     val (files, listed) =
       TableFiles.listed(session, table)(TableFiles.list(session, table))(identity)
+    def has(some: Seq[IndexedColumn]): Boolean =
+      snapshot.exists(from => some.forall(from.columns.contains))
     val known =
-      if (snapshot.exists(from => columns.forall(from.columns.contains)))
-        valid(snapshot.toSeq.flatMap(_.entries), files).map(_.path).toSet
+      if (has(columns))
+        valid(snapshot.toSeq.flatMap(_.entries), files).filter(hasAll(_, expressions))
+          .map(_.path).toSet
       else Set.empty[String]
     val missing = files.filterNot(file => known(file.path))
     val collected = Collector.collect(
       session, TableFiles.toIndex(session, table, missing), columns,
       SketchedColumns.of(sketched.getOrElse(Nil), session.sessionState.conf, table.properties))
     FailPoints.reach(session.sessionState.conf, "index-collected")
-    val fresh = collected.map(_.path).toSet
+    val isSame = has(columns.filterNot(ExpressionColumn.matches))
+    val fresh = collected.map(entry => entry.file -> entry).toMap
+    val paths = collected.map(_.path).toSet
     IndexStore.publish(
       session,
       new TableFolder(table.root),
       _ => columns,
-      _.filterNot(entry => fresh(entry.path) || listed.gone(entry.file)) ++ collected,
+      old => {
+        val clustered = old.filter(entry => isSame && fresh.contains(entry.file)).map(entry =>
+          entry.file -> recollected(entry, fresh(entry.file))).toMap
+        old.filterNot(entry => paths(entry.path) || listed.gone(entry.file)) ++
+          collected.map(entry => clustered.getOrElse(entry.file, entry))
+      },
       table.properties,
       coverage = Coverage.of(listed, _, _),
       sketched = _ => sketched)
     if (sketched.isEmpty) ChosenSketches.add(session, table)
   }
+
+  /** The column of an expression that cannot be evaluated; None if the table lacks its inputs. */
+  private def kept(
+      table: ResolvedTable,
+      column: IndexedColumn,
+      expression: ExpressionColumn): Option[IndexedColumn] =
+    if (!expression.inputs.forall(table.fileSchema.fieldNames.contains)) None
+    else {
+      log.warn(Printable(s"This session cannot evaluate ${expression.text}, an expression in the " +
+          s"index of ${table.name}. Files that are added to the index have no statistics of it."))
+      Some(column)
+    }
+
+  /** Maps the names of expressions to their new names if their settings have changed. */
+  private def renamed(
+      before: Seq[IndexedColumn],
+      now: Seq[IndexedColumn]): String => String = {
+    def byText(columns: Seq[IndexedColumn]): Map[String, IndexedColumn] =
+      columns.flatMap(c => ExpressionColumn.unapply(c).map(_.text -> c)).toMap
+    val current = byText(now)
+    val names = byText(before).flatMap { case (text, column) =>
+      current.get(text).map(column.name -> _.name)
+    }
+    name => names.getOrElse(name, name)
+  }
+
+  /** Whether the values of these expressions have been computed for the file. */
+  private def hasAll(entry: FileEntry, expressions: Seq[String]): Boolean =
+    entry.numRecords == 0 || expressions.forall(name =>
+      entry.statistics.get(name).exists(!_.isUnknown))
+
+  /**
+   * The new entry of a file that was read again only because of its expressions. The file is still
+   * clustered, and its z-values are still known.
+   */
+  private def recollected(old: FileEntry, now: FileEntry): FileEntry =
+    if (old.readSettings != now.readSettings) now
+    else now.copy(
+      clusteredBy = old.clusteredBy,
+      statistics = old.statistics ++ now.statistics)
 }

@@ -7,8 +7,8 @@ import io.pyzorder.catalog.ResolvedTable
 import io.pyzorder.common.{ZOrderConf, ZOrderErrors, ZOrderException}
 import io.pyzorder.index.collect.SketchedColumns
 import io.pyzorder.index.memory.IndexSnapshot
-import io.pyzorder.index.model.{Calendars, DeniedColumns, IndexedColumn, IndexedColumns}
-import io.pyzorder.index.model.{ReadSettings, ZValueColumn}
+import io.pyzorder.index.model.{Calendars, DeniedColumns, ExpressionColumn, IndexedColumn}
+import io.pyzorder.index.model.{IndexedColumns, ReadSettings, ZValueColumn}
 import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.layout.select.{LayoutSettings, PartitionFiles, PartitionListing, RewriteGroup}
 import io.pyzorder.layout.write.TypeConflicts
@@ -98,6 +98,10 @@ private[optimize] final class OptimizeContext(
       every.filter(column => chosen.contains(column) || zOrderBy.contains(column.path))
     }
 
+  /** The expressions in the index. Their statistics are collected once the files are written. */
+  lazy val expressionColumns: Seq[IndexedColumn] =
+    index.toSeq.flatMap(_.columns).filter(c => ExpressionColumn.matches(c) && !denied(c))
+
   /**
    * The index column for the z-values of the direct method. None if the method is not `direct`, if
    * a clustering column has no statistics, or if the table has a column with the same name. Also
@@ -123,7 +127,8 @@ private[optimize] final class OptimizeContext(
    * @param hasCurve whether the new files have z-values
    */
   def columnsWith(hasCurve: Boolean): Seq[IndexedColumn] => Seq[IndexedColumn] = {
-    val columns = statisticsColumns ++ (if (hasCurve) Some(ZValueColumn(zOrderBy)) else None)
+    val curve = if (hasCurve) Some(ZValueColumn(zOrderBy)) else None
+    val columns = statisticsColumns ++ expressionColumns ++ curve
     old =>
       SnapshotRef.withoutOldCurves(
         old.filterNot(o => denied(o) || columns.exists(_.name == o.name)) ++ columns)

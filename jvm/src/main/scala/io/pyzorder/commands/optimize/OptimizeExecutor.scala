@@ -3,7 +3,9 @@ package io.pyzorder.commands.optimize
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.pyzorder.shim
 
+import io.pyzorder.catalog.TableFiles
 import io.pyzorder.common.{JobDescription, ZOrderConf}
+import io.pyzorder.index.collect.ExpressionStatistics
 import io.pyzorder.index.model.{FileEntry, ReadSettings, ZValueColumn}
 import io.pyzorder.index.sketch.NewSketches
 import io.pyzorder.layout.cells.{FileBox, Sample}
@@ -11,6 +13,7 @@ import io.pyzorder.layout.select.RewriteGroup
 import io.pyzorder.layout.write.{ClusteringPlan, InputFooters, InputRelation, Rewrite}
 import io.pyzorder.layout.write.{RewriteSession, WrittenFile}
 import io.pyzorder.publish.{Filled, StagedFile, Writer}
+import io.pyzorder.storage.FileRef
 
 /**
  * The files to rewrite, and their footers.
@@ -80,15 +83,20 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
   def filled(written: Seq[WrittenFile]): Filled = {
     val settings = ReadSettings.of(session, table.options, table.fileSchema).fingerprint
     val curve = ZValueColumn(zOrderBy).name
+    val entries = written.map { file =>
+      FileEntry(
+        file.path, file.size, 0L, file.numRecords, names, settings, file.statistics,
+        NewSketches.of(file.sketches, sketched.budget))
+    }
+    val staged = written.map(file =>
+      FileRef(folder.relativize(new Path(file.stagedPath)), file.size, 0L))
     Filled(
       written.map { file =>
         StagedFile(new Path(file.stagedPath), file.path, file.size, file.numRecords)
       },
-      written.map { file =>
-        FileEntry(
-          file.path, file.size, 0L, file.numRecords, names, settings, file.statistics,
-          NewSketches.of(file.sketches, sketched.budget))
-      },
+      ExpressionStatistics.added(
+        session, TableFiles.toIndex(session, table, Nil).copy(files = staged), entries,
+        expressionColumns, sketched),
       columnsWith(hasCurve = written.headOption.exists(_.statistics.contains(curve))))
   }
 

@@ -5,13 +5,13 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.pyzorder.{shim, Requests}
-import org.apache.spark.sql.types.DataType
 import org.apache.spark.util.SerializableConfiguration
 import org.slf4j.LoggerFactory
 
 import io.pyzorder.common.{JobDescription, TaskFunction}
-import io.pyzorder.index.model.{Calendars, ColumnStatistics, DataFiles, FileEntry, FileSketches}
-import io.pyzorder.index.model.{IndexedColumn, IndexedColumns, ReadSettings}
+import io.pyzorder.index.model.{Calendars, ColumnStatistics, DataFiles, ExpressionColumn}
+import io.pyzorder.index.model.{FileEntry, FileSketches, IndexedColumn, IndexedColumns}
+import io.pyzorder.index.model.ReadSettings
 import io.pyzorder.index.sketch.NewSketches
 import io.pyzorder.storage.FileRef
 
@@ -34,7 +34,9 @@ object Collector {
    * therefore be listed before this call. If a file is modified after it was listed, its entry no
    * longer matches it.
    *
-   * @param columns columns of `data.dataSchema`, spelled as in that schema
+   * @param columns columns of `data.dataSchema`, spelled as in that schema, and expressions over
+   *                these columns. An expression that this session would evaluate in another way
+   *                than the index describes has no statistics
    * @param wanted  the columns for which sketches are collected
    */
   def collect(
@@ -43,8 +45,11 @@ object Collector {
       columns: Seq[IndexedColumn],
       wanted: SketchedColumns = SketchedColumns.None): Seq[FileEntry] = {
     val settings = ReadSettings.of(session, data.options, data.dataSchema)
-    val collected = if (findsByName(session, data)) columns.filter(fromFiles(data, _)) else Nil
-    val footers = readFooters(session, data, collected)
+    val isFound = findsByName(session, data)
+    val plain = if (isFound) columns.filter(fromFiles(data, _)) else Nil
+    val expressions = if (isFound) ResolvedExpression.usable(session, data, columns) else Nil
+    val collected = plain ++ expressions.map(_.column)
+    val footers = readFooters(session, data, plain, expressions)
     val open = footers.map { case (i, footer) =>
       i -> collected.zip(footer.answers).collect {
         case (c, _: FooterAnswer.Scan) => c
@@ -54,7 +59,7 @@ object Collector {
     val scanned = ScannedStatistics.of(session, data,
       open.filter { case (i, _) =>
         footers(i).numRecords > 0
-      }, wanted.inFiles(data.files.length))
+      }, wanted.inFiles(data.files.length), expressions)
     data.files.indices.flatMap { i =>
       footers.get(i).flatMap { footer =>
         val rows = scanned.get(i).map(_.numRecords).getOrElse(
@@ -96,7 +101,7 @@ object Collector {
       case (column, FooterAnswer.Known(known)) => column.name -> known
       case (column, FooterAnswer.Scan(dependent)) =>
         column.name -> scanned.get(column.name)
-          .map(readable(session, data, _, column.dataType, dependent))
+          .map(readable(session, data, _, column, dependent))
           .getOrElse(ColumnStatistics.unknown)
     }
     FileEntry(
@@ -113,21 +118,25 @@ object Collector {
    * The part of a scan's statistics that is valid for all scans. Under the rebase mode EXCEPTION,
    * the scan for statistics has read dates and timestamps as stored. However, a query would fail
    * or, if the file records its calendar, read different values. Only modern values are the same
-   * for all scans.
+   * for all scans. Nothing is known about the values that an expression computes from other values.
    */
   private def readable(
       session: shim.SparkSession,
       data: DataFiles,
       known: ColumnStatistics,
-      dataType: DataType,
+      column: IndexedColumn,
       dependent: Boolean): ColumnStatistics = {
+    val dataType = column.dataType
     val fails = Seq(
       ReadSettings.datetimeRebase(session, data.options),
       ReadSettings.int96Rebase(session, data.options)).contains("EXCEPTION")
-    val certain =
+    val isExpression = ExpressionColumn.matches(column)
+    val certain = if (isExpression) !dependent || !fails
+    else
       !Calendars.isTemporal(dataType) || known.empty || !dependent || !fails ||
-        Calendars.isModern(known, dataType)
-    if (certain) known.copy(settingsDependent = dependent)
+      Calendars.isModern(known, dataType)
+    if (known == ColumnStatistics.failed || isExpression && !certain) ColumnStatistics.failed
+    else if (certain) known.copy(settingsDependent = dependent)
     else known.copy(bounds = None, exact = false, settingsDependent = true)
   }
 
@@ -145,8 +154,24 @@ object Collector {
    * table.
    */
   private def fromFiles(data: DataFiles, column: IndexedColumn): Boolean =
-    !data.partitionSchema.fieldNames.exists(_.equalsIgnoreCase(column.path.head)) &&
+    data.isFromFiles(column.path.head) && !ExpressionColumn.matches(column) &&
       IndexedColumns.fieldsOf(data.dataSchema, column.path, _ == _).isDefined
+
+  /** The footers, with one answer for each column and then one for each expression. */
+  private def readFooters(
+      session: shim.SparkSession,
+      data: DataFiles,
+      columns: Seq[IndexedColumn],
+      expressions: Seq[ResolvedExpression]): Map[Int, FileFooter] = {
+    val leaves = expressions.flatMap(_.leaves).distinct
+    val footers = readFooters(session, data, columns ++ leaves)
+    if (expressions.isEmpty) footers
+    else footers.map { case (i, footer) =>
+      val (answers, ofLeaves) = footer.answers.splitAt(columns.length)
+      val known = leaves.zip(ofLeaves).toMap
+      i -> footer.copy(answers = answers ++ expressions.map(_.answer(known)))
+    }
+  }
 
   private def readFooters(
       session: shim.SparkSession,

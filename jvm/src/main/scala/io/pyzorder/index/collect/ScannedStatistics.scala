@@ -44,13 +44,15 @@ private[index] object ScannedStatistics {
    * @param wanted the columns to scan in each file, keyed by the file's position in `data.files`;
    *               files without columns to scan are not read
    * @param sketched the columns for which sketches are collected
+   * @param expressions how to compute the columns that are expressions
    * @return the statistics, keyed by the file's position; files without rows are left out
    */
   def of(
       session: shim.SparkSession,
       data: DataFiles,
       wanted: Map[Int, Seq[IndexedColumn]],
-      sketched: SketchedColumns): Map[Int, Scanned] = {
+      sketched: SketchedColumns,
+      expressions: Seq[ResolvedExpression] = Nil): Map[Int, Scanned] = {
     val groups = wanted.toSeq.filter(_._2.nonEmpty).groupBy(_._2)
       .map { case (columns, files) => (columns, files.map(_._1)) }.toSeq
     if (groups.isEmpty) {
@@ -58,7 +60,8 @@ private[index] object ScannedStatistics {
     } else {
       SQLExecution.withSQLConfPropagated(session) {
         val parts = groups.map { case (columns, files) =>
-          scan(session, data, columns, files, sketched)
+          val computed = expressions.filter(e => columns.contains(e.column))
+          scan(session, data, columns.diff(computed.map(_.column)), computed, files, sketched)
         }
         val collected =
           JobDescription.step(session.sparkContext, "collect statistics from the rows")(
@@ -70,12 +73,14 @@ private[index] object ScannedStatistics {
 
   /**
    * Scans the files as a relation whose only partition column contains each file's position. The
-   * indexed columns, which may be struct fields, are projected to top-level columns.
+   * indexed columns, which may be struct fields, are projected to top-level columns. They are
+   * followed by the columns from which the expressions are computed.
    */
   private def scan(
       session: shim.SparkSession,
       data: DataFiles,
-      columns: Seq[IndexedColumn],
+      plain: Seq[IndexedColumn],
+      expressions: Seq[ResolvedExpression],
       files: Seq[Int],
       sketched: SketchedColumns): RDD[(Int, Scanned)] = {
     val number = StructField(unusedName(data.dataSchema), IntegerType, nullable = false)
@@ -91,35 +96,52 @@ private[index] object ScannedStatistics {
         formatOf(data.format),
         scanOptions(session, data.options))(session))
     val attributes = relation.output
-    val flat = columns.zipWithIndex.map { case (column, i) =>
+    val flat = plain.zipWithIndex.map { case (column, i) =>
       Alias(valueOf(attributes, column.path), s"c$i")()
     }
-    val plan = Project(flat :+ attributes.find(_.name == number.name).get, relation)
+    val inputs =
+      attributes.filter(a => expressions.exists(_.value.references.exists(_.name == a.name)))
+        .zipWithIndex.map { case (a, i) => a.name -> Alias(a, s"i$i")() }
+    val plan = Project(
+      (flat :+ attributes.find(_.name == number.name).get) ++ inputs.map(_._2), relation)
+    val bound = expressions.map(_.bound(inputs.toMap, plan.output))
+    val columns = plain ++ expressions.map(_.column)
     val names = columns.map(_.name)
+    val fileAt = plain.length
     val tracked = columns.zipWithIndex.map { case (c, i) => IndexedColumn(Seq(s"c$i"), c.dataType) }
     val hashed = sketched.copy(
       names = tracked.zip(names).collect { case (c, name) if sketched.names(name) => c.name }.toSet)
-    val schema = StructType(tracked.map(c => StructField(c.path.head, c.dataType)).toArray)
+    val schema = StructType(
+      (plan.output.map(a => StructField(a.name, a.dataType)) ++
+        tracked.drop(fileAt).map(c => StructField(c.path.head, c.dataType))).toArray)
     shim.dataFrame(session, plan).queryExecution.toRdd.mapPartitions(TaskFunction {
       (rows: Iterator[InternalRow]) =>
-        val trackers = mutable.HashMap.empty[Int, StatisticsTracker]
+        val files = mutable.HashMap.empty[Int, (StatisticsTracker, ExpressionValues)]
         var last = -1
         var tracker: StatisticsTracker = null
+        var values: ExpressionValues = null
         rows.foreach { row =>
-          val file = row.getInt(tracked.length)
+          val file = row.getInt(fileAt)
           if (file != last) {
-            tracker = trackers.getOrElseUpdate(file,
-              new StatisticsTracker(tracked, schema, sketched = hashed))
+            val (seen, computed) = files.getOrElseUpdate(file,
+              (new StatisticsTracker(tracked, schema, sketched = hashed),
+                new ExpressionValues(bound)))
+            tracker = seen
+            values = computed
             last = file
           }
-          tracker.update(row)
+          tracker.update(values.after(row))
         }
-        trackers.iterator.map { case (file, seen) =>
-          val (result, hashes) = (seen.result, seen.sketches())
+        files.iterator.map { case (file, (seen, values)) =>
+          val failed = tracked.drop(fileAt).zipWithIndex
+            .collect { case (c, i) if values.hasFailed(i) => c.name }.toSet
+          val (result, hashes) = (seen.result, seen.sketches() -- failed)
+          def statistics(name: String): ColumnStatistics =
+            if (failed(name)) ColumnStatistics.failed else result(name)
           (file,
             Scanned(
               seen.numRecords,
-              names.zip(tracked).map { case (name, c) => name -> result(c.name) }.toMap,
+              names.zip(tracked).map { case (name, c) => name -> statistics(c.name) }.toMap,
               names.zip(tracked).flatMap { case (name, c) => hashes.get(c.name).map(name -> _) }
                 .toMap))
         }

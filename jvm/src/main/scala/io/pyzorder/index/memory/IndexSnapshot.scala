@@ -5,8 +5,8 @@ import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.spark.sql.types.{StructField, StructType}
 
-import io.pyzorder.index.model.{ColumnStatistics, FileEntry, FileSketches, IndexedColumn}
-import io.pyzorder.index.model.{IndexedColumns, ReadSettings, ZValueColumn}
+import io.pyzorder.index.model.{ColumnStatistics, ExpressionColumn, FileEntry, FileSketches}
+import io.pyzorder.index.model.{IndexedColumn, IndexedColumns, ReadSettings, ZValueColumn}
 import io.pyzorder.index.sketch.Sketches
 import io.pyzorder.storage.{FileRef, TableFolder}
 
@@ -75,8 +75,8 @@ final class IndexSnapshot(
 
   /**
    * The part of a column's arrays that a scan with `schema` may use; None if the scan may not use
-   * any of them. A ZValueColumn's arrays are returned unless the schema has a column with the same
-   * name.
+   * any of them. The arrays of a ZValueColumn or ExpressionColumn are returned unless the schema
+   * has a column with the same name.
    *
    * The column must have the same type in the scan as in the index; otherwise, the order or the
    * values may differ. In two cases, the same type is not enough:
@@ -124,18 +124,21 @@ final class IndexSnapshot(
       path: Seq[String],
       caseSensitive: Boolean): Option[(IndexedColumn, Seq[StructField])] = {
     def same(a: String, b: String): Boolean = if (caseSensitive) a == b else a.equalsIgnoreCase(b)
-    val curve =
-      columns.find(column => column.path == path && ZValueColumn.unapply(column).isDefined)
+    val computed = columns.find(column => column.path == path && isComputed(column))
     val candidates = columns.filter(column =>
       column.path.length == path.length &&
         column.path.zip(path).forall { case (a, b) => same(a, b) })
     (candidates, IndexedColumns.fieldsOf(schema, path, same)) match {
-      case (_, None) if curve.isDefined => curve.map(column => (column, Nil))
-      case (Seq(column), Some(fields)) if fields.last.dataType == column.dataType =>
+      case (_, None) if computed.isDefined => computed.map(column => (column, Nil))
+      case (Seq(column), Some(fields))
+          if fields.last.dataType == column.dataType && !ExpressionColumn.matches(column) =>
         Some((column, fields))
       case _ => None
     }
   }
+
+  private def isComputed(column: IndexedColumn): Boolean =
+    ZValueColumn.unapply(column).isDefined || ExpressionColumn.matches(column)
 
   private def guarded(arrays: ColumnArrays, fields: Seq[StructField]): ColumnArrays = {
     val typed =

@@ -24,7 +24,11 @@ final case class ColumnStatistics(
     nullCount: Option[Long],
     nanSeen: Boolean,
     empty: Boolean,
-    settingsDependent: Boolean)
+    settingsDependent: Boolean) {
+
+  /** Whether there are no statistics, and it is not known that they cannot be computed. */
+  def isUnknown: Boolean = bounds.isEmpty && nullCount.isEmpty && !empty && !settingsDependent
+}
 
 object ColumnStatistics {
 
@@ -36,6 +40,12 @@ object ColumnStatistics {
     nanSeen = true,
     empty = false,
     settingsDependent = false)
+
+  /**
+   * No statistics, because the values of an expression could not be computed. Unlike `unknown`, a
+   * refresh does not compute them again.
+   */
+  val failed: ColumnStatistics = unknown.copy(settingsDependent = true)
 
   /** Merges the statistics of two parts of a file. */
   def merge(a: ColumnStatistics, b: ColumnStatistics, dataType: DataType): ColumnStatistics = {

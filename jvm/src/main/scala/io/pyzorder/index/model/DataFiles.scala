@@ -26,4 +26,8 @@ final case class DataFiles(
    * The full path of a file. It is below the root unless the file's partition has its own location.
    */
   def locate(file: FileRef): Path = new TableFolder(root).resolve(file.path)
+
+  /** Whether this top-level column is read from the files. */
+  def isFromFiles(column: String): Boolean =
+    !partitionSchema.fieldNames.exists(_.equalsIgnoreCase(column))
 }

@@ -15,8 +15,16 @@ final class DeniedColumns private (paths: Seq[Seq[String]]) {
   def isEmpty: Boolean = paths.isEmpty
 
   /** Whether the column is denied. Nothing about a denied column may be recorded. */
-  def apply(column: IndexedColumn): Boolean =
-    ZValueColumn.unapply(column).getOrElse(Seq(column.path)).exists(denies)
+  def apply(column: IndexedColumn): Boolean = column match {
+    // An expression of a struct may read any of the struct's fields.
+    case ExpressionColumn(expression) =>
+      paths.exists(denied => expression.inputs.exists(_.equalsIgnoreCase(denied.head)))
+    case _ => ZValueColumn.unapply(column).getOrElse(Seq(column.path)).exists(denies)
+  }
+
+  /** Throws if one of these columns is denied. */
+  def checkColumns(columns: Seq[IndexedColumn]): Unit =
+    columns.find(apply).foreach(column => throw ZOrderErrors.deniedColumn(column.label))
 
   /** Throws if one of these paths is denied. */
   def check(named: Seq[Seq[String]]): Unit =

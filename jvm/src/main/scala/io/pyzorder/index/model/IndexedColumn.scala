@@ -3,7 +3,8 @@ package io.pyzorder.index.model
 import org.apache.spark.sql.types.DataType
 
 /**
- * A leaf column with statistics in the index table.
+ * A leaf column with statistics in the index table. It is a column of the data files, a
+ * ZValueColumn or an ExpressionColumn.
  *
  * @param path     the column's name, followed by the names of the struct fields below it
  * @param dataType the column's type in Spark, which is also the type of its bounds
@@ -14,6 +15,9 @@ final case class IndexedColumn(path: Seq[String], dataType: DataType) {
    * The path in SQL: its parts joined by dots. A part that contains a dot or a backtick is quoted.
    */
   def name: String = IndexedColumn.nameOf(path)
+
+  /** The name to show: for an expression, its text. */
+  def label: String = IndexedColumn.labelOf(path)
 }
 
 object IndexedColumn {
@@ -24,6 +28,10 @@ object IndexedColumn {
 
   /** `a.b` for Seq(a, b), and `` `a.b` `` for Seq(a.b). Two paths never share a name. */
   def nameOf(path: Seq[String]): String = path.map(quoteIfNeeded).mkString(".")
+
+  /** The text of an expression, and the name of any other column. */
+  def labelOf(path: Seq[String]): String =
+    ExpressionColumn.ofPath(path).fold(nameOf(path))(_.text)
 
   private def quoteIfNeeded(part: String): String =
     if (part.exists(c => c == '.' || c == '`')) "`" + part.replace("`", "``") + "`" else part

@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.DataType
 import scala.jdk.CollectionConverters._
 
 import io.pyzorder.common.BoundedJson
-import io.pyzorder.index.model.{IndexedColumn, IndexedColumns, ZValueColumn}
+import io.pyzorder.index.model.{ExpressionColumn, IndexedColumn, IndexedColumns, ZValueColumn}
 import io.pyzorder.storage.{RunNumber, TableFolder}
 
 /**
@@ -179,6 +179,7 @@ object SnapshotRef {
    */
   private def checked(columns: List[IndexedColumn]): List[IndexedColumn] = {
     if (columns.length > IndexedColumn.MaxColumns || columns.count(isCurve) > MaxCurves ||
+      columns.count(ExpressionColumn.matches) > ExpressionColumn.MaxColumns ||
       columns.exists(_.path.length > IndexedColumn.MaxDepth) ||
       columns.exists(_.path.exists(_.length > MaxName)) ||
       columns.map(_.path).toSet.size < columns.length) {

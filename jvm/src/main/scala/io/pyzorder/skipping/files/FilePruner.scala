@@ -7,10 +7,11 @@ import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.common.ZOrderConf
 import io.pyzorder.index.memory.IndexSnapshot
-import io.pyzorder.index.model.ReadSettings
+import io.pyzorder.index.model.{EvaluationSettings, ExpressionColumn, ReadSettings}
 import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.skipping.predicate.{ConstantFileFilter, FileTest, FilterColumn, IndexFilter}
-import io.pyzorder.skipping.predicate.{JoinKeyFilter, PredicateRules, ZValueRangeFilter}
+import io.pyzorder.skipping.predicate.{IndexedExpressions, JoinKeyFilter, PredicateRules}
+import io.pyzorder.skipping.predicate.ZValueRangeFilter
 
 /**
  * Removes from a listing each file that, according to its index entry, cannot contain a matching
@@ -49,7 +50,9 @@ final class FilePruner(
       joins: Seq[JoinKeyFilter],
       asked: Boolean): (Seq[PartitionDirectory], SkippingOutcome) = {
     val start = System.nanoTime()
-    val filters = predicates.map(p => p -> PredicateRules(p).mayBeTrue)
+    val expressions = indexedExpressions(indexes)
+    val filters = predicates.map(p => p -> PredicateRules(expressions.in(p)).mayBeTrue) ++
+      expressions.implied(predicates).map(p => p -> PredicateRules(p).mayBeTrue)
     val own = filters.map(_._2).foldLeft(IndexFilter.Always: IndexFilter)(IndexFilter.and)
     val filter = joins.map(_.filter).foldLeft(own)(IndexFilter.and)
     val enabled = isEnabled
@@ -73,10 +76,13 @@ final class FilePruner(
         Seq("the query has no condition on the files' columns")
       else if (filter != IndexFilter.Always && judges.isEmpty) Seq("the index cannot be read")
       else {
+        val changed = predicates.flatMap(expressions.unusable).distinct
         val bare = filter.columns.filterNot(c => judges.exists(_.knows(c))).map(_.sql(""))
         (if (notUsed.isEmpty) Nil else Seq(s"not usable: ${notUsed.mkString(", ")}")) ++
           (if (evaluated.isEmpty) Nil
            else Seq(s"usable only for files with a single value: ${evaluated.mkString(", ")}")) ++
+          (if (changed.isEmpty) Nil
+           else Seq(s"indexed under other settings: ${changed.mkString(", ")}")) ++
           (if (bare.isEmpty) Nil else Seq(s"no statistics: ${bare.distinct.mkString(", ")}"))
       }
     val nanos = System.nanoTime() - start
@@ -100,13 +106,27 @@ final class FilePruner(
       predicates: Seq[Expression],
       asked: Boolean): IndexedSeq[ExaminedPartition] = {
     val snapshots = if (isEnabled) load(indexes.filterNot(isLarge)) else Nil
-    val judgement = PredicateRules(predicates)
+    val expressions = indexedExpressions(indexes)
+    val judgement =
+      PredicateRules(predicates.map(expressions.in) ++ expressions.implied(predicates))
     val judges = judgesOf(snapshots, judgement.mayBeTrue)
     val outcomes = judges.map(judge => judgement.bind(judge.facts))
     val judged = listed.partitions.map(new PartitionEvaluation(_, listed.listing, judges))
     if (asked) forgetChanged(listed, indexes, judged, _ != PruningResult.Unindexed)
     judged.map(_.examined(outcomes))
   }
+
+  /** The settings under which expressions are evaluated; empty if there are none in the indexes. */
+  def evaluation(indexes: Seq[SnapshotRef]): String =
+    if (indexes.exists(_.columns.exists(ExpressionColumn.matches)))
+      EvaluationSettings.of(session.sessionState.conf)
+    else ""
+
+  /** The expressions about which the indexes have statistics. */
+  def indexedExpressions(indexes: Seq[SnapshotRef]): IndexedExpressions =
+    new IndexedExpressions(
+      dataSchema, indexes.flatMap(_.columns), evaluation(indexes),
+      session.sessionState.conf.sessionLocalTimeZone)
 
   /**
    * Marks files as unindexed if they have changed since they were listed. Checks only files whose
@@ -145,8 +165,9 @@ final class FilePruner(
       snapshots: Seq[(SnapshotRef, IndexSnapshot)],
       filter: IndexFilter): Array[FileEvaluator] = {
     val settings = ReadSettings.of(session, options, dataSchema)
-    val reading =
-      ColumnReading(dataSchema, session.sessionState.conf.caseSensitiveAnalysis, settings.temporal)
+    val reading = ColumnReading(
+      dataSchema, session.sessionState.conf.caseSensitiveAnalysis, settings.temporal,
+      evaluation(snapshots.map(_._1)))
     snapshots.flatMap { case (ref, snapshot) =>
       val facts = new SnapshotStatistics(snapshot, reading)
       val whole = ZValueRangeFilter.added(filter, snapshot.columns)

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.types.{Decimal, DecimalType}
 
 import io.pyzorder.index.memory.{ColumnArrays, DoubleBounds, IndexSnapshot, LongBounds}
-import io.pyzorder.index.model.IndexedColumn
+import io.pyzorder.index.model.{ExpressionColumn, IndexedColumn}
 import io.pyzorder.index.sketch.{Sketches, ValueHash}
 import io.pyzorder.skipping.predicate.{BoundComparison, ColumnStatisticsView, FileTest}
 import io.pyzorder.skipping.predicate.FilterColumn
@@ -25,6 +25,8 @@ final class IndexedStatistics(
 
   override val ordering: Ordering[Any] = TypeUtils.getInterpretedOrdering(column.dataType)
 
+  private val isExpression = ExpressionColumn.matches(indexed)
+
   private val floating = FilterColumn.isFloating(column.dataType)
 
   override def bounded(file: Int): Boolean = column.bounded(file) && agrees(file)
@@ -32,12 +34,20 @@ final class IndexedStatistics(
   override def empty(file: Int): Boolean = column.empty(file) && agrees(file)
 
   override def nanSeen(file: Int): Boolean =
-    floating && (column.nanSeen(file) || !column.bounded(file) && !column.empty(file))
+    floating &&
+      (column.nanSeen(file) || !column.bounded(file) && !column.empty(file) || !isUsable(file))
 
-  override def mayBeNull(file: Int): Boolean = column.nullCount(file) != 0
+  override def mayBeNull(file: Int): Boolean = column.nullCount(file) != 0 || !isUsable(file)
 
   override def mayHaveValue(file: Int): Boolean =
-    column.nullCount(file) != snapshot.numRecords(file) && (!empty(file) || nanSeen(file))
+    !isUsable(file) ||
+      column.nullCount(file) != snapshot.numRecords(file) && (!empty(file) || nanSeen(file))
+
+  /**
+   * Whether anything is known about the file under the scan's settings. Settings do not change
+   * which values of a column are null or NaN, but may change which values of an expression are.
+   */
+  private def isUsable(file: Int): Boolean = !isExpression || agrees(file)
 
   override def oneValue(file: Int): Boolean =
     bounded(file) && column.nullCount(file) == 0 && !nanSeen(file) &&

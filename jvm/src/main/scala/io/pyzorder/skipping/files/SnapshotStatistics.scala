@@ -5,13 +5,20 @@ import scala.collection.mutable
 import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.index.memory.IndexSnapshot
-import io.pyzorder.index.model.IndexedColumn
+import io.pyzorder.index.model.{ExpressionColumn, IndexedColumn}
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
  * How a scan reads columns. This determines which statistics in an index are valid for the scan.
+ *
+ * @param temporal   the temporal part of the scan's ReadSettings
+ * @param evaluation the session's EvaluationSettings
  */
-final case class ColumnReading(dataSchema: StructType, caseSensitive: Boolean, temporal: String)
+final case class ColumnReading(
+    dataSchema: StructType,
+    caseSensitive: Boolean,
+    temporal: String,
+    evaluation: String)
 
 /** The subset of a snapshot's column statistics that is valid for one scan. */
 final class SnapshotStatistics(snapshot: IndexSnapshot, reading: ColumnReading)
@@ -37,4 +44,5 @@ final class SnapshotStatistics(snapshot: IndexSnapshot, reading: ColumnReading)
   private def find(column: FilterColumn): Option[IndexedColumn] =
     snapshot.indexedFor(reading.dataSchema, column.path, reading.caseSensitive)
       .filter(_.dataType == column.dataType)
+      .filter(ExpressionColumn.unapply(_).forall(_.settings == reading.evaluation))
 }

@@ -224,6 +224,10 @@ final class ZOrderFileIndex private (
   /** Whether the index may also be used for aggregates and LIMIT, in addition to skipping files. */
   def mayAnswer: Boolean = maySkip && !indexes.exists(pruner.isLarge)
 
+  /** The filter, in which the expressions are replaced about which the index has statistics. */
+  def withIndexedExpressions(filter: Expression): Expression =
+    pruner.indexedExpressions(indexes).in(filter)
+
   private def indexes: Seq[SnapshotRef] = source.seen.indexes
 
   private def answer(
@@ -235,6 +239,7 @@ final class ZOrderFileIndex private (
       source.seen,
       source.fixed,
       ReadSettings.of(session, source.options, dataSchema),
+      pruner.evaluation(indexes),
       pruner.isEnabled)
     last.collect { case (`request`, answer) => answer }.getOrElse {
       val answer = ask(request)
@@ -294,6 +299,7 @@ object ZOrderFileIndex {
       seen: TableState.Seen,
       fixed: Option[TableState],
       settings: ReadSettings,
+      evaluation: String,
       enabled: Boolean)
 
   private final case class Answer(

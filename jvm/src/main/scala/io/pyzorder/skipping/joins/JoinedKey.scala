@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.expressions.{ExprId, Expression, KnownFloat
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
 import org.apache.spark.sql.execution.FileSourceScanExec
 
+import io.pyzorder.skipping.files.ZOrderFileIndex
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
@@ -33,8 +34,8 @@ private[joins] final case class JoinedKey(
 
   /**
    * The key as an expression over the scan's columns, without Spark's ids for these columns. None
-   * unless the key is a column of the scanned files or an order-preserving function of such a
-   * column. A partition column is not a column of the files.
+   * unless the key is a column of the scanned files, an indexed expression, or an order-preserving
+   * function of one of these. A partition column is not a column of the files.
    *
    * Spark compares the keys of a hash join by their bytes. It therefore normalizes the keys on both
    * sides of the join: every NaN to a single NaN, and -0.0 to 0.0. `=` and the index also treat
@@ -48,8 +49,12 @@ private[joins] final case class JoinedKey(
     val attributes = plain.collect { case a: AttributeReference => a }
     if (attributes.isEmpty || !attributes.forall(a => known.contains(a.exprId))) None
     else {
-      val spelled = plain.transform {
+      val named = plain.transform {
         case a: AttributeReference => JoinedKey.unnumbered(known(a.exprId))
+      }
+      val spelled = scan.relation.location match {
+        case index: ZOrderFileIndex => index.withIndexedExpressions(named)
+        case _ => named
       }
       if (FilterColumn.unapply(spelled).isDefined && from.fit(ordinal, spelled))
         Some(ScanKey(spelled, ordinal))

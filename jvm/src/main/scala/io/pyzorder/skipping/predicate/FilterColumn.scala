@@ -11,8 +11,8 @@ import org.apache.spark.sql.types._
 import io.pyzorder.index.model.IndexedColumn
 
 /**
- * The column side of an index filter: a leaf column or an order-preserving function of such a
- * column.
+ * The column side of an index filter: a leaf column, an indexed expression, or an order-preserving
+ * function of one of these.
  *
  * @param path     the column's name, followed by the names of the struct fields below it
  * @param dataType the type with which the query reads the column. The index is not used if it
@@ -53,7 +53,7 @@ final case class FilterColumn(
   }
 
   private[pyzorder] def sql(suffix: String): String = {
-    val name = IndexedColumn.nameOf(path) + suffix
+    val name = IndexedColumn.labelOf(path) + suffix
     through.fold(name)(_.transform {
       case _: BoundReference => PrettyAttribute(name, dataType)
     }.sql)
@@ -115,6 +115,7 @@ object FilterColumn {
   private def pathOf(expression: Expression): Option[Seq[String]] = expression match {
     case a: AttributeReference if a.metadata.contains(MetadataColumnKey) || isChar(a) => None
     case a: AttributeReference => Some(Seq(a.name))
+    case value: IndexedValue => Some(value.column.path)
     case field: GetStructField =>
       pathOf(field.child).flatMap { path =>
         field.child.dataType match {

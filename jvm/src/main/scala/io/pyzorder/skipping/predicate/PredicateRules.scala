@@ -102,13 +102,14 @@ object PredicateRules {
 
   /**
    * The judgement that three filters define. A ConstantFileFilter replaces a filter that proves
-   * nothing.
+   * nothing. An indexed expression may fail in files without statistics of the expression, so a
+   * predicate that contains one is not total.
    */
   private def ruled(predicate: Expression, isTotal: Boolean = true)(
       whenTrue: => IndexFilter,
       whenFalse: => IndexFilter,
       whenNull: => IndexFilter): Judgement =
-    Judgement(isTotal)(
+    Judgement(isTotal && !predicate.exists(_.isInstanceOf[IndexedValue]))(
       evaluated(predicate, True, whenTrue),
       evaluated(predicate, False, whenFalse),
       evaluated(predicate, Null, whenNull))

@@ -1,0 +1,41 @@
+package io.pyzorder.index.collect
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Expression, GenericInternalRow, JoinedRow}
+
+/**
+ * Computes the values of expressions for the rows of one file. If an expression fails for a row, a
+ * query fails too, unless it skips the row for another reason. The file then has no statistics of
+ * the expression, so it is never skipped because of them.
+ */
+private[collect] final class ExpressionValues(expressions: Seq[Expression]) {
+
+  private val each = expressions.toArray
+  private val failed = new Array[Boolean](each.length)
+  private val values = new GenericInternalRow(each.length)
+  private val joined = new JoinedRow
+
+  /** The row, followed by the value of each expression. The result is reused for the next row. */
+  def after(row: InternalRow): InternalRow =
+    if (each.isEmpty) row
+    else {
+      each.indices.foreach(i => values.update(i, value(i, row)))
+      joined(row, values)
+    }
+
+  /** Whether the expression has failed for a row. */
+  def hasFailed(i: Int): Boolean = failed(i)
+
+  private def value(i: Int, row: InternalRow): Any =
+    if (failed(i)) null
+    else {
+      try each(i).eval(row)
+      catch {
+        case NonFatal(_) =>
+          failed(i) = true
+          null
+      }
+    }
+}

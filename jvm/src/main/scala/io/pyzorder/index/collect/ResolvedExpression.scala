@@ -1,0 +1,176 @@
+package io.pyzorder.index.collect
+
+import scala.util.Try
+
+import org.apache.spark.sql.AnalysisException
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.parser.ParseException
+import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, Project, Statistics}
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types.{ArrayType, DataType, MapType, StructField, StructType}
+
+import io.pyzorder.common.{ZOrderErrors, ZOrderException}
+import io.pyzorder.index.model.{Calendars, DataFiles, EvaluationSettings, ExpressionColumn}
+import io.pyzorder.index.model.{ExpressionForm, IndexedColumn, IndexedColumns}
+
+/**
+ * An expression of an index, as a session evaluates it.
+ *
+ * @param column the indexed column that contains the values
+ * @param value  the expression in the form in which it appears in the predicates of optimized
+ *               plans. Its attributes are identified by their names
+ */
+private[pyzorder] final case class ResolvedExpression(column: IndexedColumn, value: Expression) {
+
+  /** The columns of the files that the expression reads and about which footers have statistics. */
+  def leaves: Seq[IndexedColumn] =
+    value.collect {
+      case a: AttributeReference if IndexedColumns.supports(a.dataType) =>
+        IndexedColumn(Seq(a.name), a.dataType)
+    }.distinct
+
+  /**
+   * What the footer of a file implies. The file's values are not computed if a scan might read
+   * other values from one of the columns than other readers. The values depend on settings if those
+   * of a column may, or if the expression reads times inside a nested column.
+   *
+   * @param known what the footer reveals about the leaves
+   */
+  def answer(known: Map[IndexedColumn, FooterAnswer]): FooterAnswer =
+    if (leaves.map(known).contains(FooterAnswer.Unknown)) FooterAnswer.Unknown
+    else FooterAnswer.Scan(readsNestedTimes || leaves.exists(leaf =>
+      known(leaf) match {
+        case FooterAnswer.Scan(dependent) => dependent
+        case FooterAnswer.Known(statistics) => statistics.settingsDependent ||
+          Calendars.isTemporal(leaf.dataType) && statistics.bounds.isEmpty && !statistics.empty
+      }))
+
+  private def readsNestedTimes: Boolean = value.exists {
+    case a: AttributeReference => !IndexedColumns.supports(a.dataType) && hasTimes(a.dataType)
+    case _ => false
+  }
+
+  private def hasTimes(dataType: DataType): Boolean = dataType match {
+    case struct: StructType => struct.exists(field => hasTimes(field.dataType))
+    case array: ArrayType => hasTimes(array.elementType)
+    case map: MapType => hasTimes(map.keyType) || hasTimes(map.valueType)
+    case other => Calendars.isTemporal(other)
+  }
+
+  /**
+   * The expression over rows with the columns `output`.
+   *
+   * @param inputs the element of `output` for the name of each column that the expression reads
+   */
+  def bound(inputs: Map[String, NamedExpression], output: Seq[Attribute]): Expression =
+    BindReferences.bindReference(
+      value.transform { case a: AttributeReference => inputs(a.name).toAttribute },
+      AttributeSeq(output))
+}
+
+private[pyzorder] object ResolvedExpression {
+
+  /** Limits that keep the path of the indexed column within those of the format. */
+  private val MostInputs = 50
+  private val LongestForm = 10000
+
+  /**
+   * Resolves an expression of a CREATE SKIPPING INDEX statement.
+   *
+   * @param schema the columns that are stored in the files
+   * @param table  the table's name, used in messages
+   * @throws ZOrderException if the expression cannot be indexed
+   */
+  def of(
+      session: shim.SparkSession,
+      schema: StructType,
+      text: String,
+      table: String): ResolvedExpression = {
+    val checks = new ExpressionChecks(text)
+    checks.checkText()
+    val attributes = schema.map(attributeOf)
+    val optimized =
+      try {
+        val parsed = session.sessionState.sqlParser.parseExpression(text)
+        checks.checkParsed(parsed, session.sessionState.conf.resolver, schema, table)
+        val plan = Project(Seq(Alias(parsed, "value")()), FileColumns(attributes))
+        val analyzed = shim.dataFrame(session, plan).queryExecution.analyzed
+        checks.checkAnalyzed(analyzed)
+        checks.optimized(session, analyzed)
+      } catch {
+        case refused: ZOrderException => throw refused
+        case failure @ (_: ParseException | _: AnalysisException) =>
+          throw explained(failure, text)
+        case _: StackOverflowError => throw ZOrderErrors.tooLong(text)
+      }
+    // Spark keeps a query's spelling of names, which may differ from the schema's.
+    val names = attributes.map(a => a.exprId -> a.name).toMap
+    val value = optimized match {
+      case Project(Seq(Alias(value, _)), _: FileColumns) =>
+        value.transform { case a: AttributeReference =>
+          a.withName(names.getOrElse(a.exprId, a.name))
+        }
+      case _ => throw ZOrderErrors.unknownParts(text)
+    }
+    val inputs = value.references.toSeq.map(_.name).distinct.sorted
+    if (inputs.isEmpty || isPath(value)) throw ZOrderErrors.noExpression(text)
+    if (!IndexedColumns.supports(value.dataType)) {
+      throw ZOrderErrors.unorderedExpression(text, value.dataType)
+    }
+    val form = ExpressionForm.of(value, schema)
+      .getOrElse(throw ZOrderErrors.unknownParts(text))
+    if (inputs.length > MostInputs || form.length > LongestForm) throw ZOrderErrors.tooLong(text)
+    val settings = EvaluationSettings.of(session.sessionState.conf)
+    ResolvedExpression(
+      ExpressionColumn(text, form, settings, inputs).indexed(value.dataType), value)
+  }
+
+  /**
+   * The expressions in an index that the session evaluates exactly as they were evaluated for the
+   * index. Only these can get statistics.
+   */
+  def usable(
+      session: shim.SparkSession,
+      schema: StructType,
+      columns: Seq[IndexedColumn]): Seq[ResolvedExpression] = {
+    lazy val settings = EvaluationSettings.of(session.sessionState.conf)
+    columns.flatMap {
+      case column @ ExpressionColumn(expression) if expression.settings == settings =>
+        now(session, schema, expression).filter(_.column == column)
+      case _ => None
+    }
+  }
+
+  def usable(
+      session: shim.SparkSession,
+      data: DataFiles,
+      columns: Seq[IndexedColumn]): Seq[ResolvedExpression] =
+    usable(
+      session, StructType(data.dataSchema.filter(field => data.isFromFiles(field.name))), columns)
+
+  /** The expression as the session evaluates it now; None if the session cannot evaluate it. */
+  def now(
+      session: shim.SparkSession,
+      schema: StructType,
+      expression: ExpressionColumn): Option[ResolvedExpression] =
+    Try(of(session, schema, expression.text, "")).toOption
+
+  private def attributeOf(field: StructField): AttributeReference =
+    AttributeReference(field.name, field.dataType, field.nullable, field.metadata)()
+
+  private def isPath(value: Expression): Boolean = value match {
+    case _: Attribute => true
+    case GetStructField(child, _, _) => isPath(child)
+    case _ => false
+  }
+
+  private def explained(failure: Throwable, text: String): ZOrderException = {
+    val why = failure.getMessage.linesIterator.map(_.trim).find(_.nonEmpty)
+    ZOrderErrors.invalidExpression(text.trim, why.getOrElse(failure.toString).stripSuffix("."))
+  }
+}
+
+/** The columns of a table's files. No optimizer rule looks into it. */
+private final case class FileColumns(output: Seq[Attribute]) extends LeafNode {
+  override def computeStats(): Statistics = Statistics(sizeInBytes = 1)
+}

@@ -1,0 +1,61 @@
+package io.pyzorder.index.model
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.security.MessageDigest
+import java.util.{Locale, TimeZone}
+
+import scala.util.Try
+
+import org.apache.spark.SPARK_VERSION
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * The part of a session's state on which the value of an expression may depend, in addition to its
+ * form and its inputs. Spark does not declare which settings an expression reads. Every setting of
+ * `spark.sql` is therefore included, unless it certainly has no effect on values.
+ */
+object EvaluationSettings {
+
+  /**
+   * The beginnings of the names of settings that do not change the value of an expression. They
+   * determine how files are found, read and written, how queries are planned and executed, and what
+   * is displayed. The time zone is part of the forms of the expressions that depend on it. How
+   * stored values are read is part of ReadSettings.
+   */
+  private val Irrelevant = Seq(
+    "adaptive.", "artifact.", "autoBroadcastJoinThreshold", "bucketing.", "cache.", "catalog",
+    "cbo.", "cli.", "codegen.", "debug.", "defaultCatalog", "event", "exchange.", "execution.",
+    "extensions", "files.", "globalTempDatabase", "hive.", "inMemoryColumnarStorage.", "join.",
+    "leafNodeDefaultParallelism", "limit.", "maxPlanStringLength", "metadataCacheTTLSeconds",
+    "optimizer.", "orc.", "parquet.", "pyspark.", "queryExecutionListeners", "redaction.", "repl.",
+    "session.timeZone", "shuffle.", "sources.", "statistics.", "storeAssignmentPolicy",
+    "streaming.", "thriftServer.", "ui.", "variant.pushVariantIntoScan", "warehouse.", "zorder.")
+    .map("spark.sql." + _)
+
+  /**
+   * The settings as `name=value` pairs. The values of other settings than the named ones are
+   * hashed, because they may be confidential.
+   */
+  def of(conf: SQLConf): String = Seq(
+    "spark" -> SPARK_VERSION,
+    "java" -> System.getProperty("java.specification.version"),
+    "locale" -> Locale.getDefault.toString,
+    "jvmTimeZone" -> TimeZone.getDefault.getID,
+    "caseSensitive" -> conf.caseSensitiveAnalysis,
+    "ansi" -> conf.ansiEnabled,
+    "others" -> hash(others(conf))).map { case (name, value) => s"$name=$value" }.mkString(";")
+
+  /** The settings that differ from Spark's defaults. */
+  private def others(conf: SQLConf): Seq[String] = {
+    val defaults = new SQLConf
+    conf.getAllConfs.toSeq.filter { case (key, value) =>
+      key.startsWith("spark.sql.") && !Irrelevant.exists(key.startsWith) &&
+      !Try(defaults.getConfString(key)).toOption.contains(value)
+    }.map { case (key, value) => s"$key=$value" }.sorted
+  }
+
+  private def hash(lines: Seq[String]): String =
+    if (lines.isEmpty) "default"
+    else MessageDigest.getInstance("SHA-256").digest(lines.mkString("\n").getBytes(UTF_8))
+      .map(byte => f"$byte%02x").mkString
+}

@@ -1,0 +1,184 @@
+package io.pyzorder.index.model
+
+import java.time.zone.ZoneRulesProvider
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.objects.{Invoke, StaticInvoke}
+import org.apache.spark.sql.catalyst.trees.TreeNode
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+/**
+ * Describes what an expression computes from the columns of a table. Two expressions with the same
+ * form return the same value for the same row, under the same EvaluationSettings: a form contains
+ * the class and every argument of every part of the expression. This includes the flags that Spark
+ * sets when it analyzes a query, such as the ANSI mode and the time zone.
+ *
+ * An expression has no form if it contains anything but Spark's own expressions and plain values.
+ * Examples are user-defined functions, subqueries and lambda functions. An expression that reads
+ * settings during evaluation has no form either, because a DataFrame is planned once and may be
+ * executed later under other settings. The same applies to an expression of a whole struct, or of a
+ * collection of structs, even one inside a struct: whether it is null may depend on which of its
+ * fields a query reads.
+ *
+ * Some values depend on data that is part of the JVM and changes with updates of the JVM. The form
+ * of an expression of timestamps contains the version of the time zone rules. The forms of some
+ * functions contain the version of the JVM and the processor's architecture. Among these are
+ * mathematical functions, because the last digit of a result may differ, and character sets. An
+ * expression that depends on the words or the numbers of a language has no form.
+ */
+object ExpressionForm {
+
+  private val BuiltIn = "org.apache.spark.sql.catalyst.expressions."
+
+  /**
+   * The form of an expression that the optimizer has processed; None if it has none.
+   *
+   * @param schema the columns of the files. Names in the expression are spelled as in this schema
+   */
+  def of(expression: Expression, schema: StructType): Option[String] =
+    if (!expression.deterministic) None else form(expression)(schema)
+
+  /** The beginning of the form of an expression with this class; empty for a field. */
+  def beginning(expression: Expression): String = expression match {
+    case _: GetStructField => ""
+    case other => nameOf(other) + "("
+  }
+
+  private def form(expression: Expression)(implicit schema: StructType): Option[String] =
+    expression match {
+      case column: AttributeReference => ofColumn(column)
+      // A query may read a part of a struct's fields, so fields are identified by name. A field's
+      // type follows from the type of the column.
+      case GetStructField(child, ordinal, _) =>
+        child.dataType match {
+          case struct: StructType if !containsStructs(struct(ordinal).dataType) =>
+            form(child).flatMap(ofField(_, struct(ordinal)))
+          case _ => None
+        }
+      case Literal(value, dataType) => ofValue(value).map(v => s"$v ${dataType.sql}")
+      case cast: Cast if !cast.needsTimeZone => ofClass(cast.copy(timeZoneId = None))
+      case other => ofClass(other)
+    }
+
+  /**
+   * A field of a struct. Where a query reads only some paths of a VARIANT, Spark replaces the
+   * VARIANT by a struct that has a field for each path. Such a field has the form of `variant_get`.
+   */
+  private def ofField(struct: String, field: StructField): Option[String] =
+    if (!field.metadata.contains(VariantPath)) Some(s"field($struct, ${quoted(field.name)})")
+    else {
+      val read = field.metadata.getMetadata(VariantPath)
+      if (read.contains("castErrorFor")) None
+      else ofValue(UTF8String.fromString(read.getString("path"))).map { path =>
+        val zone = quoted(read.getString("timeZoneId"))
+        s"variant.VariantGet($struct, $path STRING, ${field.dataType.sql}, " +
+          s"${read.getBoolean("failOnError")}, some($zone)) in $zoneRules"
+      }
+    }
+
+  /** The key of the metadata with which Spark describes such a field. */
+  private val VariantPath = "__VARIANT_METADATA_KEY"
+
+  /** The column, with its type and default for old files. CHAR columns are padded when read. */
+  private def ofColumn(column: AttributeReference)(implicit schema: StructType): Option[String] =
+    schema.fields.filter(_.name == column.name) match {
+      // A query may read only some of the fields of a nested column.
+      case Array(field)
+          if !IndexedColumns.isChar(field) && !containsStructs(field.dataType) &&
+            (field.dataType == column.dataType || !IndexedColumns.supports(field.dataType)) =>
+        val default =
+          if (!IndexedColumns.hasDefault(field)) ""
+          else " default " + quoted(field.metadata.getString(IndexedColumns.ExistsDefault))
+        Some(s"${quoted(field.name)} ${field.dataType.sql}$default")
+      case _ => None
+    }
+
+  /** Whether the type is an array or a map with structs inside. */
+  private def containsStructs(dataType: DataType): Boolean = dataType match {
+    case array: ArrayType => isOrContainsStruct(array.elementType)
+    case map: MapType => isOrContainsStruct(map.keyType) || isOrContainsStruct(map.valueType)
+    case _ => false
+  }
+
+  private def isOrContainsStruct(dataType: DataType): Boolean =
+    dataType.isInstanceOf[StructType] || containsStructs(dataType)
+
+  private def ofClass(expression: Expression)(implicit schema: StructType): Option[String] =
+    if (readsSettings(expression) || readsLanguage(expression)) None
+    else ofProduct(expression).map(_ + versionFor(expression))
+
+  private def ofProduct(value: Product)(implicit schema: StructType): Option[String] =
+    if (!value.getClass.getName.startsWith(BuiltIn)) None
+    else list(value.productIterator.toSeq).map(_.mkString(nameOf(value) + "(", ", ", ")"))
+
+  private def nameOf(value: Any): String = value.getClass.getName.stripPrefix(BuiltIn)
+
+  private def readsSettings(expression: Expression): Boolean = expression match {
+    case _: TimestampFormatterHelper | _: JsonToStructs | _: CsvToStructs => true
+    case _ => false
+  }
+
+  /** Whether the JVM's data about languages determines the value. */
+  private def readsLanguage(expression: Expression): Boolean = expression match {
+    case _: FormatNumber | _: FormatString | _: Sentences => true
+    case call: StaticInvoke => call.functionName == "getSentences"
+    case other => Set("DayName", "MonthName")(nameOf(other)) // not in Spark 3.5
+  }
+
+  /** The version of the data that determines the value; empty if there is none. */
+  private def versionFor(expression: Expression): String = expression match {
+    case zoned: TimeZoneAwareExpression if zoned.timeZoneId.isDefined => s" in $zoneRules"
+    // They may convert times between zones, or read times from strings that name zones.
+    case timed if (timed +: timed.children).exists(part => isTimestamp(part.dataType)) =>
+      s" in $zoneRules"
+    case _: UnaryMathExpression | _: BinaryMathExpression => s" on $jvm"
+    case _: Encode | _: StringDecode | _: StaticInvoke | _: Invoke => s" on $jvm"
+    case other => if (nameOf(other).startsWith("xml.")) s" on $jvm" else ""
+  }
+
+  private def isTimestamp(dataType: DataType): Boolean =
+    Calendars.isTemporal(dataType) && dataType != DateType
+
+  private def argument(value: Any)(implicit schema: StructType): Option[String] = value match {
+    case expression: Expression =>
+      if (isOrContainsStruct(expression.dataType)) None else form(expression)
+    case dataType: DataType => Some(dataType.sql)
+    case Some(inner) => argument(inner).map(text => s"some($text)")
+    case None => Some("none")
+    case several: Seq[_] => list(several).map(_.mkString("[", ", ", "]"))
+    case chosen: Enumeration#Value => Some(chosen.toString)
+    case builtIn: Class[_] if builtIn.getName.startsWith("org.apache.spark.sql.catalyst.") =>
+      Some(builtIn.getName)
+    case _: TreeNode[_] => None
+    case settings: Product => ofProduct(settings)
+    case other => ofValue(other)
+  }
+
+  private def list(values: Seq[Any])(implicit schema: StructType): Option[Seq[String]] = {
+    val parts = values.map(argument)
+    if (parts.forall(_.isDefined)) Some(parts.flatten) else None
+  }
+
+  private def ofValue(value: Any): Option[String] = value match {
+    case null => Some("null")
+    case text: String => Some(quoted(text))
+    case text: UTF8String => hex(text.getBytes)
+    case bytes: Array[Byte] => hex(bytes)
+    case _: java.lang.Number | _: java.lang.Boolean | _: java.lang.Character | _: Decimal =>
+      Some(value.toString)
+    case _ => None
+  }
+
+  private def hex(bytes: Array[Byte]): Option[String] =
+    Some(bytes.map(byte => f"$byte%02x").mkString("x'", "", "'"))
+
+  private def quoted(text: String): String = "`" + text.replace("`", "``") + "`"
+
+  /** The version of the time zone rules. */
+  private def zoneRules: String = ZoneRulesProvider.getVersions("UTC").lastEntry.getKey
+
+  /** The version of the JVM, and the architecture for which it compiles code. */
+  private def jvm: String =
+    Seq("java.vm.version", "os.arch").map(System.getProperty(_)).mkString(" ")
+}

@@ -1,0 +1,89 @@
+package io.pyzorder.skipping.predicate
+
+import org.apache.spark.sql.catalyst.expressions.{EqualTo, Expression, LeafExpression}
+import org.apache.spark.sql.catalyst.expressions.Unevaluable
+import org.apache.spark.sql.types.{DataType, StructType}
+
+import io.pyzorder.index.model.{ExpressionColumn, ExpressionForm, IndexedColumn}
+
+/**
+ * Stands for an expression whose values are described by a column of the index. The rules treat it
+ * as a column.
+ */
+private[pyzorder] final case class IndexedValue(column: IndexedColumn)
+    extends LeafExpression with Unevaluable {
+  override def dataType: DataType = column.dataType
+  override def nullable: Boolean = true
+  override def sql: String = column.label
+  override def toString: String = column.label
+}
+
+/**
+ * Finds the expressions in a predicate about which an index has statistics.
+ *
+ * An expression of the predicate is replaced only if it has the same form as an expression of the
+ * index, and if the session has the same EvaluationSettings. Spark would then compute, for every
+ * row, the value that it computed for the index. The predicate that results from the replacement
+ * therefore has the same outcome as the original one if IndexedValue has the value of the indexed
+ * column.
+ *
+ * @param schema   the columns of the files, as the scan reads them
+ * @param columns  the columns of the indexes
+ * @param settings the session's EvaluationSettings
+ * @param zone     the session's time zone
+ */
+final class IndexedExpressions(
+    schema: StructType,
+    columns: Seq[IndexedColumn],
+    settings: String,
+    zone: String) {
+
+  private val all: Seq[(ExpressionColumn, IndexedColumn)] =
+    columns.distinct.flatMap(column => ExpressionColumn.unapply(column).map(_ -> column))
+
+  private val usable: Map[String, IndexedColumn] =
+    all.collect {
+      case (expression, column) if expression.settings == settings =>
+        expression.form -> column
+    }.toMap
+
+  private val forms: Set[String] = all.map(_._1.form).toSet
+
+  /** The predicate, in which indexed expressions are replaced. */
+  def in(predicate: Expression): Expression =
+    if (all.isEmpty) predicate
+    else predicate.transformDown {
+      case part if mayBeIndexed(part) =>
+        ExpressionForm.of(part, schema).flatMap(usable.get)
+          .filter(_.dataType == part.dataType).fold(part)(IndexedValue(_))
+    }
+
+  /**
+   * Predicates on indexed expressions that are TRUE wherever all of these predicates are TRUE. A
+   * row satisfies their conjunction with or without them.
+   */
+  def implied(predicates: Seq[Expression]): Seq[Expression] =
+    if (all.isEmpty) Nil
+    else DayRange.of(predicates, zone).map { case (date, day) =>
+      EqualTo(in(date), day)
+    }.filter(_.left.isInstanceOf[IndexedValue])
+
+  /** The parts of the predicate that are indexed, but were computed under other settings. */
+  def unusable(predicate: Expression): Seq[String] =
+    if (all.isEmpty) Nil
+    else predicate.collect {
+      case part
+          if mayBeIndexed(part) && ExpressionForm.of(part, schema).exists(form =>
+            forms(form) && !usable.contains(form)) => part.sql
+    }
+
+  /** Avoids writing the form of each part of a large predicate. */
+  private def mayBeIndexed(part: Expression): Boolean =
+    part.children.nonEmpty && {
+      val beginning = ExpressionForm.beginning(part)
+      lazy val inputs = part.references.map(_.name).toSet
+      all.exists { case (expression, _) =>
+        expression.form.startsWith(beginning) && expression.inputs.toSet == inputs
+      }
+    }
+}
