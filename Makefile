@@ -1,7 +1,7 @@
 # All commands for developers. They need make and Python 3.10 or later. If Java is missing, it is installed from PyPI.
 # Variables: SPARK=3.5 (a section of pyzorder/spark_versions.ini; by default, the newest version),
 # SPARKS="3.5 4.3" (for targets that use several versions; by default, all versions), PYTHON=python3.12,
-# TESTS=tests/unit, CASES=1000 (number of fuzz cases), MINUTES=30 (duration of long-running tests)
+# TESTS=tests/unit, CASES=1000 (number of fuzz cases), JOIN_QUERIES=1000, MINUTES=30 (duration of long-running tests)
 
 PYTHON ?= python3
 SPARK ?= $(shell $(PYTHON) jvm/build.py --default)
@@ -12,6 +12,8 @@ CLIENT := .venv-$(SPARK)-connect
 RUN := $(VENV)/bin/with-java $(VENV)/bin/python
 EXTRAS ?= test
 CASES ?= 50000
+JOIN_QUERIES ?= 1000
+JOIN_SEED ?= 0
 MINUTES ?= 30
 JOBS ?= 2
 
@@ -115,6 +117,9 @@ test-beside: ## Test Delta, Iceberg and pyzorder statements with all three exten
 
 fuzz: jar ## Compare the results of CASES=50000 random queries with and without skipping; continues where the last run ended
 	$(RUN) -m tests.fuzz --cases $(CASES)
+
+fuzz-joins: jar ## Compare the results of JOIN_QUERIES=1000 random joins with and without skipping, on two cores; fails if one hangs
+	JOIN_QUERIES=$(JOIN_QUERIES) JOIN_SEED=$(JOIN_SEED) PYZORDER_TEST_MASTER='local[2]' $(RUN) -m pytest -s tests/fuzz/test_joins.py
 
 soak: jar ## Run OPTIMIZE for MINUTES=30 while other processes write, alter, query and kill
 	$(RUN) -m tests.soak --minutes $(MINUTES)

@@ -13,9 +13,11 @@ from pyspark.sql import SparkSession
 
 from tests.support.indexes import build
 from tests.support.joins import select_list
+from tests.support.scans import settings
 
-#: Tables with an index and many files. `split` has partitions.
-FACTS = ("orders", "visits", "split")
+#: Tables with an index and many files. `split` has partitions, and `late` has a file that the index
+#: does not know.
+FACTS = ("orders", "visits", "split", "late")
 
 #: Tables with few rows. `code` has an index.
 DIMENSIONS = ("shop", "code", "area")
@@ -51,6 +53,10 @@ def create(spark: SparkSession, folder: Path) -> None:
         writer.parquet(str(folder / name))
         if fact or name == "code":
             build(spark, folder / name, "parquet")
+        if name == "late":
+            with settings(spark, spark__sql__zorder__write__index="false"):
+                more = spark.range(rows, rows + 10, 1, 1).selectExpr(*select_list(columns))
+                more.write.mode("append").parquet(str(folder / name))
         spark.read.parquet(str(folder / name)).createOrReplaceTempView(name)
 
 
@@ -115,8 +121,10 @@ class Queries:
         return f"({self.random.choice(kinds)(depth)})"
 
     def fact(self) -> str:
+        """A large table, often with a condition that leaves few files."""
         name = self.random.choice(FACTS)
-        return f"(SELECT {', '.join(COLUMNS)} FROM {name})"
+        where = f" WHERE {self.condition(name)}" if self.random.random() < 0.4 else ""
+        return f"(SELECT {', '.join(COLUMNS)} FROM {name}{where})"
 
     def dimension(self) -> str:
         name = self.random.choice(DIMENSIONS)

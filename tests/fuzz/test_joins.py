@@ -1,16 +1,19 @@
 """Random queries with joins return the same rows with and without skipping.
 
-`JOIN_QUERIES=20000 JOIN_SEED=0` starts a long run. A difference is reported with its seed.
+No query may hang: a query that takes longer than JOIN_SECONDS is reported with the threads that
+wait. `JOIN_QUERIES=20000 JOIN_SEED=0` starts a long run. A difference is reported with its seed.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, TimeoutError
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.fuzz.joins import DIMENSIONS, FACTS, Queries, create, settings_of
 from tests.support.joins import rows
@@ -18,6 +21,9 @@ from tests.support.scans import FAILURES, explain, plain, settings
 
 COUNT = int(os.environ.get("JOIN_QUERIES", "12"))
 SEED = int(os.environ.get("JOIN_SEED", "100"))
+#: The limit is far below the 300 seconds for which Spark waits for a broadcast, so it would reveal a
+#: scan that waits for something that waits for the scan.
+SECONDS = int(os.environ.get("JOIN_SECONDS", "120"))
 
 
 @pytest.fixture
@@ -30,7 +36,7 @@ def tables(spark: SparkSession, tmp_path: Path) -> Iterator[None]:
 
 
 def test_join_keys_change_no_answer(spark: SparkSession, tables: None) -> None:
-    skipped = done = 0
+    skipped = by_ranges = done = 0
     for seed in range(SEED, SEED + COUNT):
         queries = Queries(seed)
         sql = queries.query()
@@ -42,14 +48,34 @@ def test_join_keys_change_no_answer(spark: SparkSession, tables: None) -> None:
                 continue  # Spark itself cannot answer the query
             df = spark.sql(sql)
             try:
-                found = rows(df)
+                found = in_time(df, f"seed {seed}: {sql}")
             except FAILURES as error:
                 raise AssertionError(f"seed {seed}: {sql}\n{error}") from None
             assert found == expected, f"seed {seed}: {sql}"
             done += 1
-            skipped += any(scan["skippedByJoins"] for scan in explain(df))
+            scans = [scan for scan in explain(df) if scan["skippedByJoins"]]
+            skipped += bool(scans)
+            by_ranges += any("file" in keys for scan in scans for keys in scan["joinKeys"])
             if done % 50 == 0:
-                print(f"{done} queries ran, {skipped} skipped files by join keys", flush=True)
-    print(f"{done} of {COUNT} queries ran, {skipped} skipped files by join keys")
+                print(f"{done} queries: join keys skip files in {skipped}, of which ranges in"
+                      f" {by_ranges}", flush=True)  # fmt: skip
+    print(f"{done} of {COUNT} queries: join keys skip files in {skipped}, ranges in {by_ranges}")
     assert done >= 0.9 * COUNT
     assert skipped >= 0.1 * done
+    assert by_ranges >= 0.1 * done
+
+
+def in_time(df: DataFrame, what: str) -> list[str]:
+    """The rows of a query that must not take longer than SECONDS."""
+    pool = ThreadPoolExecutor(1)
+    try:
+        return pool.submit(rows, df).result(SECONDS)
+    except TimeoutError:
+        jvm: Any = df.sparkSession._jvm
+        traces = jvm.java.lang.Thread.getAllStackTraces().entrySet().toArray()
+        stacks = [f"{t.getKey()}: {list(t.getValue())[:25]}" for t in traces]
+        text = "\n".join(stack for stack in stacks if "pyzorder" in stack)
+        df.sparkSession.sparkContext.cancelAllJobs()
+        raise AssertionError(f"{what} takes longer than {SECONDS} seconds\n{text}") from None
+    finally:
+        pool.shutdown(wait=False)

@@ -21,7 +21,7 @@ from tests.support.documents import PAGES, ROOT, Block, blocks
 #: Output that the blocks of a page must print, in order. The page shows the same output.
 PRINTED = {
     "docs/tour.md": ["trips: opens 40 of 40 files (40 unindexed)", "the table has no index",
-                     "40 files would become", " skipped by join keys of 50 values"],
+                     "40 files would become", " skipped by join keys of riders.rider (50 values after "],
     "docs/guides/columns.md": ["3 statements, 3 of which scan the table"],
     "docs/guides/troubleshooting.md": [": opens ", "the table has no index"],
     "docs/guides/maintenance.md": ["files became"],

@@ -7,6 +7,7 @@ a month to each day, five days per month. Spark broadcasts `days` but none of th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -177,7 +178,14 @@ def test_a_plan_from_before_reuse_was_switched_off(session: SparkSession) -> Non
     ("sql", "reason"),
     [
         (f"{SOLD} JOIN days ON s.day = d",
-         "the scan starts before the key is known, and does not wait for it"),
+         "the scan starts before the key is known, and does not wait for it: the other side is not "
+         "cheap, because it has no condition"),
+        (f"{SOLD} JOIN (SELECT d FROM days WHERE month = 2 LIMIT 3) ON s.day = d",
+         "the scan starts before the key is known, and does not wait for it: the other side is not "
+         "cheap, because its rows may differ each time it is executed"),
+        (f"{SOLD} JOIN (SELECT d FROM days WHERE month = 2 GROUP BY d) ON s.day = d",
+         "the scan starts before the key is known, and does not wait for it: the other side is not "
+         "cheap, because it needs a shuffle or waits for keys itself"),
         ("SELECT rk FROM (SELECT *, rank() OVER (ORDER BY ticket) AS rk FROM sales) s JOIN days "
          "ON s.day = d WHERE month = 2", "the scan is below Window, which needs all rows"),
     ],
@@ -196,6 +204,8 @@ def test_explain_before_the_query_runs(session: SparkSession) -> None:
     df.collect()
     assert counts(df, "sales") == (MONTH,)
     assert not any("join key day" in reason for reason in reasons(df))
+    ((keys,),) = [scan["joinKeys"] for scan in scans_of(df, "sales")]
+    assert re.fullmatch(r"days\.d \(5 values after \d+ ms\)", keys)
 
 
 def reasons(df: DataFrame) -> list[str]:

@@ -10,7 +10,7 @@ import io.pyzorder.common.{EagerClasses, ZOrderConf}
 import io.pyzorder.expressions.ZOrderFunctions
 import io.pyzorder.metadataonly.{LimitStrategy, MetadataOnlyStrategy}
 import io.pyzorder.parser.ZOrderSqlParser
-import io.pyzorder.skipping.joins.{ApplyJoinKeys, PruneByJoinKeys}
+import io.pyzorder.skipping.joins.{ApplyJoinKeys, PruneByFileRanges, PruneByJoinKeys}
 import io.pyzorder.skipping.plan.{DeferListing, SkippingStrategy, WrapFileIndexes}
 import io.pyzorder.write.{ClusteredRowsStrategy, PrepareWrites}
 
@@ -35,11 +35,13 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
       PrepareWrites(session.asInstanceOf[shim.SparkSession])
     }
     extensions.injectPreCBORule(session => WrapFileIndexes(session.asInstanceOf[shim.SparkSession]))
+    extensions.injectQueryStagePrepRule(_ => PruneByFileRanges(isAdaptive = true))
     extensions.injectQueryStagePrepRule(_ => PruneByJoinKeys(isAdaptive = true))
     extensions.injectQueryStageOptimizerRule(_ => ApplyJoinKeys)
     extensions.injectColumnar { _ =>
       new ColumnarRule { // the only extension point for plans without adaptive execution
-        override def postColumnarTransitions: Rule[SparkPlan] = PruneByJoinKeys(isAdaptive = false)
+        override def postColumnarTransitions: Rule[SparkPlan] = plan =>
+          PruneByJoinKeys(isAdaptive = false)(PruneByFileRanges(isAdaptive = false)(plan))
       }
     }
     extensions.injectPlannerStrategy { session =>

@@ -103,7 +103,7 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
         else {
           val builder = new KeyValues.Builder(left.dataType, maxKeys)
           rows.foreach(row => builder.add(row.get(0, left.dataType)))
-          JoinKeyFilter.of(left, builder.result)
+          JoinKeyFilter.of(left, builder.result, sql)
         }
       }
     }

@@ -28,10 +28,11 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
    * scan. The scans are in plan order, and the scans of subqueries come last. Each object has
    * `table`, the file counts `total`, `selected`, `skipped`, `skippedByJoins`, `unindexed` and
    * `answered`, then `selectedBytes`, `totalBytes`, `milliseconds`, `indexFilter`, `joinKeys` (for
-   * each join whose keys were used, a description such as `3 values`; empty until the query has
-   * run), `reasons` (why the index or part of the predicate was not used) and `opened` (the paths
-   * of the files that are opened). If the files were not listed for this query, `asOf` is the time,
-   * in milliseconds since the epoch, at which they were last verified to be the table's files.
+   * each join whose keys were used, a description such as `days.d (3 values after 20 ms)`; keys of
+   * broadcasts are missing until the query has run), `reasons` (why the index or part of the
+   * predicate was not used) and `opened` (the paths of the files that are opened). If the files
+   * were not listed for this query, `asOf` is the time, in milliseconds since the epoch, at which
+   * they were last verified to be the table's files.
    */
   def explain(execution: QueryExecution): String = {
     val list = mapper.createArrayNode()

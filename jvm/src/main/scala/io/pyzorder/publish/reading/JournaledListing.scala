@@ -123,6 +123,24 @@ object JournaledListing {
   }
 
   /**
+   * The files that Spark's own index has listed, in an index that a refresh does not change. None
+   * if the class of Spark's index is not recognized, or if the partition columns would differ.
+   */
+  def kept(
+      session: shim.SparkSession,
+      wrapped: InMemoryFileIndex,
+      options: Map[String, String],
+      selected: SelectedPartitions): Option[Listing] =
+    for {
+      at <- Roots.of(session, wrapped, options, selected)
+      listed = wrapped.allFiles()
+      files = new JournaledFileIndex(
+        session, at.paths, at.options, at.schema, at.spec, Nil, at.pinned,
+        paths => FilesBelow(listed, paths, paths.map(_ -> Nil).toMap))
+      if at.fits(files)
+    } yield Listing(files, isFresh = false, asOf = None)
+
+  /**
    * The listings of several relations, extracted from one listing of all their root paths. None for
    * a relation if pyzorder does not recognize the class of its file index; only Spark can list
    * such a relation. Only the journals of a relation's own folders are applied to its files,

@@ -1,9 +1,11 @@
 package io.pyzorder.skipping.files
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata
 
-import io.pyzorder.skipping.predicate.{FileOutcomes, FilterColumn, Outcomes}
+import io.pyzorder.skipping.predicate.{FileOutcomes, FileTest, FilterColumn, IndexFilter, Outcomes}
 
 /**
  * A listed file, together with the index's current information about it.
@@ -14,6 +16,18 @@ final case class ExaminedFile(
     file: FileStatusWithMetadata,
     verdict: PruningResult,
     known: Option[KnownFile])
+
+private[files] object ExaminedFile {
+
+  /** The files in which some row may match the filter. A file without a valid entry is kept. */
+  def matching(files: IndexedSeq[ExaminedFile], filter: IndexFilter): IndexedSeq[ExaminedFile] = {
+    val tests = mutable.Map.empty[FileEvaluator, FileTest]
+    val kept = files.filter(_.known.forall { file =>
+      tests.getOrElseUpdate(file.judge, filter.bind(file.judge.facts)).mayMatch(file.entry)
+    })
+    if (kept.size == files.size) files else kept
+  }
+}
 
 /**
  * The files of one partition and the values of the partition columns. The files must be evaluated
@@ -32,7 +46,10 @@ final case class ExaminedPartition(values: InternalRow, files: IndexedSeq[Examin
  * in the entry. If the store was checked after the listing, the file was unchanged at the time of
  * the check.
  */
-final class KnownFile(judge: FileEvaluator, val entry: Int, judged: FileOutcomes) {
+final class KnownFile(
+    private[files] val judge: FileEvaluator,
+    val entry: Int,
+    judged: FileOutcomes) {
 
   /** The outcomes that the conjunction of the filters can have for the file's rows. */
   def outcomes: Int = if (numRecords == 0) Outcomes.Nothing else judged.of(entry)

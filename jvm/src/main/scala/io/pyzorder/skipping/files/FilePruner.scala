@@ -97,6 +97,8 @@ final class FilePruner(
    * with its state in the store, and `predicates` must contain every condition that filters the
    * rows.
    *
+   * @param joins the filters derived from the keys of joins above the scan. A file that they rule
+   *              out counts as skipped
    * @param asked if false, the store is not checked, so files in the result may have changed in the
    *              meantime
    */
@@ -104,12 +106,14 @@ final class FilePruner(
       listed: ListedPartitions,
       indexes: Seq[SnapshotRef],
       predicates: Seq[Expression],
+      joins: Seq[JoinKeyFilter],
       asked: Boolean): IndexedSeq[ExaminedPartition] = {
     val snapshots = if (isEnabled) load(indexes.filterNot(isLarge)) else Nil
     val expressions = indexedExpressions(indexes)
     val judgement =
       PredicateRules(predicates.map(expressions.in) ++ expressions.implied(predicates))
-    val judges = judgesOf(snapshots, judgement.mayBeTrue)
+    val judges =
+      judgesOf(snapshots, joins.map(_.filter).foldLeft(judgement.mayBeTrue)(IndexFilter.and))
     val outcomes = judges.map(judge => judgement.bind(judge.facts))
     val judged = listed.partitions.map(new PartitionEvaluation(_, listed.listing, judges))
     if (asked) forgetChanged(listed, indexes, judged, _ != PruningResult.Unindexed)

@@ -64,6 +64,18 @@ private[skipping] final class FileSource(
    */
   private[files] var isSettled: Boolean = false
 
+  private var keepsListing = false
+
+  /**
+   * Requests that all scans of the plan use one list of files, even if there is no journal.
+   * Otherwise, a refresh of Spark's own index would show new files to the scans that start after
+   * it. Has no effect if the state is already pinned (see keptListing).
+   */
+  private[files] def keepListing(): Unit = keepsListing = true
+
+  /** Whether the state is pinned, and its list of files does not change any more. */
+  private[files] def keptListing: Boolean = fixed.exists(_.listing.files ne wrapped)
+
   /** The partitions that the plan's scans are known to select. */
   private var selected = SelectedPartitions.none(partitionSchema)
 
@@ -106,27 +118,32 @@ private[skipping] final class FileSource(
    */
   def seen: TableState.Seen = fixed.fold(TableState.Seen.now(session, folders))(_.seen)
 
+  /** The journal and index when the plan was made. They are read once for all scans. */
+  lazy val planned: TableState.Seen = TableState.Seen.now(session, folders)
+
   /** The pinned state or, if no state is pinned, the current state. */
   def state: TableState = fixed.getOrElse(current())
 
   /** The current state of the files, or an earlier state that the settings allow. */
   def current(): TableState =
-    listedOnce(state(Staleness.of(session.sessionState.conf, properties)))
+    listedOnce(state(allowed, TableState.Seen.now(session, folders)))
+
+  private def allowed: Staleness = Staleness.of(session.sessionState.conf, properties)
 
   /**
    * The state to use for estimates. This is the pinned state, if there is one. Otherwise, if Spark
    * would have to list the files, the files that the index covers are taken from the index, even if
-   * the index is old. In all other cases, this is the current state.
+   * the index is old. In all other cases, this is the current state. It is determined only once,
+   * because several rules estimate how much a plan reads.
    */
   def estimated: TableState = fixed.getOrElse {
-    wrapped match {
-      case _: CatalogFileIndex =>
-        estimate.collect { case (partitions, state) if partitions == selected => state }.getOrElse {
-          val made = state(Staleness.unbounded)
-          estimate = Some((selected, made))
-          made
-        }
-      case _ => current()
+    estimate.collect { case (partitions, state) if partitions == selected => state }.getOrElse {
+      val made = wrapped match {
+        case _: CatalogFileIndex => state(Staleness.unbounded, planned)
+        case _ => listedOnce(state(allowed, planned))
+      }
+      estimate = Some((selected, made))
+      made
     }
   }
 
@@ -139,23 +156,25 @@ private[skipping] final class FileSource(
   /** The state of the files according to a new listing. */
   def listedAnew(): TableState = {
     JournaledListing.forget(wrapped)
-    listedOnce(state(Staleness.none))
+    listedOnce(state(Staleness.none, TableState.Seen.now(session, folders)))
   }
 
   /**
    * The same state, but with the selected partitions of a CatalogFileIndex already listed.
    * Otherwise, the CatalogFileIndex would list them for each scan, and scans of one query could see
-   * different files.
+   * different files. Also keeps the list of Spark's own index if keepListing has been called.
    */
   private def listedOnce(state: TableState): TableState = state.listing.files match {
     case catalog: CatalogFileIndex =>
       val files = catalog.filterPartitions(selected.anyOf.toSeq)
       new TableState(state.seen, state.listing.copy(files = files), state.staleness)
+    case listed: InMemoryFileIndex if keepsListing && (listed eq wrapped) =>
+      JournaledListing.kept(session, listed, options, selected).fold(state)(
+        new TableState(state.seen, _, state.staleness))
     case _ => state
   }
 
-  private def state(staleness: Staleness): TableState = {
-    val seen = TableState.Seen.now(session, folders)
+  private def state(staleness: Staleness, seen: TableState.Seen): TableState = {
     val listing =
       if (!ZOrderConf.journalOverlay.get(session.sessionState.conf))
         Listing(wrapped, isFresh = false, asOf = None)

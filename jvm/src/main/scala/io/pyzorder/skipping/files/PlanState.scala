@@ -1,13 +1,17 @@
 package io.pyzorder.skipping.files
 
+import java.util.concurrent.ConcurrentHashMap
+
 import scala.collection.mutable.ArrayBuffer
 import scala.util.control.NonFatal
 
 import com.google.common.cache.{Cache, CacheBuilder}
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.{Expression, ScalarSubquery}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex
+import org.apache.spark.sql.types.DataType
 
 import io.pyzorder.storage.FileVersion
 
@@ -34,6 +38,8 @@ private[skipping] final class PlanState {
   import PlanState._
 
   private val sources = ArrayBuffer.empty[FileSource]
+  private val bounds =
+    new ConcurrentHashMap[(Seq[ScannedColumn], DataType, Int), KeyBounds]
   private val scans = ArrayBuffer.empty[(FileSource, () => Seq[FileStatus])]
 
   /**
@@ -46,6 +52,14 @@ private[skipping] final class PlanState {
       candidate
     }
   }
+
+  /** The files of the plan's scans. */
+  private[files] val files = new ScanFiles
+
+  /** The plan's ranges for a key whose values are all values of these columns (see KeyBounds). */
+  def bounds(sources: Seq[ScannedColumn], dataType: DataType, limit: Int): KeyBounds =
+    bounds.computeIfAbsent(
+      (sources, dataType, limit), _ => new KeyBounds(sources, dataType, limit))
 
   /**
    * Evaluates `use` while the files of a source are pinned. If they are not pinned yet, pins them
@@ -91,6 +105,9 @@ private[skipping] final class PlanState {
 
   private var choosing: Boolean = false
 
+  /** Requests that all scans of a source use one list of files (see FileSource). */
+  def keepListing(source: FileSource): Unit = synchronized(source.keepListing())
+
   /** Makes sure that a source's state includes the partitions that these filters select. */
   def select(source: FileSource, partitionFilters: Seq[Expression]): Unit =
     synchronized(source.select(partitionFilters))
@@ -103,6 +120,28 @@ private[skipping] final class PlanState {
    */
   def expect(source: FileSource)(opened: () => Seq[FileStatus]): Unit =
     synchronized(scans += ((source, opened)))
+
+  /** Takes note of a query or of a subquery, which Spark optimizes separately. */
+  def note(query: LogicalPlan): Unit = synchronized {
+    hasSubquery ||= query.exists(_.expressions.exists(_.exists(_.isInstanceOf[ScalarSubquery])))
+    allDeterministic &&= query.deterministic
+  }
+
+  private var hasSubquery: Boolean = false
+
+  private var allDeterministic: Boolean = true
+
+  /** Whether all expressions of the query are deterministic. */
+  def isDeterministic: Boolean = synchronized(allDeterministic)
+
+  /**
+   * Whether the query and a subquery, or two subqueries, may both read the source. They are planned
+   * one after the other, so it is unknown whether Spark will execute an exchange of the one in
+   * place of an equal exchange of the other. The answer is the same in all of these plans, because
+   * the whole query is optimized before any part of it is planned.
+   */
+  def isShared(source: FileSource): Boolean =
+    synchronized(hasSubquery && scans.count(_._1 eq source) > 1)
 
   /** Whether the files of a source may still be listed again, because no scan uses them yet. */
   def mayListAnew(source: FileSource): Boolean =

@@ -1,6 +1,6 @@
 package io.pyzorder.skipping.files
 
-import scala.collection.mutable
+import scala.collection.concurrent.TrieMap
 
 import org.apache.spark.sql.types.StructType
 
@@ -24,7 +24,7 @@ final case class ColumnReading(
 final class SnapshotStatistics(snapshot: IndexSnapshot, reading: ColumnReading)
     extends (FilterColumn => Option[IndexedStatistics]) {
 
-  private val asked = mutable.HashMap.empty[FilterColumn, Option[IndexedStatistics]]
+  private val asked = TrieMap.empty[FilterColumn, Option[IndexedStatistics]]
 
   /**
    * The statistics of the column itself, even if `column` is a function of it. None if the index

@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.index.model.ReadSettings
 import io.pyzorder.index.store.SnapshotRef
-import io.pyzorder.skipping.predicate.JoinKeyFilter
+import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeyFilter}
 import io.pyzorder.storage.TableFolder
 
 /**
@@ -22,7 +22,7 @@ import io.pyzorder.storage.TableFolder
  * files once for the filters of both scans. Two instances are equal if they wrap equal file
  * indexes, have the same folders and join keys, and saw the same states of the journal and the
  * skipping index during planning. Join keys are part of the object because Spark cannot pass them
- * as filters.
+ * as filters. They include the ranges of keys in the files of other scans.
  *
  * @param source     finds the files
  * @param plan       the state that all scans of the plan share
@@ -30,6 +30,7 @@ import io.pyzorder.storage.TableFolder
  * @param table      the table's name, used in messages
  * @param properties the table's properties; empty for a path
  * @param known      the filters derived from the keys of joins above the scan
+ * @param ranges     further filters, derived from the files of other scans of the plan
  * @param estimate   the estimated number of bytes that will be read, for use by the cost model;
  *                   None if everything will be read
  */
@@ -41,6 +42,7 @@ final class ZOrderFileIndex private (
     val table: String,
     properties: Map[String, String],
     known: Seq[JoinKeyFilter],
+    private[skipping] val ranges: Seq[FileRanges],
     val estimate: Option[Long],
     private val seen: TableState.Seen)
     extends ReportingFileIndex {
@@ -85,6 +87,7 @@ final class ZOrderFileIndex private (
       dataFilters: Seq[Expression]): Seq[PartitionDirectory] = synchronized {
     last = None // a file may have been replaced since EXPLAIN showed it as skipped
     select(partitionFilters)
+    pinRanges()
     choosing(answer(partitionFilters, dataFilters))(_.outcome.openedFiles).partitions
   }
 
@@ -101,14 +104,13 @@ final class ZOrderFileIndex private (
   }
 
   /**
-   * Like `outcome`, but for the cost model. If Spark would have to list the files, the files that
-   * the index covers are taken from the index instead.
+   * Like `outcome`, but for the cost model, which runs before any ranges are known. If Spark would
+   * have to list the files, the files that the index covers are taken from the index instead.
    */
   def estimatedOutcome(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]): SkippingOutcome = {
-    select(partitionFilters)
-    val state = source.estimated
+    val state = estimatedState(partitionFilters)
     pruner.prune(
       listed(state, partitionFilters, dataFilters), state.seen.indexes, dataFilters, Nil, joins,
       asked = false)._2
@@ -141,10 +143,56 @@ final class ZOrderFileIndex private (
       asked: Boolean): IndexedSeq[ExaminedPartition] = {
     select(partitionFilters)
     if (isExecuting) plan.fix(source)
-    val now = source.state
-    pruner.examine(
-      listed(now, partitionFilters, Nil), now.seen.indexes, dataFilters, asked && mayAsk)
+    examine(source.state, partitionFilters, dataFilters, ranges.flatMap(_.current), asked && mayAsk)
   }
+
+  /** A scan of this index with these filters, which must not contain ids of columns. */
+  private[skipping] def scan(
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression]): FilteredScan =
+    FilteredScan(
+      this, partitionFilters, dataFilters, ZOrderFileIndex.Reading(source, dataSchema, properties))
+
+  /** The state for estimates, including the partitions that the filters select. */
+  private[files] def estimatedState(partitionFilters: Seq[Expression]): TableState = {
+    select(partitionFilters)
+    source.estimated
+  }
+
+  /** The files that a scan would read, without regard to ranges, for estimates. */
+  private[files] def estimatedFiles(
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression]): IndexedSeq[ExaminedFile] =
+    ZOrderFileIndex.read(examine(
+        estimatedState(partitionFilters), partitionFilters, dataFilters, Nil, asked = false))
+
+  /** The files that a scan reads when the plan is executed, without regard to ranges. */
+  private[files] def pinned(
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression]): IndexedSeq[ExaminedFile] =
+    choosing(ZOrderFileIndex.read(examine(partitionFilters, dataFilters, asked = true)))(
+      _.map(_.file.fileStatus))
+
+  private def examine(
+      state: TableState,
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression],
+      found: Seq[JoinKeyFilter],
+      asked: Boolean): IndexedSeq[ExaminedPartition] =
+    pruner.examine(
+      listed(state, partitionFilters, Nil), state.seen.indexes, dataFilters, joins ++ found, asked)
+
+  /** Pins the files from which this index's ranges are derived, and the ranges themselves. */
+  private def pinRanges(): Unit = ranges.foreach(_.bounds.pin())
+
+  /** Requests that all scans of the plan use one list of this index's files. */
+  private[skipping] def keepListing(): Unit = plan.keepListing(source)
+
+  /** Whether a subquery that is planned separately may read the same files (see PlanState). */
+  private[skipping] def isShared: Boolean = plan.isShared(source)
+
+  /** Whether all scans of the plan are certain to use the list of files that is pinned now. */
+  private[files] def keptListing: Boolean = source.keptListing
 
   /**
    * Whether to check the store for changed files. The store is checked for EXPLAIN and when a
@@ -189,14 +237,29 @@ final class ZOrderFileIndex private (
   /** The same index with a different size for the cost model. */
   def withEstimate(bytes: Long): ZOrderFileIndex =
     new ZOrderFileIndex(
-      session, source, plan, dataSchema, table, properties, joins, Some(bytes), seen)
+      session, source, plan, dataSchema, table, properties, joins, ranges, Some(bytes),
+      seen)
 
   /**
    * Like this index, but also skips the files that do not contain any of the join keys in `more`.
    */
   def withJoins(more: Seq[JoinKeyFilter]): ZOrderFileIndex =
     new ZOrderFileIndex(
-      session, source, plan, dataSchema, table, properties, joins ++ more, estimate, seen)
+      session, source, plan, dataSchema, table, properties, joins ++ more, ranges, estimate, seen)
+
+  /** Like this index, but also skips the files without a value in these ranges. */
+  private[skipping] def withRanges(more: FileRanges): ZOrderFileIndex =
+    new ZOrderFileIndex(
+      session, source, plan, dataSchema, table, properties, joins, ranges :+ more, estimate, seen)
+
+  /** Like this index, but without the ranges that were added last. */
+  private[files] def withoutLastRanges: ZOrderFileIndex =
+    new ZOrderFileIndex(
+      session, source, plan, dataSchema, table, properties, joins, ranges.init, estimate, seen)
+
+  /** The columns that the keys of joins restrict. */
+  def restricted: Set[FilterColumn] =
+    joins.flatMap(_.filter.columns).toSet ++ ranges.flatMap(_.columns)
 
   /**
    * Adds filters to an index that belongs to one scan of a physical plan, before that scan lists
@@ -212,11 +275,14 @@ final class ZOrderFileIndex private (
   private[skipping] def in(other: PlanState): ZOrderFileIndex = {
     val own = other.source(source.unfixed)
     new ZOrderFileIndex(
-      session, own, other, dataSchema, table, properties, joins, estimate, seen)
+      session, own, other, dataSchema, table, properties, joins, ranges, estimate, seen)
   }
 
   /** Whether some of the files may have been indexed when the query was planned. */
   def wasIndexed: Boolean = seen.indexes.nonEmpty
+
+  /** Like `maySkip`, but without a request to the store. */
+  private[skipping] def couldSkip: Boolean = pruner.isEnabled && wasIndexed
 
   /** Whether skipping is enabled and some of the files may be indexed. */
   def maySkip: Boolean = pruner.isEnabled && indexes.nonEmpty
@@ -236,6 +302,7 @@ final class ZOrderFileIndex private (
     val request = ZOrderFileIndex.Request(
       partitionFilters.filterNot(hasSubquery),
       dataFilters,
+      joins ++ ranges.flatMap(_.current),
       source.seen,
       source.fixed,
       ReadSettings.of(session, source.options, dataSchema),
@@ -252,8 +319,8 @@ final class ZOrderFileIndex private (
     val (unknown, known) = request.dataFilters.partition(hasSubquery)
     val state = source.state
     val (partitions, outcome) = pruner.prune(
-      listed(state, request.partitionFilters, known), state.seen.indexes, known, unknown, joins,
-      mayAsk)
+      listed(state, request.partitionFilters, known), state.seen.indexes, known, unknown,
+      request.joins, mayAsk)
     ZOrderFileIndex.Answer(partitions, outcome)
   }
 
@@ -281,8 +348,8 @@ final class ZOrderFileIndex private (
 
   override def equals(other: Any): Boolean = other match {
     case that: ZOrderFileIndex =>
-      that.wrapped == wrapped && that.folders == folders && that.seen == seen &&
-      that.joins == joins
+      (that eq this) || that.wrapped == wrapped && that.folders == folders && that.seen == seen &&
+      that.joins == joins && that.ranges == ranges
     case _ => false
   }
 
@@ -293,9 +360,19 @@ final class ZOrderFileIndex private (
 
 object ZOrderFileIndex {
 
+  /** What determines, in addition to filters and the state of the files, which files are read. */
+  private[files] final case class Reading(
+      source: FileSource,
+      dataSchema: StructType,
+      properties: Map[String, String])
+
+  private def read(partitions: IndexedSeq[ExaminedPartition]): IndexedSeq[ExaminedFile] =
+    partitions.flatMap(_.files).filter(_.verdict != PruningResult.Skipped)
+
   private final case class Request(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression],
+      joins: Seq[JoinKeyFilter],
       seen: TableState.Seen,
       fixed: Option[TableState],
       settings: ReadSettings,
@@ -316,7 +393,6 @@ object ZOrderFileIndex {
       properties: Map[String, String]): ZOrderFileIndex = {
     val own = plan.source(source)
     new ZOrderFileIndex(
-      session, own, plan, dataSchema, table, properties, Nil, None,
-      TableState.Seen.now(session, own.folders))
+      session, own, plan, dataSchema, table, properties, Nil, Nil, None, own.planned)
   }
 }

@@ -1,6 +1,7 @@
 package io.pyzorder.skipping.joins
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
+import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.pyzorder.BuildSide
 
 import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeyFilter, KeyValues}
@@ -16,7 +17,8 @@ import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeyFilter, KeyValues}
 private[joins] final class BroadcastKeys(
     val build: BuildSide,
     built: Seq[Expression],
-    maxKeys: Int) {
+    maxKeys: Int)
+    extends KeySource {
 
   private val usable: Set[Int] =
     if (!built.forall(k => k.deterministic && !SubqueryExpression.hasSubquery(k))) Set.empty
@@ -28,8 +30,7 @@ private[joins] final class BroadcastKeys(
    */
   lazy val isRepeatable: Boolean = build.isStage || RepeatableRows(build.rows)
 
-  /** Whether the values of the key can be compared with the values of the column. */
-  def fit(ordinal: Int, column: Expression): Boolean =
+  override def fit(ordinal: Int, column: Expression): Boolean =
     usable(ordinal) && built(ordinal).dataType == column.dataType
 
   /**
@@ -38,9 +39,21 @@ private[joins] final class BroadcastKeys(
    * @param executed the broadcast side in the plan that is executed
    */
   def filters(executed: BuildSide, wanted: Seq[ScanKey]): Seq[JoinKeyFilter] =
-    wanted.flatMap { key =>
-      values(executed).get(key.ordinal).flatMap(JoinKeyFilter.of(key.column, _))
+    for {
+      key <- wanted
+      found <- values(executed).get(key.ordinal)
+      text = s"${name(key.ordinal)} ($found after ${executed.millis} ms)"
+      filter <- JoinKeyFilter.of(key.column, found, text)
+    } yield filter
+
+  /** The key, after the name of the table if the broadcast side reads exactly one. */
+  private def name(ordinal: Int): String = {
+    val key = JoinedKey.displayed(built(ordinal)).sql
+    val tables = build.rows.collectLeaves().collect { case scan: FileSourceScanExec =>
+      scan.tableIdentifier.fold(scan.relation.location.rootPaths.head.getName)(_.table)
     }
+    if (tables.length == 1) s"${tables.head}.$key" else key
+  }
 
   private var collected: Option[Map[Int, KeyValues]] = None
 

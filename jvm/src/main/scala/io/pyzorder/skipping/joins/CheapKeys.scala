@@ -20,11 +20,16 @@ import io.pyzorder.skipping.files.ZOrderFileIndex
  */
 private[joins] object CheapKeys extends PredicateHelper {
 
-  def apply(keys: BroadcastKeys, index: ZOrderFileIndex): Boolean = {
+  /** Why the scan should not wait, or None if it should. */
+  def obstacle(keys: BroadcastKeys, index: ZOrderFileIndex): Option[String] = {
     val rows = keys.build.rows
-    keys.isRepeatable && (keys.build.isDone ||
-      (startsAtOnce(rows) && isSelective(rows) &&
-        rows.collectLeaves().map(bytesOf).sum * 2 <= index.sizeInBytes))
+    if (!keys.isRepeatable) Some("its rows may differ each time it is executed")
+    else if (keys.build.isDone) None
+    else if (!startsAtOnce(rows)) Some("it needs a shuffle or waits for keys itself")
+    else if (!isSelective(rows)) Some("it has no condition")
+    else if (rows.collectLeaves().map(bytesOf).sum * 2 > index.sizeInBytes)
+      Some("it reads more than half as many bytes as the scan")
+    else None
   }
 
   private def startsAtOnce(plan: SparkPlan): Boolean = !plan.exists {

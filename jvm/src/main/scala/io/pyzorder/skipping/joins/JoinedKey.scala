@@ -1,26 +1,35 @@
 package io.pyzorder.skipping.joins
 
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
-import org.apache.spark.sql.catalyst.expressions.{ExprId, Expression, KnownFloatingPointNormalized}
+import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, AttributeReference, ExprId}
+import org.apache.spark.sql.catalyst.expressions.{
+  Expression, KnownFloatingPointNormalized, NamedExpression
+}
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
 import org.apache.spark.sql.execution.FileSourceScanExec
 
 import io.pyzorder.skipping.files.ZOrderFileIndex
 import io.pyzorder.skipping.predicate.FilterColumn
 
+/** Supplies the values, or a superset of the values, that the keys of a join can have. */
+private[joins] trait KeySource {
+
+  /** Whether the values of the key can be compared with the values of the column. */
+  def fit(ordinal: Int, column: Expression): Boolean
+}
+
 /**
  * A key of a join, expressed in terms of the columns of a plan below the join. Rows of this plan
  * whose key is not among the join's keys do not affect the query's result.
  *
  * @param ordinal  the key's position among the join's keys
- * @param from     the broadcast side; this key must equal one of its keys
+ * @param from     where the values come from; this key must equal one of them
  * @param isWaited whether an exchange is between the join and the plan. If so, the plan could start
  *                 before the keys are known
  */
-private[joins] final case class JoinedKey(
+private[joins] final case class JoinedKey[+Source <: KeySource](
     column: Expression,
     ordinal: Int,
-    from: BroadcastKeys,
+    from: Source,
     isWaited: Boolean = false) {
 
   /**
@@ -28,12 +37,30 @@ private[joins] final case class JoinedKey(
    * may define a column in terms of itself, so the expression that replaces a column must not
    * itself be rewritten.
    */
-  def below(named: Map[ExprId, Expression]): JoinedKey = copy(column = column.transformUp {
-    case a: AttributeReference if named.contains(a.exprId) => named(a.exprId)
-  })
+  def below(named: Map[ExprId, Expression]): JoinedKey[Source] =
+    copy(column = JoinedKey.replaced(column, named))
+
+  /** The key as a column of the scan, if its values can be compared with the source's. */
+  def of(scan: FileSourceScanExec): Option[ScanKey] =
+    JoinedKey.columnOf(scan, column).filter(from.fit(ordinal, _)).map(ScanKey(_, ordinal))
+}
+
+private[joins] object JoinedKey {
+
+  private val NoId = ExprId(0, new java.util.UUID(0L, 0L))
+
+  /** The expression, with each column that `named` contains replaced by its definition. */
+  def replaced(expression: Expression, named: Map[ExprId, Expression]): Expression =
+    expression.transformUp {
+      case a: AttributeReference if named.contains(a.exprId) => named(a.exprId)
+    }
+
+  /** The definitions of the columns that are defined in a list. */
+  def definitions(columns: Seq[NamedExpression]): Map[ExprId, Expression] =
+    columns.collect { case a: Alias => a.exprId -> a.child }.toMap
 
   /**
-   * The key as an expression over the scan's columns, without Spark's ids for these columns. None
+   * A key as an expression over the scan's columns, without Spark's ids for these columns. None
    * unless the key is a column of the scanned files, an indexed expression, or an order-preserving
    * function of one of these. A partition column is not a column of the files.
    *
@@ -42,30 +69,34 @@ private[joins] final case class JoinedKey(
    * these values as equal, so a filter on the column selects the same files as a filter on the
    * normalized column.
    */
-  def of(scan: FileSourceScanExec): Option[ScanKey] = {
+  def columnOf(scan: FileSourceScanExec, key: Expression): Option[Expression] = {
     val folders = scan.relation.partitionSchema.fieldNames.toSet
-    val known = scan.output.filterNot(a => folders(a.name)).map(a => a.exprId -> a).toMap
-    val plain = JoinedKey.withoutNormalization(column)
-    val attributes = plain.collect { case a: AttributeReference => a }
-    if (attributes.isEmpty || !attributes.forall(a => known.contains(a.exprId))) None
+    val known = scan.output.filterNot(a => folders(a.name)).map(_.exprId).toSet
+    val plain = withoutNormalization(key)
+    val attributes = plain.collect { case a: AttributeReference => a.exprId }
+    if (attributes.isEmpty || !attributes.forall(known)) None
     else {
-      val named = plain.transform {
-        case a: AttributeReference => JoinedKey.unnumbered(known(a.exprId))
-      }
+      val named = unnumbered(scan, plain)
       val spelled = scan.relation.location match {
         case index: ZOrderFileIndex => index.withIndexedExpressions(named)
         case _ => named
       }
-      if (FilterColumn.unapply(spelled).isDefined && from.fit(ordinal, spelled))
-        Some(ScanKey(spelled, ordinal))
-      else None
+      FilterColumn.unapply(spelled).map(_ => spelled)
     }
   }
-}
 
-private object JoinedKey {
+  /** The expression over the scan's columns, without Spark's ids for these columns. */
+  def unnumbered(scan: FileSourceScanExec, expression: Expression): Expression = {
+    val known = scan.output.map(a => a.exprId -> a).toMap
+    expression.transform {
+      case a: AttributeReference => withoutId(known.getOrElse(a.exprId, a))
+    }
+  }
 
-  private val NoId = ExprId(0, new java.util.UUID(0L, 0L))
+  /** The key as it is shown to users, without normalization and without names of tables. */
+  def displayed(key: Expression): Expression = withoutNormalization(key).transform {
+    case a: AttributeReference => a.withQualifier(Nil)
+  }
 
   @scala.annotation.tailrec
   private def withoutNormalization(column: Expression): Expression = column match {
@@ -73,6 +104,6 @@ private object JoinedKey {
     case other => other
   }
 
-  private def unnumbered(a: Attribute): AttributeReference =
+  private def withoutId(a: Attribute): AttributeReference =
     AttributeReference(a.name, a.dataType, nullable = true, a.metadata)(NoId)
 }

@@ -135,7 +135,7 @@ private[joins] object ScanWithKeysExec {
    * Copies the scan with a changed file index. This does not use `transform`, which keeps the old
    * node if the new one equals it.
    */
-  private def mapIndex(scan: SparkPlan)(change: ZOrderFileIndex => ZOrderFileIndex): SparkPlan = {
+  def mapIndex(scan: SparkPlan)(change: ZOrderFileIndex => ZOrderFileIndex): SparkPlan = {
     val changed = scan match {
       case node @ SkippingScanExec(files) => node.copy(child = mapIndex(files)(change))
       case files: FileSourceScanExec =>

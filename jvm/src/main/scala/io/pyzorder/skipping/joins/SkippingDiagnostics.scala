@@ -4,11 +4,9 @@ import java.util.IdentityHashMap
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression}
-import org.apache.spark.sql.catalyst.expressions.{KnownFloatingPointNormalized, PlanExpression}
-import org.apache.spark.sql.catalyst.expressions.PredicateHelper
-import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, NormalizeNaNAndZero}
-import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, InnerLike, LeftSemi}
+import org.apache.spark.sql.catalyst.expressions.{Expression, PlanExpression, PredicateHelper}
+import org.apache.spark.sql.catalyst.optimizer.BuildLeft
+import org.apache.spark.sql.catalyst.plans.ExistenceJoin
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{
   AQEShuffleReadExec, AdaptiveSparkPlanExec, QueryStageExec
@@ -88,15 +86,15 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
         }
         visit(filter.child, asked ++ kept, phase)
       case join: BaseJoinExec =>
-        Seq(join.left -> join.leftKeys, join.right -> join.rightKeys).foreach {
-          case (side, keys) =>
-            val why = whyNot(join, side, phase)
-            visit(
-              side,
-              within(asked, side) ++ keys.map(key =>
-                RowCondition(
-                  key, (name, obstacle) => s"not usable: join key $name (${why(obstacle)})")),
-              phase)
+        val (ofLeft, ofRight) = (join.leftKeys, join.rightKeys)
+        Seq((join.left, ofLeft, ofRight), (join.right, ofRight, ofLeft)).foreach {
+          case (side, keys, others) =>
+            val conditions = keys.zip(others).map { case (key, other) =>
+              val why = whyNot(join, side, key, other, phase)
+              RowCondition(
+                key, (name, obstacle) => s"not usable: join key $name (${why(obstacle)})")
+            }
+            visit(side, within(asked, side) ++ conditions, phase)
         }
       case exchange: Exchange =>
         visit(exchange.child, asked.map(_.behind(SkippingDiagnostics.NotWaited)), phase)
@@ -115,23 +113,35 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
   /**
    * Returns a function from a RowCondition's obstacle to the reason why a join key skips no files
    * on one side of the join.
+   *
+   * @param own   the key on this side
+   * @param other the same key on the other side
    */
   private def whyNot(
       join: BaseJoinExec,
       side: SparkPlan,
+      own: Expression,
+      other: Expression,
       phase: SkippingDiagnostics.Phase): Option[String] => String = {
+    val isLeft = side eq join.left
+    val (left, right) = KeyPushdown.prunable(join)
     val fixed = join match {
-      case hash: BroadcastHashJoinExec =>
-        if ((hash.buildSide == BuildLeft) == (side eq hash.left))
-          Some("this is the broadcast side, which is read before any key is known")
-        else if (!needsPartner(hash)) Some(s"${nameOf(hash)} JOIN also needs unmatched rows")
-        else if (ZOrderConf.joinMaxKeys.get(join.conf) == 0)
-          Some(s"${ZOrderConf.joinMaxKeys.key} is 0")
-        else if (!join.conf.exchangeReuseEnabled)
-          Some("spark.sql.exchange.reuse is false")
-        else None
+      case hash: BroadcastHashJoinExec if (hash.buildSide == BuildLeft) == isLeft =>
+        Some("this is the broadcast side, which is read before any key is known")
+      case _ if !(if (isLeft) left else right) =>
+        Some(s"${nameOf(join)} JOIN also needs unmatched rows")
+      case _ if ZOrderConf.joinMaxKeys.get(join.conf) == 0 =>
+        Some(s"${ZOrderConf.joinMaxKeys.key} is 0")
+      case _: BroadcastHashJoinExec =>
+        if (join.conf.exchangeReuseEnabled) None else Some("spark.sql.exchange.reuse is false")
       case _ if phase == SkippingDiagnostics.HasNotRun => Some(SkippingDiagnostics.Later)
-      case _ => Some("both sides are read before any key is known")
+      case _ =>
+        val isShared = KeyOrigins(side, own).exists(_.exists(_.scan.index.isShared))
+        val isKnown = KeyOrigins(if (isLeft) join.right else join.left, other).isDefined
+        Some("both sides are read before any key is known, and " +
+          (if (isShared) "a subquery may read the same table"
+           else if (isKnown) "the files of the other side rule out no file"
+           else "the other side's key is not in an index"))
     }
     obstacle =>
       fixed.orElse(obstacle).getOrElse(
@@ -139,16 +149,11 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
           s"${ZOrderConf.joinMaxKeys.key} allows")
   }
 
-  private def needsPartner(join: BroadcastHashJoinExec): Boolean = join.joinType match {
-    case _: InnerLike | LeftSemi => true
-    case _ => false
-  }
-
   /**
    * The join type in SQL. Spark turns `IN` below OR into an existence join, for which SQL has no
    * name.
    */
-  private def nameOf(join: BroadcastHashJoinExec): String = join.joinType match {
+  private def nameOf(join: BaseJoinExec): String = join.joinType match {
     case _: ExistenceJoin => "EXISTENCE"
     case other => other.sql
   }
@@ -159,7 +164,7 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
       case index: ZOrderFileIndex if !index.maySkip =>
       case index: ReportingFileIndex =>
         val used = index match {
-          case own: ZOrderFileIndex => own.joins.flatMap(_.filter.columns).toSet
+          case own: ZOrderFileIndex => own.restricted
           case _ => Set.empty[FilterColumn]
         }
         val ofFolders = scan.relation.partitionSchema.fieldNames.toSet
@@ -169,10 +174,18 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
           if !plain.references.forall(a => ofFolders(a.name)) || !plain.deterministic
           if FilterColumn.unapply(plain).forall(column => !used(column))
           if !hasSubquery(plain) || !scan.dataFilters.exists(hasSubquery)
-        } yield why(plain.sql, obstacle)
+        } yield why(plain.sql, obstacle.map(whyNotAwaited(scan, expression, _)))
         found.computeIfAbsent(scan, _ => mutable.ListBuffer.empty) ++= texts
       case _ =>
     }
+
+  private def whyNotAwaited(
+      scan: FileSourceScanExec,
+      key: Expression,
+      obstacle: String): String =
+    if (obstacle != SkippingDiagnostics.NotWaited) obstacle
+    else NotAwaited.why(scan, key).fold(obstacle)(why =>
+      s"$obstacle: the other side is not cheap, because $why")
 
   private def hasSubquery(expression: Expression): Boolean =
     expression.exists(_.isInstanceOf[PlanExpression[_]])
@@ -181,13 +194,7 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
    * The expression as it is shown in FilePruner's reasons: column names lack the table's name, and
    * floating-point join keys lack the normalization that Spark adds.
    */
-  private def spelled(expression: Expression): Expression = {
-    val plain = expression match {
-      case KnownFloatingPointNormalized(NormalizeNaNAndZero(child)) => child
-      case other => other
-    }
-    plain.transform { case a: AttributeReference => a.withQualifier(Nil) }
-  }
+  private def spelled(expression: Expression): Expression = JoinedKey.displayed(expression)
 }
 
 object SkippingDiagnostics {

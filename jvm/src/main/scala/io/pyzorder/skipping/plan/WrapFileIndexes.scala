@@ -27,6 +27,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     val state = PlanState.ofPlan()
+    state.note(plan)
     withoutFilters(withFilters(joined(plan, state), state), state)
   }
 

@@ -5,7 +5,9 @@ import org.apache.spark.unsafe.types.UTF8String
 import io.pyzorder.skipping.predicate.IndexFilter.{
   Above, Below, ColumnBelow, HasNaN, HasNull, HasValue
 }
-import io.pyzorder.skipping.predicate.IndexFilter.{sorted, Never, NotPrefix, OneOf, Other, Prefix}
+import io.pyzorder.skipping.predicate.IndexFilter.{
+  sorted, Never, NotPrefix, OneOf, Other, Prefix, Within
+}
 
 /**
  * Builds filters for comparisons of a column with values. The filters also handle nulls and NaN,
@@ -33,6 +35,12 @@ private[skipping] object ColumnFilters {
     val (nans, values) = list.filter(_ != null).partition(isNaN)
     val finite = if (values.isEmpty) Never else OneOf(c, sorted(c, values))
     if (nans.isEmpty) finite else IndexFilter.or(HasNaN(c), finite)
+  }
+
+  /** `c` lies in one of the ranges or, if `orNaN`, is NaN. The ranges are as in Within. */
+  def within(c: FilterColumn, ranges: IndexedSeq[(Any, Any)], orNaN: Boolean): IndexFilter = {
+    val finite = if (ranges.isEmpty) Never else Within(c, ranges)
+    if (orNaN && c.mayBeNaN) IndexFilter.or(HasNaN(c), finite) else finite
   }
 
   /**

@@ -52,15 +52,20 @@ abstract class ColumnStatisticsView {
    */
   def enclosesOneOf(sorted: Array[Any]): FileTest = new FileTest {
     override def mayMatch(file: Int): Boolean = {
-      val least = ColumnStatisticsView.this.min(file)
-      var low = 0
-      var high = sorted.length
-      while (low < high) {
-        val middle = (low + high) >>> 1
-        if (ordering.lt(sorted(middle), least)) low = middle + 1 else high = middle
-      }
-      low < sorted.length && ordering.lteq(sorted(low), ColumnStatisticsView.this.max(file))
+      val next = firstNotBelow(sorted, ColumnStatisticsView.this.min(file))
+      next < sorted.length && ordering.lteq(sorted(next), ColumnStatisticsView.this.max(file))
     }
+  }
+
+  /** The position of the first of the sorted values that is not below `value`. */
+  private[predicate] final def firstNotBelow(sorted: Array[Any], value: Any): Int = {
+    var low = 0
+    var high = sorted.length
+    while (low < high) {
+      val middle = (low + high) >>> 1
+      if (ordering.lt(sorted(middle), value)) low = middle + 1 else high = middle
+    }
+    low
   }
 
   /**

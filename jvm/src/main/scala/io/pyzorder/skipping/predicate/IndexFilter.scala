@@ -123,7 +123,9 @@ object IndexFilter {
     protected def literal(value: Any): String = Literal(value, column.comparedType).sql
   }
 
-  private def seenAs(column: FilterColumn, facts: ColumnStatisticsView): ColumnStatisticsView =
+  private[skipping] def seenAs(
+      column: FilterColumn,
+      facts: ColumnStatisticsView): ColumnStatisticsView =
     if (column.through.isEmpty) facts else new FunctionStatisticsView(facts, column)
 
   /** `c IS NULL` is TRUE only for nulls. */
@@ -223,6 +225,33 @@ object IndexFilter {
         val value = literal(values.head)
         s"($min <= $value AND $max >= $value)"
       } else s"exists(array(${listed(values.map(literal))}), v -> v BETWEEN $min AND $max)"
+  }
+
+  /**
+   * `c` lies in one of the ranges, both of whose ends belong to it and are neither null nor NaN.
+   * The ranges are in order and do not overlap. A value v in column c that lies in the range from
+   * low to high satisfies low <= v <= max and min <= v <= high. The first range whose upper end is
+   * not below min is the only one to test: the ranges before it end below v, and those after it
+   * begin later, so if its lower end is above max, so are theirs.
+   */
+  final case class Within(column: FilterColumn, ranges: IndexedSeq[(Any, Any)]) extends OfColumn {
+    override protected def test(facts: ColumnStatisticsView): FileTest = {
+      val (lows, highs) = (ranges.map(_._1).toArray, ranges.map(_._2).toArray)
+      new FileTest {
+        override def mayMatch(file: Int): Boolean =
+          if (facts.bounded(file)) {
+            val next = facts.firstNotBelow(highs, facts.min(file))
+            next < lows.length && facts.ordering.lteq(lows(next), facts.max(file))
+          } else !facts.empty(file) && facts.mayHaveValue(file)
+      }
+    }
+    override def toString: String = {
+      val overlaps = ranges.take(20).map { case (low, high) =>
+        s"($min <= ${literal(high)} AND $max >= ${literal(low)})"
+      }
+      val more = if (ranges.length <= 20) Nil else Seq(s"… ${ranges.length} ranges")
+      (overlaps ++ more).mkString("(", " OR ", ")")
+    }
   }
 
   /**

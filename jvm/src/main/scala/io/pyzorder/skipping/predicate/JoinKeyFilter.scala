@@ -33,20 +33,22 @@ object JoinKeyFilter {
    * The filter for `column = one of the keys`, or None if that filter can prove nothing.
    *
    * @param column a column of the files, or an order-preserving function of such a column
+   * @param text   a description of the keys
    */
-  def of(column: Expression, keys: KeyValues): Option[JoinKeyFilter] =
-    PredicateRules(predicate(column, keys)).mayBeTrue match {
-      case IndexFilter.Always => None
-      case filter => Some(new JoinKeyFilter(filter, keys.toString))
-    }
+  def of(column: Expression, keys: KeyValues, text: String): Option[JoinKeyFilter] =
+    filter(column, keys).map(new JoinKeyFilter(_, text))
 
-  private def predicate(column: Expression, keys: KeyValues): Expression =
-    keys match {
-      case KeyValues.Each(values) if values.isEmpty => Literal.FalseLiteral
-      case KeyValues.Each(values) => InSet(column, values)
-      case KeyValues.Range(min, max) =>
-        And(
+  private def filter(column: Expression, keys: KeyValues): Option[IndexFilter] = keys match {
+    case KeyValues.Each(values) if values.isEmpty => Some(IndexFilter.Never)
+    case KeyValues.Each(values) => filter(InSet(column, values))
+    case KeyValues.Range(min, max) =>
+      filter(And(
           GreaterThanOrEqual(column, Literal(min, column.dataType)),
-          LessThanOrEqual(column, Literal(max, column.dataType)))
-    }
+          LessThanOrEqual(column, Literal(max, column.dataType))))
+    case KeyValues.Ranges(ranges, mayBeNaN) =>
+      FilterColumn.unapply(column).map(ColumnFilters.within(_, ranges, mayBeNaN))
+  }
+
+  private def filter(predicate: Expression): Option[IndexFilter] =
+    Some(PredicateRules(predicate).mayBeTrue).filter(_ != IndexFilter.Always)
 }

@@ -23,6 +23,13 @@ object KeyValues {
   }
 
   /**
+   * Every value lies in one of the ranges, or is NaN. The ranges are in order and do not overlap.
+   *
+   * @param mayBeNaN whether some value may be NaN, which lies in no range
+   */
+  final case class Ranges(ranges: IndexedSeq[(Any, Any)], mayBeNaN: Boolean) extends KeyValues
+
+  /**
    * Collects values. If there are more than `limit` distinct values, keeps only the least and the
    * greatest.
    */

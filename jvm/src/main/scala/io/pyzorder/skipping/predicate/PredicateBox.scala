@@ -33,6 +33,7 @@ object PredicateBox {
     case Below(_, value, _) => PredicateBox(None, Some(value))
     case Above(_, value, _) => PredicateBox(Some(value), None)
     case OneOf(_, values) => PredicateBox(values.headOption, values.lastOption)
+    case Within(_, ranges) => PredicateBox(Some(ranges.head._1), Some(ranges.last._2))
     case Prefix(_, prefix) => PredicateBox(Some(prefix), Some(UTF8String.concat(prefix, Last)))
     case _ => Everything
   }

@@ -97,6 +97,8 @@ object ZValueRangeFilter {
         case IndexFilter.Below(`column`, value, _) => Bits(Least, bits(value))
         case IndexFilter.Above(`column`, value, _) => Bits(bits(value), Greatest)
         case IndexFilter.OneOf(`column`, values) => Bits(bits(values.head), bits(values.last))
+        case IndexFilter.Within(`column`, ranges) =>
+          Bits(bits(ranges.head._1), bits(ranges.last._2))
         case IndexFilter.Prefix(`column`, prefix) => Bits(bits(prefix), lastWith(prefix))
         case IndexFilter.HasNull(`column`) => Bits(0L, 0L)
         case IndexFilter.HasValue(`column`) => Bits(Least, Greatest)

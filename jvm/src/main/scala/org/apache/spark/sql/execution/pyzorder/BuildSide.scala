@@ -41,6 +41,10 @@ final class BuildSide private (
     case _ => false
   }
 
+  /** How long it took to execute the plan and to broadcast its rows, in milliseconds. */
+  def millis: Long = Seq("collectTime", "buildTime", "broadcastTime")
+    .flatMap(exchange.metrics.get).map(_.value.max(0L)).sum
+
   /**
    * The values of the join's keys. Each combination occurs at least once. Waits for the broadcast,
    * but not longer than the join itself would. None if the broadcast takes longer or has more than

@@ -1,0 +1,47 @@
+package io.pyzorder.skipping.files
+
+import org.apache.spark.sql.catalyst.expressions.Expression
+
+/**
+ * A scan of a plan. Two scans of one plan are equal if they read the same files in the same way.
+ *
+ * @param partitionFilters the scan's filters on partition columns, without ids of columns
+ * @param dataFilters      the scan's other filters, without ids of columns
+ */
+private[skipping] final case class FilteredScan private[files] (
+    index: ZOrderFileIndex,
+    partitionFilters: Seq[Expression],
+    dataFilters: Seq[Expression],
+    private val reading: ZOrderFileIndex.Reading) {
+
+  private def files: ScanFiles = index.plan.files
+
+  /** The same scan, but also without the files that these ranges rule out. */
+  def withRanges(more: FileRanges): FilteredScan = copy(index = index.withRanges(more))
+
+  /** The state of the files for estimates. */
+  private[files] def state: TableState = index.estimatedState(partitionFilters)
+
+  /** The files that the scan would read, for estimates. */
+  def estimated: IndexedSeq[ExaminedFile] = {
+    val now = state
+    withoutLast match {
+      case Some((others, last)) => files.narrowed(this, now)(last.estimated(others.estimated))
+      case None =>
+        files.evaluated(this, now)(index.estimatedFiles(partitionFilters, dataFilters))
+    }
+  }
+
+  /** The files that the scan reads when the plan is executed, and possibly some that it skips. */
+  private[files] def pinned: IndexedSeq[ExaminedFile] = {
+    val now = ScanFiles.Pinned
+    withoutLast match {
+      case Some((others, last)) => files.narrowed(this, now)(last.pinned(others.pinned))
+      case None => files.evaluated(this, now)(index.pinned(partitionFilters, dataFilters))
+    }
+  }
+
+  /** The same scan without the ranges that were added last, and these ranges. */
+  private def withoutLast: Option[(FilteredScan, FileRanges)] =
+    index.ranges.lastOption.map(last => copy(index = index.withoutLastRanges) -> last)
+}

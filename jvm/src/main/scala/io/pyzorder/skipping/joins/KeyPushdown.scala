@@ -1,0 +1,236 @@
+package io.pyzorder.skipping.joins
+
+import scala.collection.mutable.ArrayBuffer
+
+import org.apache.spark.sql.catalyst.expressions.{DynamicPruning, Expression, NamedExpression}
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.aggregate.{
+  BaseAggregateExec, HashAggregateExec, ObjectHashAggregateExec, SortAggregateExec
+}
+import org.apache.spark.sql.execution.exchange.{
+  BroadcastExchangeLike, ENSURE_REQUIREMENTS, Exchange, ShuffleExchangeLike
+}
+import org.apache.spark.sql.execution.joins.{BaseJoinExec, BroadcastHashJoinExec}
+
+import io.pyzorder.skipping.files.ZOrderFileIndex
+import io.pyzorder.skipping.plan.SkippingScanExec
+
+/**
+ * Passes the keys of joins down a plan, to the scans whose rows they restrict.
+ *
+ * @param whole  the plan
+ * @param shared exchanges below which no keys are passed, in canonical form
+ */
+private[joins] abstract class KeyPushdown[Source <: KeySource](
+    whole: SparkPlan,
+    shared: Set[SparkPlan]) {
+
+  private val exchanges = ArrayBuffer.empty[(SparkPlan, SparkPlan)]
+
+  /** Whether keys have been passed to a scan below an exchange that they may make different. */
+  protected var isSplitting: Boolean = false
+
+  /** The plan with the keys in its scans. */
+  def result: SparkPlan = withKeys(whole, Nil)
+
+  /** The exchanges that were equal and now differ, in canonical form. */
+  def split: Set[SparkPlan] =
+    if (!isSplitting) Set.empty
+    else exchanges.groupBy(_._1.canonicalized).collect {
+      case (before, same) if same.map(_._2.canonicalized).distinct.size > 1 => before
+    }.toSet
+
+  /** The join, with the keys of joins above it and its own keys passed to its sides. */
+  protected def joined(
+      join: BaseJoinExec,
+      ofLeft: Seq[JoinedKey[Source]],
+      ofRight: Seq[JoinedKey[Source]]): SparkPlan
+
+  /** The scan, which skips the files that contain none of these keys. */
+  protected def scanned(
+      scan: SparkPlan,
+      files: FileSourceScanExec,
+      wanted: Seq[JoinedKey[Source]]): SparkPlan
+
+  /**
+   * A copy of the plan in which scans skip the files that contain none of the keys in `wanted`.
+   * These keys are expressed in the plan's own columns, and may be pushed below:
+   * - a filter, projection, sort or exchange, which treats each row independently;
+   * - a union, whose branches name the columns in their own way;
+   * - an aggregate, if the key is one of its grouping expressions: all rows of a group have the
+   *   same key, so a group is dropped as a whole;
+   * - a join (see `fromAbove`).
+   *
+   * All expressions must be deterministic, because the value of rand() for a row depends on the
+   * rows before it. Keys are not pushed below anything else: the results of LIMIT, windows,
+   * samples and observed metrics depend on which other rows exist.
+   */
+  private def withKeys(plan: SparkPlan, wanted: Seq[JoinedKey[Source]]): SparkPlan = plan match {
+    case filter: FilterExec if filter.condition.deterministic =>
+      filter.withNewChildren(Seq(below(filter.child, wanted)))
+    case project: ProjectExec if project.projectList.forall(_.deterministic) =>
+      project.withNewChildren(Seq(below(project.child, defined(wanted, project.projectList))))
+    case _: SortExec | _: ColumnarToRowTransition | _: RowToColumnarTransition =>
+      plan.withNewChildren(Seq(below(plan.children.head, wanted)))
+    case exchange: Exchange => exchanged(exchange, wanted)
+    case union: UnionExec if union.output.map(_.exprId).distinct.size == union.output.size =>
+      union.withNewChildren(union.children.map { child =>
+        below(child, wanted.map(_.below(union.output.map(_.exprId).zip(child.output).toMap)))
+      })
+    case aggregate @ (_: HashAggregateExec | _: ObjectHashAggregateExec | _: SortAggregateExec) =>
+      aggregated(aggregate.asInstanceOf[BaseAggregateExec], wanted)
+    case join: BaseJoinExec =>
+      val (ofLeft, ofRight) = fromAbove(join, wanted)
+      joined(join, ofLeft, ofRight)
+    case scan @ SkippingScanExec(files: FileSourceScanExec) =>
+      scanned(scan, files, usable(files, wanted))
+    case files: FileSourceScanExec => scanned(files, files, usable(files, wanted))
+    case other => other.mapChildren(withKeys(_, Nil))
+  }
+
+  /**
+   * Whether no keys are passed to a scan through an exchange because the exchange must remain equal
+   * to an exchange of a subquery. If the rows of a CTE are not deterministic, the query and its
+   * subqueries must use the same execution of it, or they would see different rows.
+   */
+  protected def keepsExchanges(index: ZOrderFileIndex): Boolean =
+    index.isShared && !index.plan.isDeterministic
+
+  private def usable(
+      files: FileSourceScanExec,
+      wanted: Seq[JoinedKey[Source]]): Seq[JoinedKey[Source]] =
+    if (wanted.nonEmpty && ScanWithKeysExec.indexOf(files).exists(keepsExchanges))
+      wanted.filterNot(_.isWaited)
+    else wanted
+
+  protected def below(child: SparkPlan, wanted: Seq[JoinedKey[Source]]): SparkPlan =
+    withKeys(child,
+      wanted.filter(key =>
+        key.column.references.nonEmpty && key.column.references.subsetOf(child.outputSet)))
+
+  private def defined(
+      wanted: Seq[JoinedKey[Source]],
+      columns: Seq[NamedExpression]): Seq[JoinedKey[Source]] = {
+    val named = JoinedKey.definitions(columns)
+    wanted.map(_.below(named))
+  }
+
+  private def aggregated(
+      aggregate: BaseAggregateExec,
+      wanted: Seq[JoinedKey[Source]]): SparkPlan = {
+    val groups = aggregate.groupingExpressions.map(_.exprId).toSet
+    val ofGroups =
+      if (!aggregate.resultExpressions.forall(_.deterministic)) Nil
+      else defined(wanted, aggregate.resultExpressions)
+        .filter(_.column.references.forall(a => groups(a.exprId)))
+    aggregate.withNewChildren(
+      Seq(below(aggregate.child, defined(ofGroups, aggregate.groupingExpressions))))
+  }
+
+  /**
+   * Keys of joins above an exchange delay the stage that ends with the exchange. They are not
+   * passed into a broadcast if Spark prunes partitions dynamically, because Spark could then no
+   * longer recognize the broadcast whose keys it uses for pruning. Nor are they passed into a CTE
+   * whose rows are not deterministic: Spark adds a repartition to such a CTE, and all references to
+   * the CTE must use the same execution of it.
+   */
+  private def exchanged(exchange: Exchange, wanted: Seq[JoinedKey[Source]]): SparkPlan = {
+    val mayPass = wanted.nonEmpty &&
+      !(shared.nonEmpty && shared(exchange.canonicalized)) &&
+      !(exchange.isInstanceOf[BroadcastExchangeLike] && prunesPartitions) &&
+      !isRandomRepartition(exchange)
+    val passed = if (mayPass) wanted.map(_.copy(isWaited = true)) else Nil
+    val result = exchange.withNewChildren(Seq(below(exchange.child, passed)))
+    exchanges += exchange -> result
+    result
+  }
+
+  private def isRandomRepartition(exchange: Exchange): Boolean = exchange match {
+    case shuffle: ShuffleExchangeLike =>
+      shuffle.shuffleOrigin != ENSURE_REQUIREMENTS &&
+      shuffle.exists(_.expressions.exists(!_.deterministic))
+    case _ => false
+  }
+
+  private lazy val prunesPartitions: Boolean =
+    whole.exists(_.expressions.exists(_.exists(_.isInstanceOf[DynamicPruning])))
+
+  /**
+   * Given the keys of joins above a join, returns the keys that may be pushed to the join's left
+   * side, and those that may be pushed to its right side. Keys may be pushed to a side whose rows
+   * contribute to the result independently of each other: either side of an inner join, the left
+   * side of a left outer, semi or anti join, and the right side of a right outer join.
+   *
+   * If such a key is also a key of this join, both sides have equal keys in every pair of
+   * matching rows. In an inner, left outer or left semi join, a right row affects only the left
+   * rows that it matches. If the right row's key equals no key of the join above, neither do the
+   * keys of these left rows, so the join above drops them whether or not they match. The same
+   * applies to the left side of a right outer join. It does not apply to an anti join, because a
+   * null on the right side of NOT IN affects every row.
+   */
+  private def fromAbove(
+      join: BaseJoinExec,
+      wanted: Seq[JoinedKey[Source]]): (Seq[JoinedKey[Source]], Seq[JoinedKey[Source]]) = {
+    def toRight = equal(wanted, join.leftKeys, join.rightKeys)
+    def toLeft = equal(wanted, join.rightKeys, join.leftKeys)
+    join.joinType match {
+      case _ if !isDeterministic(join) => (Nil, Nil)
+      case _: InnerLike => (wanted ++ toLeft, wanted ++ toRight)
+      case LeftSemi | LeftOuter => (wanted, toRight)
+      case LeftAnti => (wanted, Nil)
+      case RightOuter => (toLeft, wanted)
+      case _ => (Nil, Nil)
+    }
+  }
+
+  private def equal(
+      wanted: Seq[JoinedKey[Source]],
+      keys: Seq[Expression],
+      others: Seq[Expression]): Seq[JoinedKey[Source]] =
+    for {
+      key <- wanted
+      (mine, other) <- keys.zip(others)
+      if mine.semanticEquals(key.column)
+    } yield key.copy(column = other)
+
+  protected def isDeterministic(join: BaseJoinExec): Boolean =
+    (join.leftKeys ++ join.rightKeys ++ join.condition).forall(_.deterministic)
+}
+
+private[joins] object KeyPushdown {
+
+  /**
+   * Whether the left and the right side of a join may be pruned by the keys of the other side: the
+   * rows of such a side that have no match do not affect the result.
+   * - inner, left semi: both sides. A right row of a left semi join only matters to the left rows
+   *   that it matches;
+   * - left outer, left anti, existence: the right side. A left row without a match is in the
+   *   result, or decides it;
+   * - right outer: the left side.
+   * A null-aware anti join (NOT IN) also depends on right rows that match nothing.
+   */
+  def prunable(join: BaseJoinExec): (Boolean, Boolean) = join match {
+    case hash: BroadcastHashJoinExec if hash.isNullAwareAntiJoin => (false, false)
+    case _ => join.joinType match {
+        case _: InnerLike | LeftSemi => (true, true)
+        case LeftOuter | LeftAnti | _: ExistenceJoin => (false, true)
+        case RightOuter => (true, false)
+        case _ => (false, false)
+      }
+  }
+
+  /**
+   * Passes keys down the plan, but not below equal exchanges that the keys would make different.
+   * Spark executes equal exchanges only once, which saves more than the keys would.
+   */
+  @scala.annotation.tailrec
+  def withoutSplits(
+      pushdown: Set[SparkPlan] => KeyPushdown[_],
+      shared: Set[SparkPlan] = Set.empty): SparkPlan = {
+    val pass = pushdown(shared)
+    val result = pass.result
+    val split = pass.split
+    if (split.isEmpty) result else withoutSplits(pushdown, shared ++ split)
+  }
+}

@@ -1,0 +1,26 @@
+package io.pyzorder.skipping.joins
+
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.execution.FileSourceScanExec
+
+/**
+ * Records in a scan's node for which keys of broadcasts the scan does not wait, and why. The tags
+ * of a node are copied with it. The records are only for display.
+ */
+private[joins] object NotAwaited {
+
+  private val Tag = TreeNodeTag[Map[Expression, String]]("zorder.notAwaited")
+
+  /** @param column the scan's column that must equal the key, without Spark's ids */
+  def add(scan: FileSourceScanExec, column: Expression, why: String): Unit =
+    scan.setTagValue(Tag, scan.getTagValue(Tag).getOrElse(Map.empty) + (column -> why))
+
+  /** Why the scan does not wait for a key that the column must equal. */
+  def why(scan: FileSourceScanExec, column: Expression): Option[String] =
+    for {
+      known <- scan.getTagValue(Tag)
+      plain <- JoinedKey.columnOf(scan, column)
+      reason <- known.get(plain)
+    } yield reason
+}

@@ -1,0 +1,155 @@
+package io.pyzorder.skipping.joins
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.QueryStageExec
+import org.apache.spark.sql.execution.joins.BaseJoinExec
+
+import io.pyzorder.common.ZOrderConf
+import io.pyzorder.skipping.files.{FileRanges, ScannedColumn, ZOrderFileIndex}
+import io.pyzorder.skipping.predicate.FilterColumn
+
+/**
+ * Skips files by the files that remain on the other side of a join ("data-induced predicates"). If
+ * the conditions of one side leave only some of its files, the key of every row that it can return
+ * lies between the bounds of one of these files. A row of the other side whose key lies in none of
+ * these ranges has no match, so a file without such keys need not be read. This needs no broadcast
+ * and no key has to be waited for, because both sides of a join have been planned.
+ *
+ * KeyPushdown.prunable says which sides may be pruned, by the type of the join.
+ *
+ * A pair of keys must be compared by `=`, as in PruneByJoinKeys. KeyPushdown passes the ranges down
+ * the plan in the same way as the keys of a broadcast. KeyOrigins finds the files of the other
+ * side.
+ *
+ * Each round derives ranges from the scans as the round before left them, so what one join prunes
+ * helps to prune the next. Every round rewrites a plan into a plan with the same result: a scan's
+ * files bound the rows that the scan returns, whatever has already been pruned. Both sides may be
+ * pruned in one round, because the ranges of an earlier round contain those of a later one.
+ *
+ * A filter is added only if it would skip further files in the current state of the tables. Which
+ * files it skips is determined when the scan lists its files (see KeyBounds). The index evaluates
+ * each scan's own conditions only once (see ScanFiles). A table is left alone if its index is too
+ * large to be loaded into the driver.
+ *
+ * @param isAdaptive whether the rule runs in adaptive execution
+ */
+case class PruneByFileRanges(isAdaptive: Boolean) extends Rule[SparkPlan] {
+
+  override def apply(plan: SparkPlan): SparkPlan =
+    try {
+      if (maxRanges > 0 && joinsIndexes(plan)) pruned(plan, PruneByFileRanges.Rounds) else plan
+    } catch {
+      case NonFatal(failure) =>
+        logDebug("No file is skipped by ranges of join keys", failure)
+        plan
+    }
+
+  private def maxRanges: Int = ZOrderConf.joinMaxKeys.get(conf)
+
+  /** Whether the plan joins indexed tables, and is not a stage, which has been pruned before. */
+  private def joinsIndexes(plan: SparkPlan): Boolean =
+    plan.exists { case join: BaseJoinExec => join.leftKeys.nonEmpty; case _ => false } &&
+      plan.exists(ScanWithKeysExec.indexOf(_).exists(_.couldSkip)) &&
+      (isAdaptive || !plan.exists(_.isInstanceOf[QueryStageExec]))
+
+  @scala.annotation.tailrec
+  private def pruned(plan: SparkPlan, rounds: Int): SparkPlan = {
+    val result = KeyPushdown.withoutSplits(new Pass(plan, _))
+    if ((result eq plan) || rounds == 1) result else pruned(result, rounds - 1)
+  }
+
+  /** The columns whose values include every value of one of the join's keys. */
+  private final class Origins(val columns: Seq[ScannedColumn], key: Expression) extends KeySource {
+    override def fit(ordinal: Int, column: Expression): Boolean =
+      FilterColumn.isOrdered(key.dataType) && key.dataType == column.dataType
+  }
+
+  private class Pass(whole: SparkPlan, shared: Set[SparkPlan])
+      extends KeyPushdown[Origins](whole, shared) {
+
+    override protected def joined(
+        join: BaseJoinExec,
+        ofLeft: Seq[JoinedKey[Origins]],
+        ofRight: Seq[JoinedKey[Origins]]): SparkPlan = {
+      val (left, right) = KeyPushdown.prunable(join)
+      val toLeft =
+        if (left && isDeterministic(join)) keysOf(join.right, join.rightKeys, join.leftKeys)
+        else Nil
+      val toRight =
+        if (right && isDeterministic(join)) keysOf(join.left, join.leftKeys, join.rightKeys)
+        else Nil
+      val pruned = Seq(below(join.left, ofLeft ++ toLeft), below(join.right, ofRight ++ toRight))
+      join.withNewChildren(pruned)
+    }
+
+    private def keysOf(
+        side: SparkPlan,
+        keys: Seq[Expression],
+        others: Seq[Expression]): Seq[JoinedKey[Origins]] =
+      for {
+        ((key, other), i) <- keys.zip(others).zipWithIndex
+        columns <- KeyOrigins(side, key)
+      } yield JoinedKey(other, i, new Origins(columns, key))
+
+    /** Executing an exchange only once usually saves more than ranges of keys would. */
+    override protected def keepsExchanges(index: ZOrderFileIndex): Boolean = index.isShared
+
+    override protected def scanned(
+        scan: SparkPlan,
+        files: FileSourceScanExec,
+        wanted: Seq[JoinedKey[Origins]]): SparkPlan =
+      ScanWithKeysExec.indexOf(scan).filter(_.couldSkip).fold(scan) { index =>
+        val candidates = for {
+          key <- wanted
+          if key.from.columns.forall(_.scan.index.plan eq index.plan)
+          column <- key.of(files)
+        } yield {
+          val dataType = column.column.dataType
+          FileRanges(index.plan.bounds(key.from.columns, dataType, maxRanges), column.column)
+        }
+        val result = withUseful(candidates.distinct, index, files)
+        if (result eq index) scan
+        else {
+          isSplitting = true
+          ScanWithKeysExec.mapIndex(scan)(_ => result)
+        }
+      }
+
+    /** The index with those ranges that skip further files and belong to the same state. */
+    private def withUseful(
+        candidates: Seq[FileRanges],
+        index: ZOrderFileIndex,
+        files: FileSourceScanExec): ZOrderFileIndex = {
+      val possible = candidates.filterNot(index.ranges.contains)
+      if (possible.isEmpty) index
+      else {
+        val scan = KeyOrigins.scanOf(index, files)
+        val allowed = PruneByFileRanges.MaxTests / math.max(1, scan.estimated.size)
+        possible.take(allowed).foldLeft(scan) { (best, ranges) =>
+          val more = best.withRanges(ranges)
+          if (more.estimated.size == best.estimated.size) best
+          else {
+            ranges.bounds.sources.foreach(_.scan.index.keepListing())
+            more
+          }
+        }.index
+      }
+    }
+  }
+}
+
+object PruneByFileRanges {
+
+  /** The number of joins in a row over which the files of one table can prune another table. */
+  private val Rounds = 3
+
+  /**
+   * The maximum number of comparisons of one scan's files with ranges in one round. Ranges beyond
+   * that are not tried, so a scan with more files than that is left alone.
+   */
+  private val MaxTests = 500000
+}

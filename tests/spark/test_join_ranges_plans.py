@@ -1,0 +1,115 @@
+"""What the ranges of join keys cost: equal exchanges stay equal, and the index evaluates each scan of
+a plan only once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import udf
+
+from tests.support.join_ranges import ALL, NAMES, SOME, without_broadcasts, written
+from tests.support.joins import checked, counts, scans_of
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Creates the tables."""
+    folder = Path(tmp_path_factory.mktemp("ranges"))
+    with written(spark, folder):
+        yield folder
+
+
+@pytest.fixture(params=["true", "false"], ids=["adaptive", "not adaptive"])
+def session(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[SparkSession]:
+    """A session without broadcasts, with and without adaptive execution."""
+    with without_broadcasts(spark, request.param):
+        yield spark
+
+
+def test_equal_exchanges_are_still_executed_once(session: SparkSession, tables: Path) -> None:
+    """Ranges that would make two equal exchanges different are not used."""
+    side = "(SELECT k, m, s FROM b DISTRIBUTE BY k)"
+    df = checked(
+        session,
+        f"SELECT q.k, x.m FROM {SOME} q JOIN {side} x ON q.k = x.k"
+        f" UNION ALL SELECT q.k, x.m FROM {SOME} q JOIN {side} x ON q.m = x.k",
+    )
+    assert len(counts(df, "b")) <= 2
+
+
+#: All rows of `b`, in groups.
+GROUPS = "(SELECT k, sum(m) AS v FROM b WHERE k IS NOT NULL GROUP BY k)"
+
+
+def test_a_subquery_of_the_same_table(session: SparkSession, tables: Path) -> None:
+    """Spark executes the groups only once. With ranges, it would execute them twice."""
+    sql = f"SELECT q.k FROM {SOME} q JOIN {GROUPS} r ON q.k = r.k WHERE v > (SELECT avg(v) FROM {GROUPS})"
+    df = checked(session, sql)
+    assert set(counts(df, "b")) == {ALL}
+
+
+def test_explain_says_that_a_subquery_reads_the_table(session: SparkSession, tables: Path) -> None:
+    df = checked(
+        session,
+        f"SELECT q.k FROM {SOME} q JOIN b ON q.k = b.k WHERE b.m > (SELECT avg(m) FROM b)",
+    )
+    assert counts(df, "b") == (ALL, ALL)
+    reasons = [reason for scan in scans_of(df, "b") for reason in scan["reasons"]]
+    assert any("a subquery may read the same table" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"""
+        WITH q AS (SELECT b.k, random_value(b.k) AS r FROM b JOIN {SOME} a ON a.k = b.k)
+        SELECT q.k FROM q LEFT JOIN (SELECT k FROM b) z ON z.k = q.k
+        WHERE q.r = (SELECT max(r) FROM q)""",
+        f"""
+        WITH q AS (SELECT b.k, c.r FROM b JOIN (SELECT k, random_value(k) AS r FROM c) c ON b.k = c.k)
+        SELECT q.k FROM {SOME} a JOIN q ON a.k = q.k
+        WHERE q.r = (SELECT max(r) FROM q WHERE k < 60)""",
+    ],
+    ids=["beside a scan of the same table", "below another join"],
+)  # fmt: skip
+def test_random_rows_are_the_same_in_a_subquery(
+    session: SparkSession, tables: Path, sql: str
+) -> None:
+    """The query and its subquery use one execution of the CTE."""
+    value = udf(lambda _: random.random(), "double").asNondeterministic()
+    session.udf.register("random_value", value)
+    assert len(session.sql(sql).collect()) == 1
+
+
+def evaluations(df: DataFrame) -> int:
+    """How often the index has evaluated scans for ranges of keys."""
+    plan = df._jdf.queryExecution().executedPlan()
+    if plan.nodeName() == "AdaptiveSparkPlan":
+        plan = plan.initialPlan()
+    index = plan.collectLeaves().apply(0).relation().location()
+    return int(index.plan().files().evaluations())
+
+
+@pytest.mark.parametrize("of", ["t0", "t{before}"], ids=["star", "chain"])
+def test_each_scan_is_evaluated_once(session: SparkSession, tables: Path, of: str) -> None:
+    """The number of evaluations grows with the number of tables, not with the number of pairs."""
+    for joins in (2, 4, 8):
+        others = " ".join(
+            f"JOIN {NAMES[i % 3]} t{i} ON {of.format(before=i - 1)}.k = t{i}.k AND t{i}.part <> {i}"
+            for i in range(1, joins + 1)
+        )
+        df = session.sql(f"SELECT t0.k FROM a t0 {others} WHERE t0.part <> 0")
+        assert evaluations(df) == joins + 1
+
+
+def test_evaluations_while_the_query_runs(session: SparkSession, tables: Path) -> None:
+    """Planning the rest of a query again does not evaluate scans again. However, the scans are
+    evaluated anew after their files have been pinned."""
+    others = " ".join(f"JOIN b t{i} ON t0.k = t{i}.k AND t{i}.part <> {i}" for i in range(1, 6))
+    df = session.sql(f"SELECT t0.k FROM a t0 {others} WHERE t0.part <> 0")
+    df.collect()
+    assert 6 < evaluations(df) <= 3 * 6
