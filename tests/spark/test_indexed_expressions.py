@@ -35,6 +35,8 @@ COLUMNS = [
 INDEXED = [
     "lower(email)", "to_date(ts)", "get_json_object(j, '$.a')", "substring(email, 5, 6)", "arr[0]",
     "upper(s.a)", "s.b[0]", "m['k']", "n % 100000", "CAST(n AS STRING)", "length(email)",
+    "CASE WHEN n > 0 THEN n % 10000 ELSE id % 10000 END",
+    "replace(email, '@', '')",
 ]  # fmt: skip
 
 HASH = "sha2('77', 256)"
@@ -62,6 +64,8 @@ LOOKUPS = [
     "lower(email) = 'none'",
     "length(email) = 5",
     "n % 100000 > 100000",
+    "CASE WHEN n > 0 THEN n % 10000 ELSE id % 10000 END = 10000",
+    f"replace(email, '@', '') = concat('User', {HASH}, 'X.org')",
 ]
 
 #: Predicates for which the index has no statistics of an expression. The last one might not
@@ -455,6 +459,14 @@ ERRORS = [
     ("concat(email, upper('a'))", "NOT_INDEXABLE", "a function of constants"),
     ("monthname(to_date(ts))", "NOT_INDEXABLE", ""),
     ("format_number(n, 2)", "NOT_INDEXABLE", "makes long strings"),
+    ("replace(email, 'a', 'aa')", "NOT_INDEXABLE", "makes long strings"),
+    ("replace(email, 'a', j)", "NOT_INDEXABLE", "makes long strings"),
+    ("regexp_replace(email, 'a', '')", "NOT_INDEXABLE", "a regular expression"),
+    ("regexp_extract(email, 'a(.)')", "NOT_INDEXABLE", "a regular expression"),
+    ("email RLIKE '^(.+)+(.+)+#$'", "NOT_INDEXABLE", "a regular expression"),
+    ("split(email, '@')[0]", "NOT_INDEXABLE", "a regular expression"),
+    ("email LIKE 'a%b%c%'", "NOT_INDEXABLE", "LIKE"),
+    ("n BETWEEN id AND 5", "NOT_INDEXABLE", "BETWEEN"),
     ("lower(" * 9 + "email" + ")" * 9, "NOT_INDEXABLE", "8 nested functions"),
     ("(" * 31 + "n" + ")" * 31 + " + 1", "NOT_INDEXABLE", "30 opening brackets"),
     ("s IS NULL", "NOT_INDEXABLE", "a whole struct"),

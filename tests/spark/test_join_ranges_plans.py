@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -50,6 +51,24 @@ def test_a_subquery_of_the_same_table(session: SparkSession, tables: Path) -> No
     sql = f"SELECT q.k FROM {SOME} q JOIN {GROUPS} r ON q.k = r.k WHERE v > (SELECT avg(v) FROM {GROUPS})"
     df = checked(session, sql)
     assert set(counts(df, "b")) == {ALL}
+
+
+def test_a_subquery_that_prunes_partitions(session: SparkSession, tables: Path) -> None:
+    """Spark plans a broadcast twice, for a join and for the partitions of the other side. With
+    different ranges in the two plans, it would not find the partitions or join twice."""
+    session.range(0, 400, 1, 2).selectExpr("id AS l", "CAST(id DIV 20 AS INT) AS p").write.mode(
+        "overwrite"
+    ).partitionBy("p").saveAsTable("parted")
+    side = "(SELECT /*+ MERGE(x) */ x.k, x.part FROM a x JOIN b y ON x.k = y.k WHERE x.l < 19)"
+    df = checked(
+        session,
+        f"SELECT /*+ BROADCAST(d), MERGE(z) */ f.l FROM parted f JOIN {side} d ON f.p = d.part"
+        " LEFT JOIN (SELECT k, m FROM b WHERE k IS NOT NULL) z ON z.k = f.l",
+    )
+    plan = df._jdf.queryExecution().executedPlan().toString()
+    assert "dynamicpruning" in plan and "dynamicpruningexpression(true)" not in plan
+    assert set(counts(df, "b")) == {ALL}
+    session.sql("DROP TABLE parted")
 
 
 def test_explain_says_that_a_subquery_reads_the_table(session: SparkSession, tables: Path) -> None:
@@ -104,6 +123,20 @@ def test_each_scan_is_evaluated_once(session: SparkSession, tables: Path, of: st
         )
         df = session.sql(f"SELECT t0.k FROM a t0 {others} WHERE t0.part <> 0")
         assert evaluations(df) == joins + 1
+
+
+def test_many_pairs_of_equal_keys(session: SparkSession, tables: Path) -> None:
+    """A key is passed down only once, although it equals other keys in several ways. Otherwise,
+    planning would take hours."""
+    keys = " AND ".join(f"t{{}}.{a} = t{{}}.{b}" for a in "kl" for b in "kl")
+    others = " ".join(
+        f"JOIN {NAMES[i % 3]} t{i} ON {keys.format(*[i - 1, i] * 4)}" for i in range(1, 24)
+    )
+    df = session.sql(f"SELECT t0.k FROM {SOME} t0 {others}")
+    planned = Thread(target=lambda: evaluations(df), daemon=True)
+    planned.start()
+    planned.join(timeout=240)
+    assert not planned.is_alive()
 
 
 def test_evaluations_while_the_query_runs(session: SparkSession, tables: Path) -> None:

@@ -146,3 +146,27 @@ def test_a_folder_of_several_pages(folder: Folder) -> None:
         assert listings(folder) == []
     finally:
         spark.sql("DROP TABLE paged")
+
+
+def test_planning_a_join(folder: Folder) -> None:
+    """Ranges of keys are found without further requests, however many tables are joined."""
+    spark, key = folder.spark, "spark.sql.zorder.join.maxKeys"
+    for number in range(4):
+        put(folder, f"part-{number}.parquet", parquet([number]))
+    spark.sql(f"CREATE TABLE joined (id BIGINT) USING parquet LOCATION '{folder.url}'")
+    try:
+        spark.sql("CREATE SKIPPING INDEX ON joined")
+        others = " ".join(
+            f"JOIN joined t{i} ON t0.id = t{i}.id AND t{i}.id <> {i}" for i in range(1, 7)
+        )
+        query = f"SELECT /*+ MERGE(t0) */ t0.id FROM joined t0 {others}"
+        requests = []
+        for keys in ("0", "0", "10000"):
+            spark.conf.set(key, keys)
+            s3_server.requests(folder.conf.get("fs.s3a.endpoint"))
+            spark.sql(query)._jdf.queryExecution().executedPlan()
+            requests.append(len(s3_server.requests(folder.conf.get("fs.s3a.endpoint"))))
+        assert requests[2] <= requests[1]
+    finally:
+        spark.conf.unset(key)
+        spark.sql("DROP TABLE joined")

@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Generate, Logical
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
+import org.apache.spark.unsafe.types.UTF8String
 
 import io.pyzorder.common.ZOrderErrors
 
@@ -78,7 +79,7 @@ private[collect] final class ExpressionChecks(text: String) {
     if (has(_.isInstanceOf[UserDefinedExpression])) throw ZOrderErrors.userFunction(text)
     if (has(!_.deterministic) || has(part => isOfQuery(part) && part.foldable))
       throw ZOrderErrors.notDeterministic(text)
-    if (has(isOfQuery) || has(isLarge)) throw ZOrderErrors.unknownParts(text)
+    if (has(isOfQuery) || has(isCostly)) throw ZOrderErrors.unknownParts(text)
   }
 
   /**
@@ -170,8 +171,16 @@ private[collect] object ExpressionChecks {
     case other => other.children.isEmpty
   }
 
-  /** Whether a short expression may have a large value. */
-  private def isLarge(part: Expression): Boolean = part match {
+  /**
+   * Whether a short expression may have a large value or take very long for an ordinary row, as
+   * regular expressions that backtrack do.
+   */
+  private def isCostly(part: Expression): Boolean = part match {
+    case StringReplace(_, Literal(search: UTF8String, _), Literal(replacement: UTF8String, _)) =>
+      replacement.numBytes > search.numBytes
+    case _: StringReplace => true
+    case _: StringRegexExpression | _: MultiLikeBase | _: StringSplit => true
+    case _: RegExpReplace | _: RegExpExtractBase => true
     case _: StringRepeat | _: StringSpace | _: StringLPad | _: StringRPad => true
     case _: FormatNumber | _: FormatString => true
     case _: Sequence | _: ArrayRepeat | _: ArrayInsert => true

@@ -33,7 +33,7 @@ private[collect] final class ExpressionValues(expressions: Seq[Expression]) {
     else {
       try each(i).eval(row)
       catch {
-        case NonFatal(_) =>
+        case NonFatal(_) | _: StackOverflowError =>
           failed(i) = true
           null
       }

@@ -146,6 +146,7 @@ object ExpressionForm {
     case dataType: DataType => Some(dataType.sql)
     case Some(inner) => argument(inner).map(text => s"some($text)")
     case None => Some("none")
+    case (first, second) => argument(Seq(first, second)) // a branch of CASE
     case several: Seq[_] => list(several).map(_.mkString("[", ", ", "]"))
     case chosen: Enumeration#Value => Some(chosen.toString)
     case builtIn: Class[_] if builtIn.getName.startsWith("org.apache.spark.sql.catalyst.") =>

@@ -9,8 +9,10 @@ import com.google.common.cache.{Cache, CacheBuilder}
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.catalyst.expressions.{Expression, ScalarSubquery}
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.DataType
 
 import io.pyzorder.storage.FileVersion
@@ -123,11 +125,23 @@ private[skipping] final class PlanState {
 
   /** Takes note of a query or of a subquery, which Spark optimizes separately. */
   def note(query: LogicalPlan): Unit = synchronized {
-    hasSubquery ||= query.exists(_.expressions.exists(_.exists(_.isInstanceOf[ScalarSubquery])))
+    hasSubquery ||= mayPrunePartitions(query) ||
+      query.exists(_.expressions.exists(_.exists(_.isInstanceOf[ScalarSubquery])))
     allDeterministic &&= query.deterministic
   }
 
   private var hasSubquery: Boolean = false
+
+  /** Whether Spark may add a subquery whose values select partitions. It does so later. */
+  private def mayPrunePartitions(query: LogicalPlan): Boolean =
+    SQLConf.get.dynamicPartitionPruningEnabled && query.exists(_.isInstanceOf[Join]) &&
+      query.exists {
+        case relation: LogicalRelation => relation.relation match {
+            case files: HadoopFsRelation => files.partitionSchema.nonEmpty
+            case _ => false
+          }
+        case _ => false
+      }
 
   private var allDeterministic: Boolean = true
 

@@ -235,27 +235,32 @@ final class ZOrderFileIndex private (
     ChangedFiles.among(session.sessionState.newHadoopConf(), files.iterator).isEmpty
 
   /** The same index with a different size for the cost model. */
-  def withEstimate(bytes: Long): ZOrderFileIndex =
-    new ZOrderFileIndex(
-      session, source, plan, dataSchema, table, properties, joins, ranges, Some(bytes),
-      seen)
+  def withEstimate(bytes: Long): ZOrderFileIndex = copy(estimate = Some(bytes))
 
   /**
    * Like this index, but also skips the files that do not contain any of the join keys in `more`.
    */
-  def withJoins(more: Seq[JoinKeyFilter]): ZOrderFileIndex =
-    new ZOrderFileIndex(
-      session, source, plan, dataSchema, table, properties, joins ++ more, ranges, estimate, seen)
+  def withJoins(more: Seq[JoinKeyFilter]): ZOrderFileIndex = copy(joins = joins ++ more)
 
   /** Like this index, but also skips the files without a value in these ranges. */
   private[skipping] def withRanges(more: FileRanges): ZOrderFileIndex =
-    new ZOrderFileIndex(
-      session, source, plan, dataSchema, table, properties, joins, ranges :+ more, estimate, seen)
+    copy(ranges = ranges :+ more)
 
   /** Like this index, but without the ranges that were added last. */
-  private[files] def withoutLastRanges: ZOrderFileIndex =
+  private[files] def withoutLastRanges: ZOrderFileIndex = copy(ranges = ranges.init)
+
+  /** The same index for another plan, into which scans of this index's plan have been merged. */
+  private[skipping] def in(other: PlanState): ZOrderFileIndex =
+    copy(source = other.source(source.unfixed), plan = other)
+
+  private def copy(
+      source: FileSource = source,
+      plan: PlanState = plan,
+      joins: Seq[JoinKeyFilter] = joins,
+      ranges: Seq[FileRanges] = ranges,
+      estimate: Option[Long] = estimate): ZOrderFileIndex =
     new ZOrderFileIndex(
-      session, source, plan, dataSchema, table, properties, joins, ranges.init, estimate, seen)
+      session, source, plan, dataSchema, table, properties, joins, ranges, estimate, seen)
 
   /** The columns that the keys of joins restrict. */
   def restricted: Set[FilterColumn] =
@@ -269,13 +274,6 @@ final class ZOrderFileIndex private (
   private[skipping] def addJoins(more: Seq[JoinKeyFilter]): Unit = synchronized {
     found = found ++ more
     last = None
-  }
-
-  /** The same index for another plan, into which scans of this index's plan have been merged. */
-  private[skipping] def in(other: PlanState): ZOrderFileIndex = {
-    val own = other.source(source.unfixed)
-    new ZOrderFileIndex(
-      session, own, other, dataSchema, table, properties, joins, ranges, estimate, seen)
   }
 
   /** Whether some of the files may have been indexed when the query was planned. */
@@ -293,6 +291,13 @@ final class ZOrderFileIndex private (
   /** The filter, in which the expressions are replaced about which the index has statistics. */
   def withIndexedExpressions(filter: Expression): Expression =
     pruner.indexedExpressions(indexes).in(filter)
+
+  /**
+   * Like `withIndexedExpressions`, but with the indexes that planning found, without a request to
+   * the store.
+   */
+  private[skipping] def withPlannedExpressions(key: Expression): Expression =
+    pruner.indexedExpressions(seen.indexes).in(key)
 
   private def indexes: Seq[SnapshotRef] = source.seen.indexes
 

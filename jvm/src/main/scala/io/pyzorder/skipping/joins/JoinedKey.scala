@@ -21,7 +21,7 @@ private[joins] trait KeySource {
  * A key of a join, expressed in terms of the columns of a plan below the join. Rows of this plan
  * whose key is not among the join's keys do not affect the query's result.
  *
- * @param ordinal  the key's position among the join's keys
+ * @param ordinal  the position of the values among those that the source supplies
  * @param from     where the values come from; this key must equal one of them
  * @param isWaited whether an exchange is between the join and the plan. If so, the plan could start
  *                 before the keys are known
@@ -78,7 +78,7 @@ private[joins] object JoinedKey {
     else {
       val named = unnumbered(scan, plain)
       val spelled = scan.relation.location match {
-        case index: ZOrderFileIndex => index.withIndexedExpressions(named)
+        case index: ZOrderFileIndex => index.withPlannedExpressions(named)
         case _ => named
       }
       FilterColumn.unapply(spelled).map(_ => spelled)

@@ -1,5 +1,6 @@
 package io.pyzorder.skipping.joins
 
+import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
 
 import org.apache.spark.sql.catalyst.expressions.{DynamicPruning, Expression, NamedExpression}
@@ -104,10 +105,18 @@ private[joins] abstract class KeyPushdown[Source <: KeySource](
       wanted.filterNot(_.isWaited)
     else wanted
 
-  protected def below(child: SparkPlan, wanted: Seq[JoinedKey[Source]]): SparkPlan =
+  /**
+   * Passes those keys that are columns of the child. Several pairs of equal keys may lead to the
+   * same key. It is passed only once, because the number of copies would otherwise double at every
+   * join.
+   */
+  protected def below(child: SparkPlan, wanted: Seq[JoinedKey[Source]]): SparkPlan = {
+    val passed = mutable.HashSet.empty[JoinedKey[Source]]
     withKeys(child,
       wanted.filter(key =>
-        key.column.references.nonEmpty && key.column.references.subsetOf(child.outputSet)))
+        key.column.references.nonEmpty && key.column.references.subsetOf(child.outputSet) &&
+          passed.add(key.copy(column = key.column.canonicalized))))
+  }
 
   private def defined(
       wanted: Seq[JoinedKey[Source]],

@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.joins.BaseJoinExec
+import org.apache.spark.sql.types.DataType
 
 import io.pyzorder.common.ZOrderConf
 import io.pyzorder.skipping.files.{FileRanges, ScannedColumn, ZOrderFileIndex}
@@ -63,9 +64,10 @@ case class PruneByFileRanges(isAdaptive: Boolean) extends Rule[SparkPlan] {
   }
 
   /** The columns whose values include every value of one of the join's keys. */
-  private final class Origins(val columns: Seq[ScannedColumn], key: Expression) extends KeySource {
+  private final case class Origins(columns: Seq[ScannedColumn], dataType: DataType)
+      extends KeySource {
     override def fit(ordinal: Int, column: Expression): Boolean =
-      FilterColumn.isOrdered(key.dataType) && key.dataType == column.dataType
+      FilterColumn.isOrdered(dataType) && dataType == column.dataType
   }
 
   private class Pass(whole: SparkPlan, shared: Set[SparkPlan])
@@ -91,9 +93,9 @@ case class PruneByFileRanges(isAdaptive: Boolean) extends Rule[SparkPlan] {
         keys: Seq[Expression],
         others: Seq[Expression]): Seq[JoinedKey[Origins]] =
       for {
-        ((key, other), i) <- keys.zip(others).zipWithIndex
+        (key, other) <- keys.zip(others)
         columns <- KeyOrigins(side, key)
-      } yield JoinedKey(other, i, new Origins(columns, key))
+      } yield JoinedKey(other, 0, Origins(columns, key.dataType))
 
     /** Executing an exchange only once usually saves more than ranges of keys would. */
     override protected def keepsExchanges(index: ZOrderFileIndex): Boolean = index.isShared
