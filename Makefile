@@ -156,6 +156,10 @@ bench-joins: $(VENV)/made-demo ## Measure the files opened and the seconds taken
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/joins.py
 
+bench-tpc: $(VENV)/made-demo,bench ## Run the queries of TPC-DS and TPC-H with and without skipping, and count files and CPU time
+	@$(RUN) jvm/build.py
+	@$(RUN) benchmarks/tpc.py
+
 bench-small: $(VENV)/made-demo,bench ## Measure the overhead of the extension on tiny tables, and the effect of many files in a small table
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/small_tables.py

@@ -8,6 +8,7 @@ the folder demo-output.
 
 from __future__ import annotations
 
+import importlib
 import shutil
 import sys
 import time
@@ -30,6 +31,7 @@ from pyzorder.pictures.themes import themed_svg
 from pyzorder.wording import counted, size
 
 if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
     from pyspark.sql import DataFrame, SparkSession
 
 OUTPUT = Path("demo-output")
@@ -93,18 +95,28 @@ def step(what: str) -> Iterator[None]:
     console.print(f"[green]✓[/green] {what} [dim]{time.perf_counter() - started:.1f} s[/dim]")
 
 
+def connect(benchmark: str, database: Path | None = None) -> DuckDBPyConnection:
+    """Opens a DuckDB database, by default in memory, with the extension `tpcds` or `tpch`, which
+    generates the data of this benchmark."""
+    import duckdb
+
+    package = importlib.import_module(f"duckdb_extension_{benchmark}").__path__[0]
+    extension = Path(
+        package, "extensions", f"v{duckdb.__version__}", f"{benchmark}.duckdb_extension"
+    )
+    connection = duckdb.connect(
+        str(database or ":memory:"), config={"allow_unsigned_extensions": "true"}
+    )
+    connection.execute(f"LOAD '{extension}'")
+    return connection
+
+
 def generate(*paths: Path, scale: float = 1) -> None:
     """Generates TPC-DS tables as Parquet files with the tables' names, unless all of these files
     exist."""
     if all(path.exists() for path in paths):
         return
-    import duckdb
-    import duckdb_extension_tpcds
-
-    package = Path(duckdb_extension_tpcds.__file__).parent
-    extension = package / "extensions" / f"v{duckdb.__version__}" / "tpcds.duckdb_extension"
-    with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection:
-        connection.execute(f"LOAD '{extension}'")
+    with connect("tpcds") as connection:
         connection.execute(f"CALL dsdgen(sf = {scale:g})")
         for path in paths:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -113,14 +125,14 @@ def generate(*paths: Path, scale: float = 1) -> None:
             partial.rename(path)
 
 
-def start_spark() -> SparkSession:
+def start_spark(memory: str = "2g") -> SparkSession:
     """Starts a local Spark session with pyzorder. Its tables and log are in the output folder."""
     from pyspark.sql import SparkSession
 
     builder = (
         SparkSession.builder.master("local[*]")
         .appName("pyzorder demo")
-        .config("spark.driver.memory", "2g")
+        .config("spark.driver.memory", memory)
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")

@@ -465,6 +465,7 @@ ERRORS = [
     ("regexp_extract(email, 'a(.)')", "NOT_INDEXABLE", "a regular expression"),
     ("email RLIKE '^(.+)+(.+)+#$'", "NOT_INDEXABLE", "a regular expression"),
     ("split(email, '@')[0]", "NOT_INDEXABLE", "a regular expression"),
+    ("levenshtein(email, j)", "NOT_INDEXABLE", "may take long"),
     ("email LIKE 'a%b%c%'", "NOT_INDEXABLE", "LIKE"),
     ("n BETWEEN id AND 5", "NOT_INDEXABLE", "BETWEEN"),
     ("lower(" * 9 + "email" + ")" * 9, "NOT_INDEXABLE", "8 nested functions"),

@@ -172,15 +172,15 @@ private[collect] object ExpressionChecks {
   }
 
   /**
-   * Whether a short expression may have a large value or take very long for an ordinary row, as
-   * regular expressions that backtrack do.
+   * Whether a short expression may have a large value, or take very long for some rows, as regular
+   * expressions that backtrack do.
    */
   private def isCostly(part: Expression): Boolean = part match {
     case StringReplace(_, Literal(search: UTF8String, _), Literal(replacement: UTF8String, _)) =>
       replacement.numBytes > search.numBytes
     case _: StringReplace => true
     case _: StringRegexExpression | _: MultiLikeBase | _: StringSplit => true
-    case _: RegExpReplace | _: RegExpExtractBase => true
+    case _: RegExpReplace | _: RegExpExtractBase | _: Levenshtein => true
     case _: StringRepeat | _: StringSpace | _: StringLPad | _: StringRPad => true
     case _: FormatNumber | _: FormatString => true
     case _: Sequence | _: ArrayRepeat | _: ArrayInsert => true

@@ -1,0 +1,307 @@
+"""Runs the queries of TPC-DS and TPC-H with and without skipping, and checks their answers.
+
+    python benchmarks/tpc.py [--scale 1] [--files 80] [--pairs 5] [--queries ds6,h3]
+
+The large tables have about 80 files each and are Z-ordered by their date and one other key. All
+queries run in one session, in pairs: one run with skipping and one without. Each result is the
+median over the pairs. `files` counts the files of the large tables that the query opens. `model` is
+the number that tpc_model predicts, or `-` if that needs too much memory or time. `by keys`
+counts the skipped files that only join keys skip. The answers are compared with those without
+skipping and with DuckDB's. DuckDB generates the data and the texts of the queries. Writes only to
+the folder demo-output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import math
+import shutil
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import report
+import sqlglot
+from pyspark.sql import DataFrame, SparkSession
+from small_tables import SKIPPING
+from sqlglot import exp
+from tpc_model import FileBounds, Model
+
+import pyzorder
+from pyzorder import demo
+
+FOLDER = demo.OUTPUT / "tpc"
+HEADER = [
+    "query", "files", "model", "of", "by conditions", "by keys", "CPU", "CPU, on / off",
+    "time, on / off", "slowest pair", "answers",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A set of queries and tables. The columns by which its large tables are Z-ordered."""
+
+    name: str
+    prefix: str
+    large: Mapping[str, tuple[str, str]]
+
+    @property
+    def folder(self) -> Path:
+        return FOLDER / self.name
+
+
+BENCHMARKS = (
+    Benchmark(
+        "tpcds",
+        "ds",
+        {
+            "store_sales": ("ss_sold_date_sk", "ss_item_sk"),
+            "catalog_sales": ("cs_sold_date_sk", "cs_item_sk"),
+            "web_sales": ("ws_sold_date_sk", "ws_item_sk"),
+            "store_returns": ("sr_returned_date_sk", "sr_item_sk"),
+            "catalog_returns": ("cr_returned_date_sk", "cr_item_sk"),
+            "web_returns": ("wr_returned_date_sk", "wr_item_sk"),
+            "inventory": ("inv_date_sk", "inv_item_sk"),
+        },
+    ),
+    Benchmark(
+        "tpch",
+        "h",
+        {"lineitem": ("l_shipdate", "l_partkey"), "orders": ("o_orderdate", "o_custkey")},
+    ),
+)
+
+
+@dataclass
+class Runs:
+    """The cost of the runs of a query, with and without skipping, in seconds."""
+
+    cpu: dict[bool, list[float]] = field(default_factory=lambda: {True: [], False: []})
+    time: dict[bool, list[float]] = field(default_factory=lambda: {True: [], False: []})
+
+    @staticmethod
+    def _ratios(of: Mapping[bool, list[float]]) -> list[float]:
+        return [on / off for on, off in zip(of[True], of[False], strict=True)]
+
+    @property
+    def cpu_ratio(self) -> float:
+        return statistics.median(self._ratios(self.cpu))
+
+    @property
+    def time_ratio(self) -> float:
+        return statistics.median(self._ratios(self.time))
+
+    @property
+    def slowest(self) -> float:
+        return max(self._ratios(self.time))
+
+
+class Session:
+    """A Spark session that measures the CPU time of its JVM, which also executes the tasks."""
+
+    def __init__(self) -> None:
+        self.spark = demo.start_spark(memory="8g")
+        self._process = self.spark._jvm.java.lang.ProcessHandle.current()
+
+    def run(self, query: str, skips: bool) -> tuple[DataFrame, list[Any], float, float]:
+        """Runs a query. Returns its rows, and the seconds of CPU time and of time that it took."""
+        self.spark.conf.set(SKIPPING, str(skips).lower())
+        cpu, start = self._cpu(), time.perf_counter()
+        df = self.spark.sql(query)
+        rows = df.collect()
+        return df, rows, self._cpu() - cpu, time.perf_counter() - start
+
+    def _cpu(self) -> float:
+        return float(self._process.info().totalCpuDuration().get().toMillis()) / 1000
+
+
+def connect(benchmark: Benchmark, scale: float) -> duckdb.DuckDBPyConnection:
+    """Opens a database with the benchmark's tables. Generates them first if needed."""
+    database = benchmark.folder / f"sf{scale:g}.duckdb"
+    exists = database.exists()
+    connection = demo.connect(benchmark.name, database if exists else database.with_suffix(".new"))
+    if not exists:
+        connection.execute(
+            f"CALL {'dsdgen' if benchmark.name == 'tpcds' else 'dbgen'}(sf = {scale:g})"
+        )
+        connection.close()
+        database.with_suffix(".new").rename(database)
+        connection = demo.connect(benchmark.name, database)
+    return connection
+
+
+def write_tables(
+    spark: SparkSession, benchmark: Benchmark, connection: duckdb.DuckDBPyConnection, files: int
+) -> None:
+    """Writes the tables to Spark's catalog, and Z-orders the large ones."""
+    spark.sql(f"CREATE DATABASE IF NOT EXISTS {benchmark.name}")
+    spark.sql(f"USE {benchmark.name}")
+    for (name,) in connection.execute("SHOW TABLES").fetchall():
+        source = benchmark.folder / f"{name}.parquet"
+        connection.execute(f"COPY {name} TO '{source}' (FORMAT parquet)")
+        folder = demo.OUTPUT / "warehouse" / f"{benchmark.name}.db" / name
+        shutil.rmtree(folder, ignore_errors=True)
+        spark.sql(f"DROP TABLE IF EXISTS {name}")
+        spark.read.parquet(str(source)).write.saveAsTable(name)
+        if name in benchmark.large:
+            size = sum(file.stat().st_size for file in folder.glob("*.parquet"))
+            spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size // files))
+            table = pyzorder.ZOrderTable.forName(spark, name)
+            table.optimize().executeZOrderBy(*benchmark.large[name])
+    spark.conf.unset("spark.sql.zorder.optimize.targetFileSize")
+
+
+def bounds_of(
+    benchmark: Benchmark, connection: duckdb.DuckDBPyConnection
+) -> Iterator[tuple[str, FileBounds]]:
+    """Yields the bounds of the large tables' files, which DuckDB reads from the files."""
+    for table in benchmark.large:
+        files = demo.OUTPUT / "warehouse" / f"{benchmark.name}.db" / table / "*.parquet"
+        columns = [
+            name
+            for name, data_type, *_ in connection.execute(f"DESCRIBE {table}").fetchall()
+            if data_type in ("INTEGER", "BIGINT", "DATE")
+        ]
+        lists = ", ".join(f"min({name}), max({name})" for name in columns)
+        found = connection.execute(
+            f"SELECT {lists} FROM read_parquet('{files}', filename = true) GROUP BY filename"
+        ).fetchall()
+        yield table, FileBounds.of(columns, found)
+
+
+def without_limit(query: str) -> exp.Expression:
+    """The query without its final LIMIT, which would choose among rows that sort equally."""
+    tree = sqlglot.parse_one(query, dialect="duckdb")
+    tree.set("limit", None)
+    return tree
+
+
+def comparable(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """The rows in a fixed order. Numbers are rounded, as engines round averages differently."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, bool) or value is None:
+            return value
+        if isinstance(value, (int, float, Decimal)):
+            return "nan" if math.isnan(value) else float(f"{float(value):.5g}")
+        if isinstance(value, (datetime.date, datetime.datetime)):
+            return str(value)[:10]
+        return str(value).rstrip()
+
+    return sorted((tuple(map(plain, row)) for row in rows), key=repr)
+
+
+def same(some: Sequence[Sequence[Any]], others: Sequence[Sequence[Any]]) -> bool:
+    """Whether two answers are equal, except for the last of five digits."""
+    left, right = comparable(some), comparable(others)
+    return len(left) == len(right) and all(
+        a == b
+        or (isinstance(a, float) and isinstance(b, float) and math.isclose(a, b, rel_tol=2e-4))
+        for one, other in zip(left, right, strict=True)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def measured(
+    session: Session,
+    benchmark: Benchmark,
+    connection: duckdb.DuckDBPyConnection,
+    query: str,
+    pairs: int,
+) -> tuple[list[Any], Runs, str]:
+    """Returns the scans of the large tables, the cost of the runs, and how the answers compare."""
+    whole = without_limit(query)
+    text = whole.sql("spark")
+    answers = {skips: session.run(text, skips)[1] for skips in (False, True)}
+    differs = [] if same(answers[False], answers[True]) else ["without skipping"]
+    if not same(answers[True], connection.execute(whole.sql("duckdb")).fetchall()):
+        differs.append("DuckDB")
+    text, runs = sqlglot.transpile(query, read="duckdb", write="spark")[0], Runs()
+    df, *_ = session.run(text, True)
+    scans = [scan for scan in pyzorder.explain(df) if scan.table.split(".")[-1] in benchmark.large]
+    for pair in range(pairs):
+        for skips in (True, False) if pair % 2 else (False, True):
+            _, _, cpu, seconds = session.run(text, skips)
+            runs.cpu[skips].append(cpu)
+            runs.time[skips].append(seconds)
+    return scans, runs, " and ".join(differs)
+
+
+def predicted(found: Mapping[str, Sequence[int]], scans: Sequence[Any]) -> float:
+    """The files that the model predicts for a query. A table that Spark scans more or less often
+    than the query names it counts with the average of the predictions, once for each scan."""
+    names = [scan.table.split(".")[-1] for scan in scans]
+    return sum(
+        statistics.mean(found[name]) if name in found else scan.total
+        for name, scan in zip(names, scans, strict=True)
+    )
+
+
+def lines(session: Session, arguments: argparse.Namespace) -> Iterator[tuple[list[str], Runs]]:
+    """Yields the line of each query for the results."""
+    only = arguments.queries.split(",") if arguments.queries else None
+    for benchmark in BENCHMARKS:
+        connection = connect(benchmark, arguments.scale)
+        write_tables(session.spark, benchmark, connection, arguments.files)
+        model = Model(connection, dict(bounds_of(benchmark, connection)))
+        for number, query in connection.execute(
+            f"SELECT query_nr, query FROM {benchmark.name}_queries() ORDER BY query_nr"
+        ).fetchall():
+            name = f"{benchmark.prefix}{number}"
+            if only and name not in only:
+                continue
+            scans, runs, differs = measured(session, benchmark, connection, query, arguments.pairs)
+            try:
+                expected = f"{predicted(model.files(query), scans):.0f}"
+            except duckdb.Error:
+                expected = "-"
+            opened, total = sum(scan.opened for scan in scans), sum(scan.total for scan in scans)
+            by_keys = sum(scan.skipped_by_joins for scan in scans)
+            yield [
+                name, str(opened), expected, str(total), str(total - opened - by_keys),
+                str(by_keys),
+                f"{statistics.median(runs.cpu[True]):.2f} s", f"{runs.cpu_ratio:.2f}",
+                f"{runs.time_ratio:.2f}", f"{runs.slowest:.2f}",
+                f"not as {differs}" if differs else "equal",
+            ], runs  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--scale", type=float, default=1, help="scale factor of the data")
+    parser.add_argument("--files", type=int, default=80, help="files of each large table")
+    parser.add_argument("--pairs", type=int, default=5, help="measured pairs of runs of each query")
+    parser.add_argument("--queries", default="", help="only these queries, such as ds6,h3")
+    arguments = parser.parse_args()
+    session, rows, all_runs = Session(), [HEADER], []
+    print(" | ".join(HEADER))
+    for row, runs in lines(session, arguments):
+        rows.append(row)
+        all_runs.append(runs)
+        print(" | ".join(row), flush=True)
+    session.spark.stop()
+    opened, total = (sum(int(row[column]) for row in rows[1:]) for column in (1, 3))
+    known = [row for row in rows[1:] if row[2] != "-"]
+    ratio = sum(int(row[1]) for row in known) / max(1, sum(int(row[2]) for row in known))
+    mean = statistics.geometric_mean([runs.cpu_ratio for runs in all_runs])
+    different = [row[0] for row in rows[1:] if row[-1] != "equal"]
+    said = (
+        f"{len(rows) - 1} queries open {opened:,} of {total:,} files of the large tables, "
+        f"{ratio:.2f} times as many as the model predicts. The geometric mean of the CPU time, "
+        f"with skipping divided by without, is {mean:.2f}. "
+        + (f"Different answers: {', '.join(different)}." if different else "All answers are equal.")
+    )
+    print(said)
+    if not arguments.queries:
+        report.write("tpc", "TPC-DS and TPC-H with and without skipping", said, rows)
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
