@@ -292,10 +292,7 @@ final class ZOrderFileIndex private (
   def withIndexedExpressions(filter: Expression): Expression =
     pruner.indexedExpressions(indexes).in(filter)
 
-  /**
-   * Like `withIndexedExpressions`, but with the indexes that planning found, without a request to
-   * the store.
-   */
+  /** The same with the indexes that planning found, which needs no request to the store. */
   private[skipping] def withPlannedExpressions(key: Expression): Expression =
     pruner.indexedExpressions(seen.indexes).in(key)
 
