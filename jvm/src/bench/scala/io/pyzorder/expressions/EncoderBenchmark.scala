@@ -20,14 +20,14 @@ final class EncoderBenchmark(rows: Int) {
    */
   @volatile var sink: Long = 0L
 
-  /** Computes long z-values with the spread tables. */
+  /** Computes z-values as longs, using the lookup tables of InterleaveBits. */
   def longSpread(n: Int): Double = {
     val bits = InterleaveBits.bitsPerColumn(n)
     val ids = randomIds(n, bits)
     time(i => InterleaveBits.long(ids(i & (distinct - 1)), bits))
   }
 
-  /** Computes long z-values bit by bit. */
+  /** Computes z-values as longs, one bit at a time. */
   def longBitLoop(n: Int): Double = {
     val bits = InterleaveBits.bitsPerColumn(n)
     val ids = randomIds(n, bits)
@@ -47,13 +47,13 @@ final class EncoderBenchmark(rows: Int) {
     }
   }
 
-  /** Computes byte z-values with the spread tables. */
+  /** Computes z-values as byte arrays, using the lookup tables of InterleaveBits. */
   def bytesSpread(n: Int): Double = {
     val columns = randomColumns(n)
     time(i => InterleaveBits.bytes(columns(i & (distinct - 1)))(0).toLong)
   }
 
-  /** Computes byte z-values bit by bit. */
+  /** Computes z-values as byte arrays, one bit at a time. */
   def bytesBitLoop(n: Int): Double = {
     val columns = randomColumns(n)
     time { i =>
@@ -69,7 +69,9 @@ final class EncoderBenchmark(rows: Int) {
     }
   }
 
-  /** Finds the range ids of longs among `size` boundaries that are primitive longs. */
+  /**
+   * Finds the range ids of longs by searching `size` boundaries that are stored as primitive longs.
+   */
   def searchPrimitive(size: Int): Double = {
     val sample = Iterator.fill[Any](size)(random.nextLong())
     val boundaries = Boundaries.fromValues(LongType, sample)
@@ -77,7 +79,9 @@ final class EncoderBenchmark(rows: Int) {
     time(i => boundaries.rangeIdOfLong(values(i & (distinct - 1))).toLong)
   }
 
-  /** Finds the range ids of longs among `size` boundaries that are boxed longs. */
+  /**
+   * Finds the range ids of longs by searching `size` boundaries that are stored as boxed longs.
+   */
   def searchBoxed(size: Int): Double = {
     val boundaries = Array.fill[AnyRef](size)(Long.box(random.nextLong()))
     Arrays.sort(boundaries)
@@ -85,14 +89,20 @@ final class EncoderBenchmark(rows: Int) {
     time(i => boxedSearch(boundaries, values(i & (distinct - 1))))
   }
 
-  /** Finds the range ids of strings among `size` boundaries, mostly by their first eight bytes. */
+  /**
+   * Finds the range ids of strings by searching `size` boundaries. Most comparisons need only the
+   * first eight bytes.
+   */
   def searchStrings(size: Int): Double = {
     val boundaries = Boundaries.fromValues(StringType, Iterator.fill[Any](size)(randomString()))
     val values = Array.fill(distinct)(randomString())
     time(i => boundaries.rangeIdOfUtf8(values(i & (distinct - 1))).toLong)
   }
 
-  /** Finds the range ids of strings among `size` boundaries by comparing whole strings. */
+  /**
+   * Finds the range ids of strings by searching `size` boundaries. Every comparison uses whole
+   * strings.
+   */
   def searchStringsBoxed(size: Int): Double = {
     val boundaries = Array.fill[AnyRef](size)(randomString())
     Arrays.sort(boundaries)

@@ -32,8 +32,8 @@ final class SizeProbe(
   import SizeProbe._
 
   /**
-   * For each file, the index of its table partition. A file's partition is the same in every
-   * layout.
+   * For each file, the position of its table partition in `partitions`. The position is the same in
+   * every layout.
    */
   private val folders: Array[Int] =
     rows.judgedOf.indices.flatMap(p => Seq.fill(rows.judgedOf(p))(p)).toArray

@@ -74,8 +74,8 @@ object WhatIfLayout {
   }
 
   /**
-   * The number of rows recorded for every file. It is larger than every null count, because data
-   * skipping infers from an equal null count that all values of a column are null. In a WhatIfFile,
+   * The row count recorded for every file. It is larger than every null count. If it were equal to
+   * a null count, data skipping would infer that all values of a column are null. In a WhatIfFile,
    * only `empty` indicates that a column has no values.
    */
   private val MoreThanNulls = 1L << 40

@@ -141,7 +141,7 @@ object WorkloadFilters {
 
   /**
    * Join keys are not used if the other side has more distinct keys than `joinMaxKeys` times this
-   * factor. A query compares the number of rows on the other side with the same limit.
+   * factor. A query applies the same limit to the number of rows on the other side.
    */
   private val RowsPerKey = 100
 

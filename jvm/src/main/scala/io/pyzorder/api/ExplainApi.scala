@@ -31,8 +31,8 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
    * each join whose keys were used, a description such as `days.d (3 values after 20 ms)`; keys of
    * broadcasts are missing until the query has run), `reasons` (why the index or part of the
    * predicate was not used) and `opened` (the paths of the files that are opened). If the files
-   * were not listed for this query, `asOf` is the time, in milliseconds since the epoch, at which
-   * they were last verified to be the table's files.
+   * were not listed for this query, `asOf` is the time, in milliseconds since the epoch, when they
+   * were last known to be the table's current files.
    */
   def explain(execution: QueryExecution): String = {
     val list = mapper.createArrayNode()

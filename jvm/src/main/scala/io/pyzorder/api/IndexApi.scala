@@ -79,8 +79,8 @@ object IndexApi {
     shim.dataFrame(session, IndexStore.relation(session, existing(session, root)))
 
   /**
-   * A table with the entries of the index, as they are after the index has been loaded into memory
-   * for query planning. Empty if the index is unusable.
+   * The index entries as query planning loads them into memory. The result is empty if the index is
+   * unusable.
    */
   def loaded(session: shim.SparkSession, root: String): shim.DataFrame = {
     val ref = existing(session, root)

@@ -22,12 +22,13 @@ import io.pyzorder.skipping.predicate.{PredicateBox, PredicateRules}
 import io.pyzorder.storage.TableFolder
 
 /**
- * Provides the data for plots and reports about a table. A target has the same syntax as in
- * skipping_index('…').
+ * Provides the data for plots and reports about a table. The parameter `target` has the same syntax
+ * as the argument of skipping_index('…').
  *
- * JSON values follow Spark's internal representation: dates are numbers of days, timestamps and
- * intervals are numbers of microseconds or months, and TIME values are numbers of nanoseconds.
- * Decimals, NaN and infinities are strings, and binary values are strings of hexadecimal digits.
+ * JSON values follow Spark's internal representation: dates are numbers of days, timestamps are
+ * numbers of microseconds, intervals are numbers of months or microseconds, and TIME values are
+ * numbers of nanoseconds. Decimals, NaN and infinities are strings, and binary values are strings
+ * of hexadecimal digits.
  */
 object LayoutApi {
 

@@ -36,7 +36,10 @@ final case class ResolvedTable(
     properties: Map[String, String],
     catalogTable: Option[CatalogTable]) {
 
-  /** The table's folder, with the current and former partition locations from the catalog. */
+  /**
+   * The table's folder, including the current and former locations of its partitions according to
+   * the catalog.
+   */
   def folder(session: shim.SparkSession): TableFolder =
     new TableFolder(root,
       identifier.map(name => () => PartitionLocationSwitch.places(session, name)))
@@ -89,7 +92,7 @@ final case class ResolvedTable(
     case None => Literal(root.toString).sql
   }
 
-  /** A statement that clusters the table by `columns`, ready to paste. */
+  /** An OPTIMIZE statement that clusters the table by `columns`. */
   def optimizeBy(columns: Seq[Seq[String]]): String =
     columns.map(_.map(quoteIfNeeded).mkString("."))
       .mkString(s"OPTIMIZE $sql ZORDER BY (", ", ", ")")

@@ -167,8 +167,8 @@ final class TargetLookup(session: shim.SparkSession) {
     catch { case NonFatal(failure) => throw ZOrderErrors.noSuchStore(path.toString, failure) }
 
   /**
-   * Throws pathInsideTable if the table's folder is a partition folder of another table that has a
-   * journal.
+   * Throws ZORDER_PATH_INSIDE_TABLE if the table's folder is a partition folder of another table
+   * that has a journal.
    */
   def checkOutermost(table: ResolvedTable): Unit = {
     val outer = TargetLookup.tableFolder(table.root)

@@ -14,7 +14,7 @@ final case class ColumnHealth(averageOverlap: Double, maxDepth: Int)
 object ColumnHealth {
 
   /**
-   * Computes a column's health from the ranges of its files. Returns None if there are no ranges.
+   * Computes a column's health from its range in each file. Returns None if there are no ranges.
    */
   def of(dataType: DataType, ranges: Seq[(Any, Any)]): Option[ColumnHealth] =
     if (ranges.isEmpty) {

@@ -25,10 +25,10 @@ import io.pyzorder.parser.{RefreshSkippingIndexStatement, RestoreStatement, Vacu
 import io.pyzorder.parser.ZOrderStatement
 
 /**
- * Turns a parsed statement into its command once the analyzer has resolved the target. Unusable
- * targets and errors in an OPTIMIZE statement are reported here, before anything runs. However, the
- * columns of a CREATE SKIPPING INDEX statement are not checked until the command runs. A statement
- * on a Delta, Iceberg or Hudi table is passed on to the next parser.
+ * Turns a parsed statement into its command once the analyzer has resolved the target. This rule
+ * reports unusable targets, and also errors in OPTIMIZE statements, before anything runs. However,
+ * the columns of a CREATE SKIPPING INDEX statement are not checked until the command runs. A
+ * statement on a Delta, Iceberg or Hudi table is passed on to the next parser.
  */
 case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[LogicalPlan] {
 

@@ -93,8 +93,8 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
     }
 
   /**
-   * Throws if a file that was added after the OPTIMIZE has the name of a file to be restored. Some
-   * writers number their files, so they may reuse the name of a file that the OPTIMIZE replaced.
+   * Throws if a file that was added after the OPTIMIZE has the name of a file to be restored. This
+   * can happen because some writers reuse simple names such as `part-0.parquet`.
    */
   private def checkNames(names: Seq[String]): Unit =
     names.diff(names.distinct).headOption.foreach(name =>

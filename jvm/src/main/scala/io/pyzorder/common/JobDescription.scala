@@ -35,7 +35,7 @@ object JobDescription {
   def stepOf(tags: Iterable[String]): Option[String] =
     tags.collectFirst { case tag if tag.startsWith(StepTag) => tag.stripPrefix(StepTag) }
 
-  /** The prefix of the tags that name a step. The command line also relies on this prefix. */
+  /** The prefix of the tags that name a step. pyzorder/bridge.py uses the same prefix. */
   private val StepTag = "pyzorder-step: "
 
   /** The property in which Spark keeps a job's description. */

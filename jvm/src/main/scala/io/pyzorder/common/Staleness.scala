@@ -23,7 +23,7 @@ final case class Staleness(earliest: Long, now: Long) {
 
 object Staleness {
 
-  /** No earlier information may be used: the query must list the files in the store. */
+  /** No information gathered earlier may be used: the query must list the files in the store. */
   val none: Staleness = Staleness(Long.MaxValue, Long.MaxValue)
 
   /** Information of any age may be used. */

@@ -14,8 +14,9 @@ import org.apache.hadoop.security.AccessControlException
 object StoreFailures {
 
   /**
-   * Runs a command that writes to the table's folder. Throws noSpace or notWritable if the store
-   * refuses a write, and conflict if the folder or a file in it disappears while the command runs.
+   * Runs a command that writes to the table's folder. Throws ZORDER_NO_SPACE or ZORDER_NOT_WRITABLE
+   * if the store refuses a write, and ZORDER_CONFLICT if the folder or a file in it disappears
+   * while the command runs.
    */
   def translate[T](root: Path)(command: => T): T =
     try command
@@ -56,8 +57,8 @@ object StoreFailures {
     "Permission denied|Operation not permitted|Read-only file system|Access ?Denied".r
 
   /**
-   * The first line of the message of the innermost cause that matches. In Spark's messages, a stack
-   * trace may follow that line.
+   * The first line of the innermost matching cause's message. In Spark's messages, a stack trace
+   * may follow that line.
    */
   private def said(failure: Throwable, says: Throwable => Boolean): String =
     causes(failure).filter(says).lastOption.map {

@@ -251,7 +251,10 @@ object ZOrderErrors {
       "seconds" -> (lease / 1000).toString,
       "key" -> ZOrderConf.journalTakeOver.key, "run" -> run.toString)
 
-  /** A partition cannot be renamed or moved, because an unfinished run may have moved its files. */
+  /**
+   * For a partition that cannot be renamed or moved because an unfinished run may have moved its
+   * files.
+   */
   def partitionsInUse(table: String): ZOrderException =
     error("ZORDER_PARTITIONS_IN_USE", "table" -> table)
 

@@ -7,8 +7,8 @@ import org.apache.spark.sql.catalyst.trees.Origin
 /**
  * An error raised by pyzorder. Like Spark's own errors, it has an error class, an SQLSTATE and a
  * message that says what to do. Only ZOrderErrors creates instances. The class extends
- * AnalysisException because PySpark, Connect and JDBC show the messages of such exceptions without
- * a stack trace.
+ * AnalysisException because PySpark, Spark Connect and JDBC show the messages of such exceptions
+ * without a stack trace.
  *
  * @param condition  the error class, `ZORDER_…`
  * @param state      the SQLSTATE

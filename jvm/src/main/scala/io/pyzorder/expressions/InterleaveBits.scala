@@ -95,7 +95,7 @@ object InterleaveBits {
 
   /**
    * Interleaves `ids`, each from 0 to 2^bitsPerColumn - 1, into one non-negative long.
-   * `bitsPerColumn` is at most `bitsPerColumn(ids.length)`.
+   * `bitsPerColumn` must be at most `bitsPerColumn(ids.length)`.
    */
   def long(ids: Array[Int], bitsPerColumn: Int): Long = {
     val n = ids.length
@@ -108,7 +108,7 @@ object InterleaveBits {
     z
   }
 
-  /** The number of bits per column in a z-value that is a long: 63 / n, at most 31. */
+  /** The number of bits per column in a z-value that is a long: 63 / n, but at most 31. */
   def bitsPerColumn(n: Int): Int = {
     require(n >= 1 && n <= LongBits, s"a z-value of 63 bits can represent 1 to 63 columns, not $n")
     math.min(31, LongBits / n)

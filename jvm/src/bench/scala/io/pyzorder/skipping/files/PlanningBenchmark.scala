@@ -91,10 +91,10 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
   /** Milliseconds to prune a listing by two columns after the same listing has been pruned once. */
   def pruning(): Double = best(30)(() => prune(listing))
 
-  /** The number of files that the measurements' filters select. */
+  /** The number of files that remain after pruning. */
   def selected(): Int = prune(listing)
 
-  /** The number of row groups in the index's file. */
+  /** The number of row groups in the index file. */
   def rowGroups(): Int = IndexStore.rowGroups(session.sessionState.newHadoopConf(), ref).length
 
   private def list(): ListedPartitions = {

@@ -94,8 +94,8 @@ private[commands] object ChosenSketches {
   }
 
   /**
-   * Adds the sketches to the index entries that have none, if the file, the read settings and the
-   * number of rows are still the same.
+   * Adds the sketches to the index entries that have none and whose file, read settings and number
+   * of rows have not changed.
    */
   private def publish(
       session: shim.SparkSession,

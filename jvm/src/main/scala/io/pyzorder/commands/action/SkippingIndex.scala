@@ -33,8 +33,8 @@ private[commands] object SkippingIndex {
   /**
    * The columns that a refresh indexes; None if there is no index. A refresh indexes the same
    * columns as before, even if the index is unusable. If the type of a column has changed, its
-   * current type is used, and expressions are evaluated under the session's settings. An expression
-   * that the session cannot evaluate is kept, but new entries have no statistics of it. If the
+   * current type is used. Expressions are evaluated under the session's settings. An expression
+   * that the session cannot evaluate is kept, but new entries have no statistics for it. If the
    * table no longer has any of the columns, the default columns are indexed.
    */
   def columnsToRefresh(
@@ -114,7 +114,10 @@ private[commands] object SkippingIndex {
     if (sketched.isEmpty) ChosenSketches.add(session, table)
   }
 
-  /** The column of an expression that cannot be evaluated; None if the table lacks its inputs. */
+  /**
+   * Keeps the column of an expression that this session cannot evaluate. Returns None if the table
+   * lacks one of the columns that the expression reads.
+   */
   private def kept(
       table: ResolvedTable,
       column: IndexedColumn,
@@ -126,7 +129,10 @@ private[commands] object SkippingIndex {
       Some(column)
     }
 
-  /** Maps the names of expressions to their new names if their settings have changed. */
+  /**
+   * Maps each column's name to its name after the refresh. Only the columns of expressions can get
+   * new names, because these names include the settings under which the expressions are evaluated.
+   */
   private def renamed(
       before: Seq[IndexedColumn],
       now: Seq[IndexedColumn]): String => String = {
@@ -145,8 +151,9 @@ private[commands] object SkippingIndex {
       entry.statistics.get(name).exists(!_.isUnknown))
 
   /**
-   * The new entry of a file that was read again only because of its expressions. The file is still
-   * clustered, and its z-values are still known.
+   * The new entry of an unchanged file that was read again to collect the statistics of
+   * expressions. Unless the read settings have changed, the entry keeps the file's clustering
+   * columns and z-values.
    */
   private def recollected(old: FileEntry, now: FileEntry): FileEntry =
     if (old.readSettings != now.readSettings) now

@@ -8,7 +8,7 @@ import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.layout.select.RewritePlan
 import io.pyzorder.publish.Writer
 
-/** One OPTIMIZE. With DRY RUN, it does not write anything or take the lock. */
+/** One OPTIMIZE. With DRY RUN, it neither writes anything nor takes the lock. */
 private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: Boolean)
     extends TableAction[OptimizeMetrics](
       context.session,

@@ -98,7 +98,9 @@ private[optimize] final class OptimizeContext(
       every.filter(column => chosen.contains(column) || zOrderBy.contains(column.path))
     }
 
-  /** The expressions in the index. Their statistics are collected once the files are written. */
+  /**
+   * The expressions in the index. Their statistics are collected after the files have been written.
+   */
   lazy val expressionColumns: Seq[IndexedColumn] =
     index.toSeq.flatMap(_.columns).filter(c => ExpressionColumn.matches(c) && !denied(c))
 

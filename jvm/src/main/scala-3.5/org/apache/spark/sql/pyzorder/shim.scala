@@ -12,7 +12,9 @@ import org.apache.spark.unsafe.types.UTF8String
  */
 object shim {
 
-  /** The session class that has a catalog, a state and a context. */
+  /**
+   * The session class that provides the session catalog, the session state and the SparkContext.
+   */
   type SparkSession = org.apache.spark.sql.SparkSession
 
   type DataFrame = org.apache.spark.sql.DataFrame

@@ -10,12 +10,14 @@ import org.apache.spark.unsafe.types.UTF8String
 /**
  * Gives common names to types and methods that differ between Spark versions, and exposes a few
  * members that are private to Spark's packages. This file is for Spark 4, where the session class
- * with a catalog, a state and a context is separate from the session interface that Connect also
- * implements.
+ * that has a session state and a SparkContext is separate from the interface that Spark Connect
+ * also implements.
  */
 object shim {
 
-  /** The session class that has a catalog, a state and a context. */
+  /**
+   * The session class that provides the session catalog, the session state and the SparkContext.
+   */
   type SparkSession = org.apache.spark.sql.classic.SparkSession
 
   type DataFrame = org.apache.spark.sql.classic.DataFrame
