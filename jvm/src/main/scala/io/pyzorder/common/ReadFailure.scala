@@ -7,7 +7,7 @@ import scala.util.control.NonFatal
  * matches errors that the contents of such a file can cause: deep nesting can overflow the stack, a
  * length in the file can request more memory than is available, and a name in the file can refer to
  * a class that cannot be linked. Such an error affects only that file, so the query continues
- * without it.
+ * without the file.
  */
 private[pyzorder] object ReadFailure {
 

@@ -21,12 +21,12 @@ private[commands] object ChosenSketches {
 
   private val log = LoggerFactory.getLogger(getClass)
 
-  /** The number of files to read. */
+  /** The number of files in the sample. */
   private val SampledFiles = 8
 
   /**
-   * The minimum number of files. With fewer files, reading the sample costs too much, and sketches
-   * skip too few files.
+   * The minimum number of files that the index must cover. With fewer files, reading the sample
+   * costs too much, and sketches skip too few files.
    */
   private val FewFiles = 4 * SampledFiles
 

@@ -35,8 +35,8 @@ object Collector {
    * longer matches it.
    *
    * @param columns columns of `data.dataSchema`, spelled as in that schema, and expressions over
-   *                these columns. An expression that this session would evaluate in another way
-   *                than the index describes has no statistics
+   *                these columns. An expression that this session would evaluate differently from
+   *                what the index describes has no statistics
    * @param wanted  the columns for which sketches are collected
    */
   def collect(
@@ -81,8 +81,8 @@ object Collector {
   }
 
   /**
-   * Whether the file may have a sketch of the column. According to its footer, all scans must read
-   * the same values.
+   * Whether the file may have a sketch of the column. The file's footer must show that all scans
+   * read the same values.
    */
   private def mayHaveSketch(answer: FooterAnswer): Boolean = answer match {
     case FooterAnswer.Known(known) => known.bounds.isDefined && !known.settingsDependent
@@ -118,7 +118,8 @@ object Collector {
    * The part of a scan's statistics that is valid for all scans. Under the rebase mode EXCEPTION,
    * the scan for statistics has read dates and timestamps as stored. However, a query would fail
    * or, if the file records its calendar, read different values. Only modern values are the same
-   * for all scans. Nothing is known about the values that an expression computes from other values.
+   * for all scans. The statistics of an expression that may read such dates or timestamps are
+   * discarded, because they do not show whether the expression read only modern values.
    */
   private def readable(
       session: shim.SparkSession,
@@ -149,9 +150,9 @@ object Collector {
       !ReadSettings.matchesPositions(session, data.options)
 
   /**
-   * Whether the column is read from the files. Spark takes a partition column's values from folder
-   * names even if the files contain the column, and an indexed column may no longer be in the
-   * table.
+   * Whether the column is read from the files. This is false for expressions, for columns that are
+   * no longer in the table, and for partition columns, whose values Spark takes from folder names
+   * even if the files contain the columns.
    */
   private def fromFiles(data: DataFiles, column: IndexedColumn): Boolean =
     data.isFromFiles(column.path.head) && !ExpressionColumn.matches(column) &&

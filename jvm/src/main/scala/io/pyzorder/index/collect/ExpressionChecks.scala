@@ -17,16 +17,17 @@ import org.apache.spark.unsafe.types.UTF8String
 import io.pyzorder.common.ZOrderErrors
 
 /**
- * The checks that an expression of an index passes before the next step of its resolution. The text
- * may come from a forged index, which any writer to the table's folder can create. Its resolution
- * must therefore neither take long, nor read files, nor run a user's code.
+ * The checks that an indexed expression must pass before each step of its resolution. The
+ * expression may come from a forged index, which anyone who can write to the table's folder can
+ * create. Resolving it must therefore not take a long time, read files or run a user's code.
  *
- *   - Spark's parser takes long for nested parentheses, so the text is short and has few of them.
+ *   - Spark's parser is slow on nested parentheses, so the text must be short and contain only a
+ *     few of them.
  *   - The analyzer looks up functions, reads the tables of subqueries and computes some constants.
- *     The parsed expression may therefore contain only columns of the table, literals, and Spark's
- *     own functions of columns.
- *   - The optimizer computes the parts that do not depend on a row. `optimized` does this only for
- *     parts that are certainly cheap.
+ *     The parsed expression may therefore contain only columns of the table, literals, and calls of
+ *     Spark's own functions on columns.
+ *   - The optimizer evaluates the parts that do not depend on a row. `optimized` accepts only parts
+ *     that are certainly cheap to evaluate.
  *
  * @param text the expression
  */
@@ -38,14 +39,14 @@ private[collect] final class ExpressionChecks(text: String) {
   def checkText(): Unit = {
     def has(more: Int, parts: Regex): Boolean = parts.findAllIn(text).length > more
     if (text.length > LongestText) throw ZOrderErrors.tooLong(text.take(100) + "…")
-    // Each word or sign adds at most one level to the tree.
+    // Each word or punctuation character adds at most one level to the expression tree.
     if (has(MostWords, Word) || has(MostOpenings, Opening)) throw ZOrderErrors.tooLong(text)
   }
 
   /**
-   * Throws if the analyzer might take long, read files or run a user's code.
+   * Throws if the analyzer might take a long time, read files or run a user's code.
    *
-   * @param isSame whether the session treats two names of columns as the same
+   * @param isSame whether the session considers two column names equal
    */
   def checkParsed(
       parsed: Expression,
@@ -67,7 +68,10 @@ private[collect] final class ExpressionChecks(text: String) {
     }
   }
 
-  /** Throws if the expression needs more than the columns of one row. */
+  /**
+   * Throws if the expression depends on anything but the columns of one row, or if evaluating it
+   * may be costly.
+   */
   def checkAnalyzed(analyzed: LogicalPlan): Unit = {
     val parts = expressions(analyzed)
     def has(test: Expression => Boolean): Boolean = parts.exists(_.exists(test))
@@ -83,8 +87,9 @@ private[collect] final class ExpressionChecks(text: String) {
   }
 
   /**
-   * The plan that the optimizer makes of an analyzed plan. It is reached by applying the optimizer
-   * without ConstantFolding, and ConstantFolding to cheap constants, in turns.
+   * Optimizes an analyzed plan in several rounds. Each round evaluates the constants, which must be
+   * cheap, and then runs the optimizer without ConstantFolding. The optimizer may produce new
+   * constants, which the next round evaluates.
    */
   def optimized(session: shim.SparkSession, analyzed: LogicalPlan): LogicalPlan = {
     val conf = session.sessionState.conf.clone()
@@ -108,21 +113,25 @@ private[collect] object ExpressionChecks {
   private val MostWords = 300
   private val Word = raw"\w+|[^\w\s]".r
 
-  /** How many brackets may open. Those in strings count, too, so the parser sees no more. */
+  /**
+   * The maximum number of opening brackets and CASE keywords. Those in strings are counted as well,
+   * so the parser never finds more than this number.
+   */
   private val MostOpenings = 30
   private val Opening = raw"(?i)[(\[{]|\bcase\b".r
 
   /**
-   * Spark repeats operands, such as the one of CASE for every WHEN, and the arguments of some
-   * functions, so the tree of a short text may be large.
+   * The maximum number of nodes in the expression tree. Even a short text can have a large tree,
+   * because Spark repeats the operand of CASE for every WHEN, and also repeats the arguments of
+   * some functions.
    */
   private val MostNodes = 1000
   private val DeepestCalls = 8
 
-  /** How often the optimizer may be applied before all constants have been computed. */
+  /** The maximum number of rounds that `optimized` may take to evaluate all constants. */
   private val MostRounds = 5
 
-  /** Spark's own functions, without those that call or load other code, or read files. */
+  /** Spark's own functions, except those that read files, or that call or load other code. */
   private val Functions: Set[String] = FunctionRegistry.functionSet.map(_.funcName) -- Seq(
     "java_method", "reflect", "try_reflect", "from_avro", "to_avro", "schema_of_avro",
     "from_protobuf", "to_protobuf")
@@ -135,12 +144,12 @@ private[collect] object ExpressionChecks {
       case part if part.foldable && !part.isInstanceOf[Literal] => part
     })
 
-  /** How many of `most` nodes are left if those of the tree are taken away. */
+  /** Subtracts the number of nodes in the tree from `most`. The result is at least 0. */
   private def left(most: Int, tree: Expression): Int =
     if (most == 0) 0
     else tree.children.foldLeft(most - 1)(left)
 
-  /** How deeply calls of functions are nested. */
+  /** The maximum nesting depth of function calls. */
   private def calls(tree: Expression): Int =
     (0 +: tree.children.map(calls)).max + (if (tree.isInstanceOf[UnresolvedFunction]) 1 else 0)
 
@@ -153,7 +162,7 @@ private[collect] object ExpressionChecks {
   private def readsColumn(part: Expression): Boolean =
     part.exists(_.isInstanceOf[UnresolvedAttribute])
 
-  /** Whether the analyzer replaces the part by something that the checks do not know. */
+  /** Whether the analyzer would replace the part with something that has not been checked. */
   private def isUnknown(part: Expression): Boolean = part match {
     case _: UnresolvedAttribute | _: UnresolvedFunction | _: UnresolvedExtractValue => false
     case _: LambdaFunction => true
@@ -161,9 +170,7 @@ private[collect] object ExpressionChecks {
       other.getClass.getName.startsWith(classOf[UnresolvedFunction].getPackage.getName + ".")
   }
 
-  /**
-   * Whether the part, if it does not depend on columns, is computed quickly and has a small value.
-   */
+  /** Whether a part that does not depend on columns is quick to evaluate and has a small value. */
   private def isCheap(part: Expression): Boolean = part match {
     case _: Cast | _: UnaryMinus | _: UnaryPositive | _: BinaryArithmetic => true
     case _: BinaryComparison | _: And | _: Or | _: Not | _: IsNull | _: IsNotNull => true
@@ -172,8 +179,8 @@ private[collect] object ExpressionChecks {
   }
 
   /**
-   * Whether a short expression may have a large value, or take very long for some rows, as regular
-   * expressions that backtrack do.
+   * Whether the part may have a very large value, or take a very long time for some rows. For
+   * example, a regular expression may backtrack.
    */
   private def isCostly(part: Expression): Boolean = part match {
     case StringReplace(_, Literal(search: UTF8String, _), Literal(replacement: UTF8String, _)) =>
@@ -187,7 +194,10 @@ private[collect] object ExpressionChecks {
     case _ => false
   }
 
-  /** Whether the part neither is a column, nor a constant, nor a function of other parts. */
+  /**
+   * Whether the part has no operands but is neither a column nor a constant, as is the case for
+   * `current_date()`.
+   */
   private def isOfQuery(part: Expression): Boolean = part match {
     case _: NamedExpression | _: Literal | _: LeafMathExpression => false
     case other => other.isInstanceOf[LeafExpression]

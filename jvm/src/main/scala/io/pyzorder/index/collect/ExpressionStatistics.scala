@@ -11,16 +11,17 @@ import io.pyzorder.index.sketch.NewSketches
 
 /**
  * Adds the statistics of an index's expressions to the entries of new files. The files are read
- * again for this, because an expression may have another value for the row that is written than for
- * the row that is read back. Examples are timestamps that are stored in milliseconds, and CHAR.
+ * again for this purpose, because an expression may have a different value after a row has been
+ * written and read back. This happens, for example, if timestamps are stored in milliseconds.
  */
 object ExpressionStatistics {
 
   private val log = LoggerFactory.getLogger(getClass)
 
   /**
-   * The entries, with statistics of the expressions among `columns`. If the files cannot be read,
-   * the entries are returned as they are, and the files are not skipped because of expressions.
+   * Adds the statistics of the expressions among `columns` to the entries. If the files cannot be
+   * read, returns the entries unchanged, and queries do not use the expressions to skip these
+   * files.
    *
    * @param data    the files that the entries describe, in the same order
    * @param wanted  the columns for which sketches are collected

@@ -6,9 +6,9 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Expression, GenericInternalRow, JoinedRow}
 
 /**
- * Computes the values of expressions for the rows of one file. If an expression fails for a row, a
- * query fails too, unless it skips the row for another reason. The file then has no statistics of
- * the expression, so it is never skipped because of them.
+ * Computes the values of expressions for the rows of one file. If an expression fails for a row,
+ * the file gets no statistics of the expression and is never skipped because of it. A query that
+ * evaluates the expression for this row therefore fails as it would without an index.
  */
 private[collect] final class ExpressionValues(expressions: Seq[Expression]) {
 
@@ -25,7 +25,7 @@ private[collect] final class ExpressionValues(expressions: Seq[Expression]) {
       joined(row, values)
     }
 
-  /** Whether the expression has failed for a row. */
+  /** Whether expression i has failed for any row. */
   def hasFailed(i: Int): Boolean = failed(i)
 
   private def value(i: Int, row: InternalRow): Any =

@@ -9,7 +9,7 @@ sealed trait FooterAnswer extends Serializable
 
 object FooterAnswer {
 
-  /** The statistics are correct, for the reason documented at the rule that produced them. */
+  /** The statistics are correct. The rule that produced them documents why. */
   final case class Known(statistics: ColumnStatistics) extends FooterAnswer
 
   /**
@@ -26,7 +26,7 @@ object FooterAnswer {
    */
   val Unknown: FooterAnswer = Known(ColumnStatistics.unknown)
 
-  /** Every row has a null in the column. */
+  /** The column is null in every row. */
   def allNull(numRecords: Long): FooterAnswer = Known(ColumnStatistics(
       bounds = None,
       exact = false,

@@ -14,8 +14,8 @@ import org.apache.parquet.schema.{GroupType, PrimitiveType, Type}
 /**
  * Reads statistics from Parquet footers if they provably describe the values that Spark reads.
  *
- * parquet-mr already withholds unreliable statistics. It exposes the old `min` and `max` fields,
- * which writers compared as signed values, only if the column has a signed order. It does not
+ * parquet-mr already withholds unreliable statistics. The old `min` and `max` fields are based on
+ * signed comparisons, so parquet-mr exposes them only if the column has a signed order. It does not
  * expose statistics from writers that are known to have written wrong statistics (PARQUET-251), or
  * statistics of columns for which the footer specifies an unsupported order. ParquetRules defines
  * which values of the Spark type a pair of exposed bounds represents.

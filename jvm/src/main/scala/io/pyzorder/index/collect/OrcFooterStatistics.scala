@@ -85,8 +85,8 @@ private[index] object OrcFooterStatistics {
   /**
    * The bounds of a column that has values, or None if Spark must scan it. FLOAT and DOUBLE columns
    * are always scanned, because writers differ in their treatment of NaN and the sign of zero.
-   * TIMESTAMP columns are scanned because their bounds may have a different time zone and precision
-   * than the values. BINARY columns are scanned because ORC does not keep bounds for them.
+   * TIMESTAMP columns are scanned because their bounds may differ from the values in time zone and
+   * precision. BINARY columns are scanned because ORC does not keep bounds for them.
    */
   private def bounds(
       reader: Reader,

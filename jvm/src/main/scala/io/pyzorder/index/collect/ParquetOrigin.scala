@@ -24,10 +24,10 @@ private[index] object ParquetOrigin {
   private val LegacyInt96 = "org.apache.spark.legacyINT96"
 
   /**
-   * Applies Spark's rule. If the metadata names Spark 3.0 or later (3.1 for INT96) and lacks the
-   * legacy key (`LegacyDatetime` or `LegacyInt96`), the file uses the proleptic calendar. If it
-   * names an older version, or a newer version together with the key, the file uses the hybrid
-   * calendar. If it does not name a Spark version, the reader's rebase mode decides.
+   * Applies Spark's rule. If the metadata does not name a Spark version, the reader's rebase mode
+   * decides. Otherwise, the file uses the proleptic calendar if the version is at least 3.0 (3.1
+   * for INT96) and the metadata lacks the legacy key (`LegacyDatetime` or `LegacyInt96`). In all
+   * other cases, the file uses the hybrid calendar.
    */
   def of(metadata: FileMetaData): ParquetOrigin = {
     val keys = metadata.getKeyValueMetaData

@@ -14,15 +14,15 @@ import io.pyzorder.index.model.{Calendars, DataFiles, EvaluationSettings, Expres
 import io.pyzorder.index.model.{ExpressionForm, IndexedColumn, IndexedColumns}
 
 /**
- * An expression of an index, as a session evaluates it.
+ * An indexed expression that a session has resolved.
  *
  * @param column the indexed column that contains the values
- * @param value  the expression in the form in which it appears in the predicates of optimized
- *               plans. Its attributes are identified by their names
+ * @param value  the expression as it appears in the predicates of optimized plans. Its attributes
+ *               are identified by their names
  */
 private[pyzorder] final case class ResolvedExpression(column: IndexedColumn, value: Expression) {
 
-  /** The columns of the files that the expression reads and about which footers have statistics. */
+  /** The file columns that the expression reads and for which footers can contain statistics. */
   def leaves: Seq[IndexedColumn] =
     value.collect {
       case a: AttributeReference if IndexedColumns.supports(a.dataType) =>
@@ -30,9 +30,10 @@ private[pyzorder] final case class ResolvedExpression(column: IndexedColumn, val
     }.distinct
 
   /**
-   * What the footer of a file implies. The file's values are not computed if a scan might read
-   * other values from one of the columns than other readers. The values depend on settings if those
-   * of a column may, or if the expression reads times inside a nested column.
+   * What a file's footer implies for the expression. The expression is not evaluated for the file
+   * if a scan might read different values from one of the columns than other readers do. The
+   * results depend on settings if the values of a column may depend on settings, or if the
+   * expression reads dates or timestamps inside a nested column.
    *
    * @param known what the footer reveals about the leaves
    */
@@ -58,9 +59,9 @@ private[pyzorder] final case class ResolvedExpression(column: IndexedColumn, val
   }
 
   /**
-   * The expression over rows with the columns `output`.
+   * The expression, bound to rows with the columns `output`.
    *
-   * @param inputs the element of `output` for the name of each column that the expression reads
+   * @param inputs maps the name of each column that the expression reads to an element of `output`
    */
   def bound(inputs: Map[String, NamedExpression], output: Seq[Attribute]): Expression =
     BindReferences.bindReference(
@@ -70,12 +71,12 @@ private[pyzorder] final case class ResolvedExpression(column: IndexedColumn, val
 
 private[pyzorder] object ResolvedExpression {
 
-  /** Limits that keep the path of the indexed column within those of the format. */
+  /** Limits that keep the indexed column's path within the limits of the index format. */
   private val MostInputs = 50
   private val LongestForm = 10000
 
   /**
-   * Resolves an expression of a CREATE SKIPPING INDEX statement.
+   * Resolves an expression from a CREATE SKIPPING INDEX statement or from an index.
    *
    * @param schema the columns that are stored in the files
    * @param table  the table's name, used in messages
@@ -126,8 +127,8 @@ private[pyzorder] object ResolvedExpression {
   }
 
   /**
-   * The expressions in an index that the session evaluates exactly as they were evaluated for the
-   * index. Only these can get statistics.
+   * The indexed expressions that this session would evaluate exactly as the index describes. Only
+   * these expressions can get statistics.
    */
   def usable(
       session: shim.SparkSession,
@@ -148,7 +149,7 @@ private[pyzorder] object ResolvedExpression {
     usable(
       session, StructType(data.dataSchema.filter(field => data.isFromFiles(field.name))), columns)
 
-  /** The expression as the session evaluates it now; None if the session cannot evaluate it. */
+  /** The expression as this session evaluates it; None if the session cannot evaluate it. */
   def now(
       session: shim.SparkSession,
       schema: StructType,
@@ -170,7 +171,7 @@ private[pyzorder] object ResolvedExpression {
   }
 }
 
-/** The columns of a table's files. No optimizer rule looks into it. */
+/** A relation with the columns of a table's files. It is opaque to the optimizer. */
 private final case class FileColumns(output: Seq[Attribute]) extends LeafNode {
   override def computeStats(): Statistics = Statistics(sizeInBytes = 1)
 }

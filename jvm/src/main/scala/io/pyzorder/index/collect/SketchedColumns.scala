@@ -18,8 +18,8 @@ final case class SketchedColumns(
     bytes: Long = SketchedColumns.BytesPerFile) {
 
   /**
-   * Whether one column's sketches are small enough to be sent to the driver, for a table of this
-   * size.
+   * Whether, in a table of this size, one column's sketches are small enough to be sent to the
+   * driver.
    */
   def allows(size: Long): Boolean = size * budget <= SketchedColumns.MostBytes
 

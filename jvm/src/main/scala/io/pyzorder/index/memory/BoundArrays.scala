@@ -109,8 +109,8 @@ object DoubleBounds {
 }
 
 /**
- * Bounds that are UTF8String, Array[Byte] or Decimal objects. Both are null for a file without
- * bounds.
+ * Bounds that are UTF8String, Array[Byte] or Decimal objects. For a file without bounds, the
+ * minimum and the maximum are null.
  */
 final class ObjectBounds(val mins: Array[AnyRef], val maxs: Array[AnyRef]) extends BoundArrays {
 

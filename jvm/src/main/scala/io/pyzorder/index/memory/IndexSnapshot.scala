@@ -207,7 +207,7 @@ object IndexSnapshot {
   /** An index without files. */
   val empty: IndexSnapshot = of(Nil, Nil)
 
-  /** A snapshot of entries in memory. */
+  /** Creates a snapshot from entries that are already in memory. */
   def of(columns: Seq[IndexedColumn], entries: Seq[FileEntry]): IndexSnapshot = {
     val rows = entries.toArray
     val paths = new PathTable.Builder(rows.length)

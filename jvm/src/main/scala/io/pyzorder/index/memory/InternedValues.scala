@@ -4,7 +4,10 @@ import java.util.{HashMap => JHashMap}
 
 import scala.collection.mutable.ArrayBuffer
 
-/** One value per file of a property that has few distinct values. Equal values share one object. */
+/**
+ * A property that has one value per file but only a few distinct values. Equal values share one
+ * object.
+ */
 final class InternedValues[T](numbers: PackedLongs, values: IndexedSeq[T]) {
 
   def apply(i: Int): T = values(numbers(i).toInt)

@@ -11,7 +11,7 @@ import org.apache.spark.unsafe.Platform
  * would take up most of an index's memory. Among a million paths, the probability that two have the
  * same hash is about 10^-27. Even then, one file is mistaken for the other only if their sizes and
  * modification times are also equal. Each JVM chooses random seeds for the two halves of the hash,
- * so nobody can construct two names that collide.
+ * so nobody can construct two paths that collide.
  */
 final class PathTable private (hashes: Array[Long], slots: Array[Int]) {
 

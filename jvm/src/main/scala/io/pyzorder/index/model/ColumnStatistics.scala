@@ -26,7 +26,10 @@ final case class ColumnStatistics(
     empty: Boolean,
     settingsDependent: Boolean) {
 
-  /** Whether there are no statistics, and it is not known that they cannot be computed. */
+  /**
+   * Whether there are no statistics. This is false for `failed`, because collecting the statistics
+   * again would not help.
+   */
   def isUnknown: Boolean = bounds.isEmpty && nullCount.isEmpty && !empty && !settingsDependent
 }
 
@@ -42,8 +45,8 @@ object ColumnStatistics {
     settingsDependent = false)
 
   /**
-   * No statistics, because the values of an expression could not be computed. Unlike `unknown`, a
-   * refresh does not compute them again.
+   * No statistics, because the values of an expression could not be computed. A refresh tries again
+   * to compute statistics that are `unknown`, but not statistics that have failed.
    */
   val failed: ColumnStatistics = unknown.copy(settingsDependent = true)
 

@@ -16,7 +16,7 @@ final class DeniedColumns private (paths: Seq[Seq[String]]) {
 
   /** Whether the column is denied. Nothing about a denied column may be recorded. */
   def apply(column: IndexedColumn): Boolean = column match {
-    // An expression of a struct may read any of the struct's fields.
+    // An expression on a struct may read any of the struct's fields.
     case ExpressionColumn(expression) =>
       paths.exists(denied => expression.inputs.exists(_.equalsIgnoreCase(denied.head)))
     case _ => ZValueColumn.unapply(column).getOrElse(Seq(column.path)).exists(denies)

@@ -10,17 +10,17 @@ import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * The part of a session's state on which the value of an expression may depend, in addition to its
- * form and its inputs. Spark does not declare which settings an expression reads. Every setting of
- * `spark.sql` is therefore included, unless it certainly has no effect on values.
+ * The part of a session's state that may affect an expression's value, in addition to the
+ * expression's form and inputs. Spark does not declare which settings an expression reads. Every
+ * `spark.sql` setting is therefore included, unless it certainly has no effect on values.
  */
 object EvaluationSettings {
 
   /**
-   * The beginnings of the names of settings that do not change the value of an expression. They
-   * determine how files are found, read and written, how queries are planned and executed, and what
-   * is displayed. The time zone is part of the forms of the expressions that depend on it. How
-   * stored values are read is part of ReadSettings.
+   * Prefixes of the names of settings that are not included. Most of these settings determine how
+   * files are found, read and written, how queries are planned and executed, and what is displayed.
+   * The session's time zone is not included because it is part of the form of every expression that
+   * depends on it. Settings that affect how stored values are read are covered by ReadSettings.
    */
   private val Irrelevant = Seq(
     "adaptive.", "artifact.", "autoBroadcastJoinThreshold", "bucketing.", "cache.", "catalog",
@@ -33,8 +33,8 @@ object EvaluationSettings {
     .map("spark.sql." + _)
 
   /**
-   * The settings as `name=value` pairs. The values of other settings than the named ones are
-   * hashed, because they may be confidential.
+   * The settings as `name=value` pairs. The settings that do not have a pair of their own are
+   * hashed together, because their values may be confidential.
    */
   def of(conf: SQLConf): String = Seq(
     "spark" -> SPARK_VERSION,
@@ -45,7 +45,7 @@ object EvaluationSettings {
     "ansi" -> conf.ansiEnabled,
     "others" -> hash(others(conf))).map { case (name, value) => s"$name=$value" }.mkString(";")
 
-  /** The settings that differ from Spark's defaults. */
+  /** The included settings whose values differ from Spark's defaults. */
   private def others(conf: SQLConf): Seq[String] = {
     val defaults = new SQLConf
     conf.getAllConfs.toSeq.filter { case (key, value) =>

@@ -4,8 +4,9 @@ import org.apache.spark.sql.types.DataType
 
 /**
  * The indexed column that contains the values of an expression, such as `lower(email)`. It is not a
- * column of the data files. Its path consists of a marker and the fields of this class, so it names
- * everything that the values depend on: if any of it changes, it is another column.
+ * column in the data files. Its path consists of a marker and the fields of this class, so the path
+ * contains everything that the values depend on. If any of the fields changes, the result is a
+ * different column.
  *
  * @param text     the expression as it was written in CREATE SKIPPING INDEX
  * @param form     what the expression computes from the table's columns; see ExpressionForm
@@ -29,7 +30,7 @@ object ExpressionColumn {
 
   private val Marker = "zorder_expression"
 
-  /** None for a column of the data files or of z-values. */
+  /** None for a column in the data files and for a column of z-values. */
   def unapply(column: IndexedColumn): Option[ExpressionColumn] = ofPath(column.path)
 
   def ofPath(path: Seq[String]): Option[ExpressionColumn] = path match {

@@ -9,37 +9,41 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Describes what an expression computes from the columns of a table. Two expressions with the same
- * form return the same value for the same row, under the same EvaluationSettings: a form contains
- * the class and every argument of every part of the expression. This includes the flags that Spark
- * sets when it analyzes a query, such as the ANSI mode and the time zone.
+ * Describes what an expression computes from the columns of a table. Under the same
+ * EvaluationSettings, two expressions with the same form return the same value for the same row. A
+ * form contains the class and all arguments of every part of the expression. The arguments include
+ * flags that Spark sets when it analyzes a query, such as the ANSI mode and the time zone.
  *
  * An expression has no form if it contains anything but Spark's own expressions and plain values.
- * Examples are user-defined functions, subqueries and lambda functions. An expression that reads
- * settings during evaluation has no form either, because a DataFrame is planned once and may be
- * executed later under other settings. The same applies to an expression of a whole struct, or of a
- * collection of structs, even one inside a struct: whether it is null may depend on which of its
- * fields a query reads.
+ * For example, it must not contain user-defined functions, subqueries or lambda functions. An
+ * expression that reads settings during evaluation has no form either, because a DataFrame is
+ * planned once and may be executed later under different settings. An expression on a whole struct
+ * has no form, and neither has an expression on a collection of structs, even if the collection is
+ * inside a struct. The reason is that whether such a value is null may depend on which fields a
+ * query reads.
  *
- * Some values depend on data that is part of the JVM and changes with updates of the JVM. The form
- * of an expression of timestamps contains the version of the time zone rules. The forms of some
- * functions contain the version of the JVM and the processor's architecture. Among these are
- * mathematical functions, because the last digit of a result may differ, and character sets. An
- * expression that depends on the words or the numbers of a language has no form.
+ * Some values depend on data that is part of the JVM and may change when the JVM is updated. The
+ * form of an expression on timestamps contains the version of the time zone rules. The forms of
+ * some functions contain the version of the JVM and the processor architecture. Examples are
+ * mathematical functions, whose results may differ in the last digit, and functions that encode or
+ * decode text. An expression that depends on the words or the number format of a language has no
+ * form.
  */
 object ExpressionForm {
 
   private val BuiltIn = "org.apache.spark.sql.catalyst.expressions."
 
   /**
-   * The form of an expression that the optimizer has processed; None if it has none.
+   * The form of an expression that the optimizer has processed; None if the expression has no form.
    *
    * @param schema the columns of the files. Names in the expression are spelled as in this schema
    */
   def of(expression: Expression, schema: StructType): Option[String] =
     if (!expression.deterministic) None else form(expression)(schema)
 
-  /** The beginning of the form of an expression with this class; empty for a field. */
+  /**
+   * The text that the forms of all expressions of this class begin with; empty for a struct field.
+   */
   def beginning(expression: Expression): String = expression match {
     case _: GetStructField => ""
     case other => nameOf(other) + "("
@@ -48,8 +52,8 @@ object ExpressionForm {
   private def form(expression: Expression)(implicit schema: StructType): Option[String] =
     expression match {
       case column: AttributeReference => ofColumn(column)
-      // A query may read a part of a struct's fields, so fields are identified by name. A field's
-      // type follows from the type of the column.
+      // A query may read only some of a struct's fields, so fields are identified by name. A
+      // field's type follows from the column's type.
       case GetStructField(child, ordinal, _) =>
         child.dataType match {
           case struct: StructType if !containsStructs(struct(ordinal).dataType) =>
@@ -62,8 +66,9 @@ object ExpressionForm {
     }
 
   /**
-   * A field of a struct. Where a query reads only some paths of a VARIANT, Spark replaces the
-   * VARIANT by a struct that has a field for each path. Such a field has the form of `variant_get`.
+   * The form of a struct field. If a query reads only some paths of a VARIANT, Spark replaces the
+   * VARIANT with a struct that has a field for each path. Such a field has the form of the
+   * corresponding `variant_get` call.
    */
   private def ofField(struct: String, field: StructField): Option[String] =
     if (!field.metadata.contains(VariantPath)) Some(s"field($struct, ${quoted(field.name)})")
@@ -77,13 +82,16 @@ object ExpressionForm {
       }
     }
 
-  /** The key of the metadata with which Spark describes such a field. */
+  /** The metadata key under which Spark describes a field that represents a path of a VARIANT. */
   private val VariantPath = "__VARIANT_METADATA_KEY"
 
-  /** The column, with its type and default for old files. CHAR columns are padded when read. */
+  /**
+   * The form of a column, which contains the column's type and the default for files without the
+   * column. A CHAR column has no form, because its values are padded when they are read.
+   */
   private def ofColumn(column: AttributeReference)(implicit schema: StructType): Option[String] =
     schema.fields.filter(_.name == column.name) match {
-      // A query may read only some of the fields of a nested column.
+      // A query may read only some fields of a nested column, so the types may differ.
       case Array(field)
           if !IndexedColumns.isChar(field) && !containsStructs(field.dataType) &&
             (field.dataType == column.dataType || !IndexedColumns.supports(field.dataType)) =>
@@ -119,17 +127,19 @@ object ExpressionForm {
     case _ => false
   }
 
-  /** Whether the JVM's data about languages determines the value. */
+  /** Whether the value depends on the JVM's language data. */
   private def readsLanguage(expression: Expression): Boolean = expression match {
     case _: FormatNumber | _: FormatString | _: Sentences => true
     case call: StaticInvoke => call.functionName == "getSentences"
     case other => Set("DayName", "MonthName")(nameOf(other)) // not in Spark 3.5
   }
 
-  /** The version of the data that determines the value; empty if there is none. */
+  /**
+   * The version of the time zone rules or of the JVM if the value depends on it; otherwise empty.
+   */
   private def versionFor(expression: Expression): String = expression match {
     case zoned: TimeZoneAwareExpression if zoned.timeZoneId.isDefined => s" in $zoneRules"
-    // They may convert times between zones, or read times from strings that name zones.
+    // Such expressions may convert times between time zones, or parse strings that name time zones.
     case timed if (timed +: timed.children).exists(part => isTimestamp(part.dataType)) =>
       s" in $zoneRules"
     case _: UnaryMathExpression | _: BinaryMathExpression => s" on $jvm"
@@ -179,7 +189,7 @@ object ExpressionForm {
   /** The version of the time zone rules. */
   private def zoneRules: String = ZoneRulesProvider.getVersions("UTC").lastEntry.getKey
 
-  /** The version of the JVM, and the architecture for which it compiles code. */
+  /** The version of the JVM and the processor architecture. */
   private def jvm: String =
     Seq("java.vm.version", "os.arch").map(System.getProperty(_)).mkString(" ")
 }
