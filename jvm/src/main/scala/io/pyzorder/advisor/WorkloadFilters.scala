@@ -18,7 +18,7 @@ import io.pyzorder.skipping.predicate.PredicateRules
 import io.pyzorder.storage.ExactFileIndex
 
 /**
- * A condition of a workload and the index filter derived from it.
+ * A condition from a workload and the index filter derived from it.
  *
  * @param sql    the condition as written in the workload
  * @param filter the index filter; Always if the condition cannot skip files

@@ -42,7 +42,10 @@ final class StatisticsTracker(
 
   private val ordinals: Array[Array[Int]] = columns.map(c => ordinalsOf(schema, c.path)).toArray
 
-  /** The number of fields of each struct along the path, which InternalRow.getStruct requires. */
+  /**
+   * For each column, the number of fields in each struct along the column's path.
+   * InternalRow.getStruct requires these numbers.
+   */
   private val widths: Array[Array[Int]] = columns.map(c => widthsOf(schema, c.path)).toArray
 
   /** For each column, whether its statistics come from the writer. */

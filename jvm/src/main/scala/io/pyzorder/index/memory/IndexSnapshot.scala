@@ -85,7 +85,7 @@ final class IndexSnapshot(
    *   nulls. The column's statistics are therefore treated as unknown for files in which the column
    *   is always null.
    * - The field is CHAR. Predicates apply to padded values, but the bounds may come from unpadded
-   *   values, and padding does not preserve order. Only null counts are therefore used.
+   *   values, and padding does not preserve order. Therefore, only null counts are used.
    *
    * @param schema        the relation's data schema, including its fields' metadata
    * @param path          the names, spelled as in the schema
