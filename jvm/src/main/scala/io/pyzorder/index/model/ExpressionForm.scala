@@ -18,16 +18,15 @@ import org.apache.spark.unsafe.types.UTF8String
  * For example, it must not contain user-defined functions, subqueries or lambda functions. An
  * expression that reads settings during evaluation has no form either, because a DataFrame is
  * planned once and may be executed later under different settings. An expression on a whole struct
- * has no form, and neither has an expression on a collection of structs, even if the collection is
- * inside a struct. The reason is that whether such a value is null may depend on which fields a
- * query reads.
+ * has no form, because whether the struct is null may depend on which of its fields a query reads.
+ * For the same reason, an expression on a collection of structs has no form, even if the collection
+ * is inside a struct.
  *
  * Some values depend on data that is part of the JVM and may change when the JVM is updated. The
  * form of an expression on timestamps contains the version of the time zone rules. The forms of
  * some functions contain the version of the JVM and the processor architecture. Examples are
  * mathematical functions, whose results may differ in the last digit, and functions that encode or
- * decode text. An expression that depends on the words or the number format of a language has no
- * form.
+ * decode text. An expression that depends on a language's words or number format has no form.
  */
 object ExpressionForm {
 
