@@ -24,8 +24,9 @@ import org.apache.spark.unsafe.types.UTF8String
  * Some values depend on data that is part of the JVM and changes with updates of the JVM. The form
  * of an expression of timestamps contains the version of the time zone rules. The forms of some
  * functions contain the version of the JVM and the processor's architecture. Among these are
- * mathematical functions, because the last digit of a result may differ, and character sets. An
- * expression that depends on the words or the numbers of a language has no form.
+ * mathematical functions, whose results may differ in the last digit, and functions that convert
+ * text between character sets. An expression that uses the JVM's locale data, such as the names of
+ * weekdays, has no form.
  */
 object ExpressionForm {
 
@@ -39,7 +40,9 @@ object ExpressionForm {
   def of(expression: Expression, schema: StructType): Option[String] =
     if (!expression.deterministic) None else form(expression)(schema)
 
-  /** The beginning of the form of an expression with this class; empty for a field. */
+  /**
+   * The beginning that the forms of all expressions of this class share; empty for a struct field.
+   */
   def beginning(expression: Expression): String = expression match {
     case _: GetStructField => ""
     case other => nameOf(other) + "("
@@ -48,8 +51,8 @@ object ExpressionForm {
   private def form(expression: Expression)(implicit schema: StructType): Option[String] =
     expression match {
       case column: AttributeReference => ofColumn(column)
-      // A query may read a part of a struct's fields, so fields are identified by name. A field's
-      // type follows from the type of the column.
+      // A query may read only some of a struct's fields, so fields are identified by name. A
+      // field's type follows from the type of the column.
       case GetStructField(child, ordinal, _) =>
         child.dataType match {
           case struct: StructType if !containsStructs(struct(ordinal).dataType) =>
@@ -62,8 +65,9 @@ object ExpressionForm {
     }
 
   /**
-   * A field of a struct. Where a query reads only some paths of a VARIANT, Spark replaces the
-   * VARIANT by a struct that has a field for each path. Such a field has the form of `variant_get`.
+   * A field of a struct. If a query reads only some paths of a VARIANT, Spark replaces the VARIANT
+   * with a struct that has a field for each path. Such a field has the same form as a call of
+   * `variant_get`.
    */
   private def ofField(struct: String, field: StructField): Option[String] =
     if (!field.metadata.contains(VariantPath)) Some(s"field($struct, ${quoted(field.name)})")
@@ -77,7 +81,7 @@ object ExpressionForm {
       }
     }
 
-  /** The key of the metadata with which Spark describes such a field. */
+  /** The metadata key under which Spark describes a field that replaces a path of a VARIANT. */
   private val VariantPath = "__VARIANT_METADATA_KEY"
 
   /** The column, with its type and default for old files. CHAR columns are padded when read. */
@@ -94,7 +98,7 @@ object ExpressionForm {
       case _ => None
     }
 
-  /** Whether the type is an array or a map with structs inside. */
+  /** Whether the type is an array or a map that contains structs. */
   private def containsStructs(dataType: DataType): Boolean = dataType match {
     case array: ArrayType => isOrContainsStruct(array.elementType)
     case map: MapType => isOrContainsStruct(map.keyType) || isOrContainsStruct(map.valueType)
@@ -119,17 +123,20 @@ object ExpressionForm {
     case _ => false
   }
 
-  /** Whether the JVM's data about languages determines the value. */
+  /** Whether the value depends on the JVM's locale data. */
   private def readsLanguage(expression: Expression): Boolean = expression match {
     case _: FormatNumber | _: FormatString | _: Sentences => true
     case call: StaticInvoke => call.functionName == "getSentences"
     case other => Set("DayName", "MonthName")(nameOf(other)) // not in Spark 3.5
   }
 
-  /** The version of the data that determines the value; empty if there is none. */
+  /**
+   * A suffix for the form: the version of the time zone rules or of the JVM on which the value
+   * depends. Empty if it depends on neither.
+   */
   private def versionFor(expression: Expression): String = expression match {
     case zoned: TimeZoneAwareExpression if zoned.timeZoneId.isDefined => s" in $zoneRules"
-    // They may convert times between zones, or read times from strings that name zones.
+    // These expressions may convert times between zones, or parse strings that name zones.
     case timed if (timed +: timed.children).exists(part => isTimestamp(part.dataType)) =>
       s" in $zoneRules"
     case _: UnaryMathExpression | _: BinaryMathExpression => s" on $jvm"

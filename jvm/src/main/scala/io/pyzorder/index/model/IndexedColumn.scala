@@ -16,7 +16,7 @@ final case class IndexedColumn(path: Seq[String], dataType: DataType) {
    */
   def name: String = IndexedColumn.nameOf(path)
 
-  /** The name to show: for an expression, its text. */
+  /** The name to show to users: the text of an expression, or the name of any other column. */
   def label: String = IndexedColumn.labelOf(path)
 }
 

@@ -21,7 +21,7 @@ object ZValueColumn {
     IndexedColumn(
       Seq(clusteredBy.map(IndexedColumn.nameOf).mkString("zorder_value(", ", ", ")")), BinaryType)
 
-  /** The paths of the clustering columns, or None for a column of the data files. */
+  /** The paths of the clustering columns; None if this is not a column of z-values. */
   def unapply(column: IndexedColumn): Option[Seq[Seq[String]]] = column match {
     case IndexedColumn(Seq(Name(names)), BinaryType) =>
       Try(ColumnNames.parse(names)).toOption

@@ -87,7 +87,7 @@ private[store] final class SketchSegments(
       directory.columns.forall(c => columns.contains(c.column)) &&
         (0 until directory.numFiles).forall(numbers))
 
-  /** The sketches in a segment that are still needed. */
+  /** Reads the sketches that are still needed from a segment. */
   private def stored(ref: SegmentRef, users: Seq[(String, Int)]): Seq[Sketched] =
     reading(ref) { reader =>
       val directory = reader.directory
@@ -108,9 +108,9 @@ private[store] final class SketchSegments(
     }
 
   /**
-   * The sketches of new files, truncated to fit their budgets. A column of a file gets a sketch
-   * only if its bounds are valid for all scans, because all scans then read the same values from
-   * it.
+   * The sketches of new files, truncated to fit their budgets. A file gets a sketch of a column
+   * only if the column's bounds in the file are valid for all scans. In this case, all scans read
+   * the same values.
    */
   private def newFiles(entries: Seq[FileEntry], isFirst: Boolean): Seq[Sketched] = {
     val files = entries.collect { case entry if entry.sketches.isInstanceOf[NewSketches] => entry }

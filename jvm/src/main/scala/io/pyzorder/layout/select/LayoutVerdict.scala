@@ -25,14 +25,14 @@ final case class Piece(files: Double, bytes: Double, widths: Seq[Double]) {
  */
 final case class Lookup(files: Double, bytes: Double, share: Double) {
 
-  /** Cost in bytes, including the cost of opening the files. */
+  /** The cost in bytes, including the cost of opening the files. */
   def cost: Double = bytes + files * LayoutVerdict.OpenCost
 }
 
 /**
  * Determines whether an OPTIMIZE is worth running. DRY RUN, DESCRIBE SKIPPING INDEX, pyzorder's
- * report, the advisor and the command line all show this verdict, and OPTIMIZE refuses to run if it
- * would be harmful.
+ * report, the advisor and the command line all show this verdict, and OPTIMIZE refuses to run if
+ * the verdict is *harmful*.
  *
  * The verdict depends on the cost of a lookup, which is the total size of the files that it opens,
  * plus `OpenCost` for each of them.
