@@ -34,7 +34,7 @@ final case class WrittenFile(
 
 /**
  * Writes the rows of one task to one file in the staging folder. Each attempt of a task uses a
- * different file name, so only files of successful attempts are ever published.
+ * different file name, so that only the files of successful attempts are published.
  *
  * @param writers    opens the files
  * @param schema     the files' schema
