@@ -19,7 +19,8 @@ final class JournalState private[publish] (
 
   /**
    * A token that changes whenever a record is added or another journal replaces this one. Runs
-   * finish in order, so the token covers only the last run's records and their modification times.
+   * finish in order, so it is enough for the token to cover the last run's records and their
+   * modification times.
    */
   val token: String = if (run == 0) "none"
   else {
