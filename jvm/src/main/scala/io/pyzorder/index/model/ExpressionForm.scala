@@ -84,7 +84,10 @@ object ExpressionForm {
   /** The metadata key under which Spark describes a field that replaces a path of a VARIANT. */
   private val VariantPath = "__VARIANT_METADATA_KEY"
 
-  /** The column, with its type and default for old files. CHAR columns are padded when read. */
+  /**
+   * The column, with its type and its default for files without the column. None for a CHAR column,
+   * because Spark pads its values when it reads them.
+   */
   private def ofColumn(column: AttributeReference)(implicit schema: StructType): Option[String] =
     schema.fields.filter(_.name == column.name) match {
       // A query may read only some of the fields of a nested column.

@@ -26,10 +26,12 @@ object IndexedColumn {
   val MaxColumns: Int = 10000
   val MaxDepth: Int = 100
 
-  /** `a.b` for Seq(a, b), and `` `a.b` `` for Seq(a.b). Two paths never share a name. */
+  /**
+   * `a.b` for Seq(a, b), and `` `a.b` `` for Seq(a.b). Different paths always have different names.
+   */
   def nameOf(path: Seq[String]): String = path.map(quoteIfNeeded).mkString(".")
 
-  /** The text of an expression, and the name of any other column. */
+  /** The text of an expression, or the name of any other column. */
   def labelOf(path: Seq[String]): String =
     ExpressionColumn.ofPath(path).fold(nameOf(path))(_.text)
 

@@ -18,7 +18,7 @@ import java.util.Arrays
  */
 private[index] object TruncatedBounds {
 
-  /** Longer values are truncated to at most this many bytes. */
+  /** Values longer than this many bytes are truncated. */
   val MaxBytes: Int = 256
 
   def fits(value: Array[Byte]): Boolean = value.length <= MaxBytes

@@ -15,10 +15,10 @@ import io.pyzorder.storage.{MetadataFiles, TableFolder}
 
 /**
  * Stores the sketches of a new snapshot's files. A segment of the previous snapshot is kept if the
- * new snapshot has all of the segment's columns and files. From other segments, the sketches that
- * are still needed are copied to new segments, together with the sketches of new files. A sketch
- * therefore never outlives its file's entry or its column. If there are too many segments, small
- * ones are merged.
+ * new snapshot has all of the segment's columns and files. From all other segments, only the
+ * sketches that are still needed are copied to new segments, which also contain the sketches of new
+ * files. A sketch therefore never outlives its file's entry or its column. If there are too many
+ * segments, small ones are merged.
  *
  * @param before  the segments of the previous snapshot
  * @param columns the columns of the new snapshot
@@ -87,7 +87,7 @@ private[store] final class SketchSegments(
       directory.columns.forall(c => columns.contains(c.column)) &&
         (0 until directory.numFiles).forall(numbers))
 
-  /** Reads the sketches that are still needed from a segment. */
+  /** Reads from a segment the sketches that are still needed. */
   private def stored(ref: SegmentRef, users: Seq[(String, Int)]): Seq[Sketched] =
     reading(ref) { reader =>
       val directory = reader.directory
