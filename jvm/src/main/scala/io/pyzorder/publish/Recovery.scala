@@ -137,7 +137,10 @@ private[publish] object Recovery {
     problems ++ switch.filter(_ => problems.isEmpty).toSeq.flatMap(_.complete(alive, reach))
   }
 
-  /** Undoes an aborted run: moves old files back and removes new ones from the index. */
+  /**
+   * Undoes an aborted run: moves the old files back and removes the entries of the new files from
+   * the index.
+   */
   def undo(
       session: shim.SparkSession,
       files: RunFiles,

@@ -254,8 +254,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     val interrupted = Thread.interrupted()
     try {
       if (files.sameIncarnation) {
-        // Only this writer can commit the run. While `committing` is false, it has not tried to do
-        // so. On a full disk, deleting the staged files first frees space for the records.
+        // Only this writer can commit the run. While `committing` is false, this writer has not
+        // tried to commit it. On a full disk, deleting the staged files first frees space for the
+        // records.
         if (!committing) files.removeStaged()
         // If the run cannot be aborted, a COMMIT whose outcome was unknown has succeeded after all.
         if (records.abort(incarnation, owner)) {

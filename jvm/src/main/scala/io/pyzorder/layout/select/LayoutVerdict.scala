@@ -41,8 +41,9 @@ final case class Lookup(files: Double, bytes: Double, share: Double) {
  *    because one more tiny file per lookup does not matter. Merging 10,000 files of 10 KB is
  *    therefore harmful only if they were clustered and if lookups open few of them. Merging 16
  *    clustered 1 MB files into one is harmful if a lookup opens four of them.
- *  - An OPTIMIZE *pays off* if `Lookups` lookups save as many bytes as the OPTIMIZE rewrites. This
- *    applies both to a rewrite of the whole table and to a rewrite of a few new files.
+ *  - An OPTIMIZE *pays off* if `Lookups` lookups save at least as many bytes as the OPTIMIZE
+ *    rewrites. This applies both to a rewrite of the whole table and to a rewrite of a few new
+ *    files.
  *  - An OPTIMIZE also pays off if it reduces the number of files, and either the table has no
  *    clustering columns or the replaced files take longer to open than to read.
  *  - Otherwise, it is *useless*.

@@ -107,7 +107,7 @@ final class LeafWriter(
     }
 }
 
-/** Keeps the first and the last z-value of rows that are sorted by z-value. */
+/** Keeps the first and last z-values of rows that are sorted by z-value. */
 private final class ZValueTracker(column: IndexedColumn, zValue: Expression) {
 
   private var first: Array[Byte] = _

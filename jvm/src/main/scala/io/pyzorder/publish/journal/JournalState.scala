@@ -70,9 +70,9 @@ final class JournalState private[publish] (
     records.get("prepare").map(_.getModificationTime).getOrElse(0L)
 
   /**
-   * The correction that readers apply to a listing; None if a listing does not need correction.
-   * While a run switches partitions, no correction is needed, because the catalog only ever names
-   * complete folders.
+   * The correction that readers apply to a listing; None if listings need no correction. While a
+   * run switches partitions, no correction is needed, because the catalog only ever names complete
+   * folders.
    */
   lazy val overlay: Option[Overlay] =
     if (!unfinished || records.contains("partitions")) None
