@@ -14,9 +14,9 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
  * whose aggregates the index contains.
  *
  * This row is not part of the plan itself. When the plan first executes, AnsweringFileIndex
- * computes the row and chooses the files to read in one step. It uses the state that the plan's
- * scans share (see PlanState): the index snapshots, and a list of the files that was made at the
- * same moment. Unless this list is recent enough, AnsweringFileIndex also checks in the store that
+ * computes the row and, at the same time, chooses the files to read. It uses the state that the
+ * plan's scans share (see PlanState): the index snapshots, and a listing of the files from the same
+ * moment. Unless this listing is recent enough, AnsweringFileIndex also checks in the store that
  * the indexed files have not changed since they were listed. As in plain Spark, a query therefore
  * counts the files that exist when it runs, even if it was planned earlier, and every file is
  * counted exactly once.

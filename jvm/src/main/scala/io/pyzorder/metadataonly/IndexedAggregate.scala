@@ -93,10 +93,10 @@ object IndexedAggregate {
 
   /**
    * `min(c)` and `max(c)`. The index provides the result for a file only if the bound is a value
-   * that this scan reads from the file. If the column is floating-point, two kinds of files are
-   * still read: files that may contain NaN, which is greater than any bound; and files with a bound
-   * of zero, because the order of the rows determines whether Spark returns -0.0 or 0.0. Columns of
-   * type CHAR and columns with a collation have no bounds.
+   * that this scan reads from the file. For a floating-point column, files that may contain NaN are
+   * still read, because NaN is greater than any bound. Files with a bound of zero are also read,
+   * because the order of the rows determines whether Spark returns -0.0 or 0.0. Columns of type
+   * CHAR and columns with a collation have no bounds.
    */
   final case class Extreme(column: FilterColumn, least: Boolean) extends Least(least) {
     override def dataType: DataType = column.dataType

@@ -64,7 +64,10 @@ final case class IndexedScan(
       BoundReference(i, a.dataType, a.nullable)
   })
 
-  /** The filters on the files' rows as the rules judge them. */
+  /**
+   * The data filters, with an IndexedValue in place of each expression that has statistics in the
+   * index.
+   */
   def judgedFilters: Seq[Expression] = dataFilters.map(index.withIndexedExpressions)
 
   /** The filters without the attribute ids, which differ between two plans of the same query. */

@@ -26,8 +26,8 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     halves(at, kept) ++ replacedOrStaged(kept, at, busy) ++ outside.flatMap(markers(_, busy))
 
   /**
-   * The markers of all runs except `busy` in `folder`, which is a partition folder outside the
-   * table's folder. If a run has no RETIRE record, Recovery does not find its markers there.
+   * The markers in `folder`, a partition folder outside the table's folder, except those of the run
+   * `busy`. If a run has no RETIRE record, Recovery does not find its markers in such a folder.
    */
   private def markers(folder: Path, busy: Option[Long]): Seq[FileStatus] =
     incarnation.toSeq.flatMap(current =>

@@ -44,8 +44,8 @@ object LastOptimize {
   }
 
   /**
-   * Among the runs before that of `writer`, the number of the last OPTIMIZE that replaced files in
-   * place and has not been undone. None if there is no such OPTIMIZE.
+   * The run number of the last OPTIMIZE that replaced files in place and has not been undone,
+   * considering only runs before that of `writer`. None if there is no such OPTIMIZE.
    */
   def number(hadoopConf: Configuration, writer: Writer): Option[Long] =
     lastOf(runsBefore(hadoopConf, writer)).map(_.run)

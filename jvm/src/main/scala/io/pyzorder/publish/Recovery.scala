@@ -99,8 +99,8 @@ private[publish] object Recovery {
     }
 
   /**
-   * Whether a folder outside the table's folder contains the run's marker. If it does, the run has
-   * actually moved files in this folder. If the run were ended while these files were not in place,
+   * Whether a folder outside the table's folder contains the run's marker. If it does, the run may
+   * have moved files in this folder. If the run were ended while these files were not in place,
    * their rows would be lost. The folder may be a partition of another table in the same location,
    * or a partition of this table that has been dropped since.
    */
@@ -137,7 +137,10 @@ private[publish] object Recovery {
     problems ++ switch.filter(_ => problems.isEmpty).toSeq.flatMap(_.complete(alive, reach))
   }
 
-  /** Undoes an aborted run: moves old files back and removes new ones from the index. */
+  /**
+   * Undoes an aborted run: moves the old files back and removes the entries of the new files from
+   * the index.
+   */
   def undo(
       session: shim.SparkSession,
       files: RunFiles,

@@ -102,7 +102,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     new RunFiles(hadoopConf, folder, run, RetireRecord(incarnation, Nil, Nil, folders)).checkAlone()
 
   /**
-   * Replaces files of the table with staged ones and ends this writer. Replaces all of the files,
+   * Replaces files in the table with staged files and ends this writer. Replaces all of the files,
    * or throws and replaces none. There are two exceptions, in which files may have been replaced
    * before this method throws. If another writer overwrites a folder in the meantime, the folder is
    * left as that writer wrote it. If a failure occurs after COMMIT, the next writing command
@@ -211,8 +211,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   }
 
   /**
-   * The error to report for a failure before or during `publish`. The error is a conflict if others
-   * have changed the table or the files that were being read, or if a file in the table was
+   * The error to report for a failure before or during `publish`. The error is a conflict if other
+   * writers have changed the table or the files that were being read, or if a file in the table was
    * temporarily missing. Otherwise, the error is the failure itself.
    */
   private[publish] def reason(failure: Throwable): Throwable = failure match {
@@ -254,8 +254,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     val interrupted = Thread.interrupted()
     try {
       if (files.sameIncarnation) {
-        // Only this writer can commit the run. While `committing` is false, it has not tried to do
-        // so. On a full disk, deleting the staged files first frees space for the records.
+        // Only this writer can commit the run. While `committing` is false, this writer has not
+        // tried to commit it. On a full disk, deleting the staged files first frees space for the
+        // records.
         if (!committing) files.removeStaged()
         // If the run cannot be aborted, a COMMIT whose outcome was unknown has succeeded after all.
         if (records.abort(incarnation, owner)) {

@@ -40,7 +40,7 @@ object IndexSchema {
 
   /**
    * The columns of the index table that contain the statistics of one indexed column. Their names
-   * never collide with the names for another indexed column.
+   * never collide with those of another indexed column's statistics.
    */
   def columnFields(column: IndexedColumn): Seq[StructField] = {
     val nan =

@@ -16,7 +16,7 @@ final case class IndexedColumn(path: Seq[String], dataType: DataType) {
    */
   def name: String = IndexedColumn.nameOf(path)
 
-  /** The name to show: for an expression, its text. */
+  /** The name to show to users: the text of an expression, or the name of any other column. */
   def label: String = IndexedColumn.labelOf(path)
 }
 
@@ -26,10 +26,12 @@ object IndexedColumn {
   val MaxColumns: Int = 10000
   val MaxDepth: Int = 100
 
-  /** `a.b` for Seq(a, b), and `` `a.b` `` for Seq(a.b). Two paths never share a name. */
+  /**
+   * `a.b` for Seq(a, b), and `` `a.b` `` for Seq(a.b). Different paths always have different names.
+   */
   def nameOf(path: Seq[String]): String = path.map(quoteIfNeeded).mkString(".")
 
-  /** The text of an expression, and the name of any other column. */
+  /** The text of an expression, or the name of any other column. */
   def labelOf(path: Seq[String]): String =
     ExpressionColumn.ofPath(path).fold(nameOf(path))(_.text)
 

@@ -37,7 +37,7 @@ object IndexedColumns {
     leaves(Nil, schema).take(limit).toList
 
   /**
-   * Resolves names to columns. The columns are spelled as in the schema.
+   * Resolves names to columns. The result spells them as the schema does.
    *
    * @param names the names, each of which a parser has split into its parts
    * @param table the table's name, used in messages

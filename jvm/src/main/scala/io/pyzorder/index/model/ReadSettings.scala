@@ -38,8 +38,8 @@ object ReadSettings {
   }
 
   /**
-   * The settings of a scan by `session` with the relation's `options`. Option names are compared
-   * without regard to case.
+   * The settings under which `session` scans a relation that has these `options`. Option names are
+   * compared without regard to case.
    */
   def of(
       session: shim.SparkSession,

@@ -18,13 +18,14 @@ import java.util.Arrays
  */
 private[index] object TruncatedBounds {
 
-  /** Longer values are truncated to at most this many bytes. */
+  /** Values longer than this many bytes are truncated. */
   val MaxBytes: Int = 256
 
   def fits(value: Array[Byte]): Boolean = value.length <= MaxBytes
 
   /**
-   * Bounds of at most MaxBytes bytes each (plus one character), or None if there is no upper bound.
+   * Bounds of at most MaxBytes bytes, or None if there is no upper bound. Incrementing a character
+   * may make the upper bound one byte longer.
    */
   def of(min: Array[Byte], max: Array[Byte], isText: Boolean): Option[(Array[Byte], Array[Byte])] =
     upper(max, isText).map(bound => (lower(min), bound))
@@ -68,7 +69,7 @@ private[index] object TruncatedBounds {
     }
   }
 
-  /** The text encoded by UTF-8 bytes, or None if they are not valid UTF-8. */
+  /** Decodes UTF-8. Returns None if the bytes are not valid UTF-8. */
   private def decode(bytes: Array[Byte]): Option[String] =
     try Some(UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString)
     catch { case _: CharacterCodingException => None }

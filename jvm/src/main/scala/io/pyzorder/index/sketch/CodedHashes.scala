@@ -13,7 +13,7 @@ import java.util.Arrays
  */
 final case class CodedHashes(bits: Int, rice: Int, count: Int, code: Array[Byte]) {
 
-  /** The hashes in ascending order, as numbers of `bits` bits. */
+  /** The hashes in ascending order, as `bits`-bit numbers. */
   def prefixes: Array[Long] = {
     val reader = new RiceReader(code, 0, code.length, 0L, rice)
     Array.fill(count)(reader.next())
@@ -64,8 +64,8 @@ object CodedHashes {
   }
 
   /**
-   * Encodes sorted distinct numbers of `bits` bits. Keeps as many of each number's highest bits as
-   * fit into `most` bytes. None if too few bits fit.
+   * Encodes sorted, distinct `bits`-bit numbers. Keeps as many of each number's highest bits as fit
+   * into `most` bytes. None if too few bits fit.
    */
   private def fitting(sorted: Array[Long], bits: Int, most: Long): Option[CodedHashes] = {
     Iterator.range(bits, 0, -1)
@@ -77,7 +77,7 @@ object CodedHashes {
       .map { case (kept, values) => coded(values, kept) }
   }
 
-  /** Encodes sorted distinct numbers of `bits` bits. */
+  /** Encodes sorted, distinct `bits`-bit numbers. */
   def coded(sorted: Array[Long], bits: Int): CodedHashes =
     coded(sorted, bits, riceOf(sorted.length, bits))
 
@@ -103,7 +103,7 @@ object CodedHashes {
     if (count == values.length) values else Arrays.copyOf(values, count)
   }
 
-  /** The number of bits that a count occupies. */
+  /** The number of bits needed to represent a count. */
   private def widthOf(count: Int): Int = 32 - Integer.numberOfLeadingZeros(count)
 
   /**

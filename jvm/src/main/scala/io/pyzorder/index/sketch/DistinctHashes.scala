@@ -9,8 +9,8 @@ import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
 final class DistinctHashes(hash: ValueHash, limit: Int) {
 
   /**
-   * A hash table in which 0 marks an empty slot. `hasZero` records the hash 0 instead. At most half
-   * of the slots are used.
+   * A hash table in which 0 marks an empty slot. The hash 0 is recorded in `hasZero` instead. At
+   * most half of the slots are used.
    */
   private var slots = new Array[Long](1 << 10)
   private var used = 0

@@ -3,7 +3,7 @@ package io.pyzorder.index.sketch
 import java.util.Arrays
 
 /**
- * Encodes distinct numbers, in ascending order, as the gaps between them. A gap is divided by
+ * Encodes distinct numbers, in ascending order, as the gaps between them. Each gap is divided by
  * 2^rice. The quotient is written in unary (that many 1 bits and a 0 bit), followed by the
  * remainder in `rice` bits. The first bit is the highest bit of the first byte. The last byte is
  * padded with 1 bits. Because these bits never form a complete gap, a reader need not know how many

@@ -41,7 +41,7 @@ final class SegmentColumn(
   /** The number of files with a sketch. */
   def sketched: Int = positions.last
 
-  /** The number of the block that may contain the hash. */
+  /** Identifies the only block that can contain the hash. */
   def bucketOf(hash: Long): Int = if (bucketBits == 0) 0 else (hash >>> (64 - bucketBits)).toInt
 
   /**

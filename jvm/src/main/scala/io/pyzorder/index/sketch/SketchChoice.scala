@@ -13,13 +13,13 @@ private[pyzorder] object SketchChoice {
   /** With fewer files, it is not possible to tell how common a value is. */
   private val FewFiles = 8
 
-  /** The approximate number of files to compare, and how many values of each file to look up. */
+  /**
+   * The approximate number of files to compare, and the number of values to look up from each file.
+   */
   private val SampledFiles = 64
   private val SampledValues = 16
 
-  /**
-   * The minimum share of the other files that a lookup by bounds must open for sketches to pay off.
-   */
+  /** Sketches pay off only if a lookup by bounds opens at least this share of the other files. */
   private val LeastShare = 0.05
 
   /**

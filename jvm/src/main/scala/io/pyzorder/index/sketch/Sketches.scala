@@ -19,7 +19,7 @@ trait Sketches {
 
 object Sketches {
 
-  /** No file has sketches. */
+  /** Used if no file has sketches. */
   object None extends Sketches {
     override def mayHold(
         file: FileSketches,

@@ -29,8 +29,8 @@ object ValueHash {
   private val Seed = 0L
 
   /**
-   * The hash for a type. None if equal values may consist of different bytes, as under a collation,
-   * or if the type has too few values for a sketch.
+   * The hash function for a type. None if equal values may consist of different bytes, as under a
+   * collation, or if the type has too few values for a sketch.
    */
   def of(dataType: DataType): Option[ValueHash] = dataType match {
     case BooleanType => None

@@ -110,8 +110,8 @@ object IndexStore {
       }
 
   /**
-   * Loads the snapshot of a pointer. If the snapshot is missing, damaged or unreadable, returns
-   * None and logs a warning once.
+   * Loads the snapshot that a pointer refers to. If the snapshot is missing, damaged or unreadable,
+   * returns None and logs a warning once.
    */
   def load(session: shim.SparkSession, ref: SnapshotRef): Option[IndexSnapshot] =
     SnapshotCache.get(session, ref) {
@@ -275,7 +275,9 @@ object IndexStore {
     }
   }
 
-  /** The snapshot's entries, with only the statistics of columns that are kept unchanged. */
+  /**
+   * The snapshot's entries without the statistics of columns that are dropped or change their type.
+   */
   private def withColumns(snapshot: IndexSnapshot, kept: Seq[IndexedColumn]): Seq[FileEntry] = {
     val names = kept.filter(snapshot.columns.contains).map(_.name).toSet
     snapshot.entries.map(entry =>
@@ -323,7 +325,7 @@ object IndexStore {
   }
 
   /**
-   * The `numFiles` entries of one row group of a snapshot's file. This method is for use in tasks.
+   * The `numFiles` entries of one row group of a snapshot's file. Spark tasks can call this method.
    */
   def readPart(
       hadoopConf: Configuration,

@@ -15,10 +15,10 @@ import io.pyzorder.storage.{MetadataFiles, TableFolder}
 
 /**
  * Stores the sketches of a new snapshot's files. A segment of the previous snapshot is kept if the
- * new snapshot has all of the segment's columns and files. From other segments, the sketches that
- * are still needed are copied to new segments, together with the sketches of new files. A sketch
- * therefore never outlives its file's entry or its column. If there are too many segments, small
- * ones are merged.
+ * new snapshot has all of the segment's columns and files. From all other segments, only the
+ * sketches that are still needed are copied to new segments, which also contain the sketches of new
+ * files. A sketch therefore never outlives its file's entry or its column. If there are too many
+ * segments, small ones are merged.
  *
  * @param before  the segments of the previous snapshot
  * @param columns the columns of the new snapshot
@@ -87,7 +87,7 @@ private[store] final class SketchSegments(
       directory.columns.forall(c => columns.contains(c.column)) &&
         (0 until directory.numFiles).forall(numbers))
 
-  /** The sketches in a segment that are still needed. */
+  /** Reads from a segment the sketches that are still needed. */
   private def stored(ref: SegmentRef, users: Seq[(String, Int)]): Seq[Sketched] =
     reading(ref) { reader =>
       val directory = reader.directory
@@ -108,9 +108,9 @@ private[store] final class SketchSegments(
     }
 
   /**
-   * The sketches of new files, truncated to fit their budgets. A column of a file gets a sketch
-   * only if its bounds are valid for all scans, because all scans then read the same values from
-   * it.
+   * The sketches of new files, truncated to fit their budgets. A file gets a sketch of a column
+   * only if the column's bounds in the file are valid for all scans. In this case, all scans read
+   * the same values.
    */
   private def newFiles(entries: Seq[FileEntry], isFirst: Boolean): Seq[Sketched] = {
     val files = entries.collect { case entry if entry.sketches.isInstanceOf[NewSketches] => entry }

@@ -44,7 +44,7 @@ private[index] object SnapshotCache {
     if (cache == null || limit != wanted) {
       limit = wanted
       cache = CacheBuilder.newBuilder()
-        .concurrencyLevel(1) // a cache divides its limit among its segments
+        .concurrencyLevel(1) // Guava divides a cache's limit among its internal segments
         .maximumWeight(math.max(1L, wanted / WeightUnit))
         .weigher[Key, IndexSnapshot](new Weigher[Key, IndexSnapshot] {
           override def weigh(key: Key, snapshot: IndexSnapshot): Int =

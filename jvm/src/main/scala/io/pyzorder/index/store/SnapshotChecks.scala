@@ -38,8 +38,8 @@ object SnapshotChecks {
     }
 
   /**
-   * Checks how much memory the snapshot needs. Even a sparse file, which takes no disk space, needs
-   * memory for its full length.
+   * Throws if the snapshot would need more than half of the JVM's memory. Even a sparse file, which
+   * takes no disk space, needs memory for its full length.
    */
   def memory(ref: SnapshotRef): Unit = {
     val needed = ref.length + ref.numFiles * EntryBytes
@@ -75,16 +75,17 @@ object SnapshotChecks {
     }
   }
 
-  /** Throws unless `actual`, the checksum of the bytes that were read, matches the pointer. */
+  /** Throws unless `actual`, the checksum of the bytes that were read, matches the pointer's. */
   def checksum(ref: SnapshotRef, actual: Long): Unit =
     if (actual != ref.checksum) {
       throw new IllegalStateException("its checksum differs from the checksum in its pointer")
     }
 
   /**
-   * Throws unless the checksum of the snapshot's file matches the pointer. Parquet's own checksums
-   * cover only values, not the offsets and encodings needed to find and decode them. The process
-   * remembers up to 1,000 snapshots that have passed this check and does not check them again.
+   * Throws unless the checksum of the snapshot's file matches the checksum in the pointer.
+   * Parquet's own checksums cover only values, not the offsets and encodings needed to find and
+   * decode them. The process remembers up to 1,000 snapshots that have passed this check and does
+   * not check them again.
    */
   def intact(hadoopConf: Configuration, ref: SnapshotRef): Unit = {
     entries(ref)

@@ -32,7 +32,7 @@ private[index] object SnapshotFiles {
     } finally in.close()
   }
 
-  /** Writes a file under a new, unique name. If this fails, deletes the partial file. */
+  /** Writes a new file, whose name must be unique. If this fails, deletes the partial file. */
   def write(fileSystem: FileSystem, path: Path, bytes: Array[Byte]): Unit = {
     val fs = FileSystems.withoutChecksums(fileSystem)
     try {

@@ -17,9 +17,7 @@ import org.xerial.snappy.Snappy
  */
 private[store] object SnapshotPages extends CompressionCodecFactory {
 
-  /**
-   * The maximum length of a page. The writers in Scala and in Python end a page after about 1 MiB.
-   */
+  /** The maximum length of a page. The Scala and Python writers end a page after about 1 MiB. */
   private val MaxPageBytes = 64 << 20
 
   /**

@@ -211,7 +211,7 @@ private[index] final class SnapshotReader(
     case file => SnapshotReader.reading(file)(read)
   }
 
-  /** The numbers of the row groups to read, each with the number of the row group's first file. */
+  /** The row groups to read: the ordinal of each, paired with the ordinal of its first entry. */
   private lazy val groups: Seq[(Int, Int)] = {
     val rows = SnapshotReader.rowGroups(input())
     val numbers = only.fold(rows.indices: Seq[Int])(Seq(_))
@@ -221,7 +221,9 @@ private[index] final class SnapshotReader(
     numbers.zip(numbers.scanLeft(0)(_ + rows(_))).filter { case (number, _) => rows(number) > 0 }
   }
 
-  /** Calls `take` with the file's number for every non-null value of the column, in order. */
+  /**
+   * Calls `take` for every non-null value of the column, in order, with the ordinal of its file.
+   */
   private def each(name: String)(take: (Int, ColumnReader) => Unit): Unit =
     reading(reader =>
       groups.foreach { case (group, first) => read(reader, name, group, first, take) })
@@ -277,7 +279,7 @@ private[index] object SnapshotReader {
    */
   private val MaxListLength = 10000
 
-  /** The maximum length in bytes of all strings of a column, given the length of the file. */
+  /** The maximum total length in bytes of a column's strings, given the length of the file. */
   private def textLimit(length: Long): Long = (16L << 20) + 64 * length
 
   /**

@@ -173,7 +173,7 @@ object SnapshotRef {
       segment.directory >= 0 && segment.directory <= segment.length
 
   /**
-   * Throws unless an index could have these columns. Without limits, a forged pointer could make
+   * Throws unless these are valid columns of an index. Without limits, a forged pointer could make
    * planning slow, because the cost of some rules grows with the number of columns or even with its
    * square.
    */

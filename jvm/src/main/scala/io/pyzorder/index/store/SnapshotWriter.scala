@@ -37,10 +37,7 @@ object SnapshotWriter {
     SQLConf.PARQUET_WRITE_LEGACY_FORMAT.key -> "false",
     SQLConf.PARQUET_FIELD_ID_WRITE_ENABLED.key -> "false")
 
-  /**
-   * The approximate compressed size of a row group, which is the unit that one task reads in a
-   * Spark query.
-   */
+  /** The approximate compressed size of a row group, the unit that a Spark task reads. */
   private val RowGroupSize = 4L * 1024 * 1024
 
   /** The bytes of a snapshot with these entries and their statistics for `columns`. */

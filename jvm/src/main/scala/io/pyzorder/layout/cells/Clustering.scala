@@ -22,7 +22,7 @@ final class Clustering(
 
   private val bits: Int = InterleaveBits.bitsPerColumn(boundaries.length)
 
-  /** Total number of files in all table partitions. */
+  /** The total number of files in all table partitions. */
   def leafCount: Int = firstLeaf.last
 
   /** The table partition of each file. */
@@ -57,7 +57,7 @@ final class Clustering(
 object Clustering {
 
   /**
-   * Maximum number of boundaries per column. More boundaries would hardly separate files any
+   * The maximum number of boundaries per column. More boundaries would hardly separate files any
    * better.
    */
   private[pyzorder] val MaxBoundaries = 1 << 16
@@ -94,7 +94,7 @@ object Clustering {
     new Clustering(boundaries, trees, keys.curve)
   }
 
-  /** Seed of the hash function that Spark uses to partition rows. */
+  /** The seed of the hash function that Spark uses to partition rows. */
   private val HashSeed = 42
 
   /** For each of `count` tasks, a number that Spark's hash partitioning maps to that task. */

@@ -5,7 +5,7 @@ package io.pyzorder.layout.cells
  *
  * A lookup on one column opens one slab's share of the files, regardless of how the other columns
  * are cut. For a column of spread s that is cut into k slabs, this share is s/k. The spread is the
- * share of all rows that lie between the column's lowest and highest value in the space that is
+ * share of all rows that lie between the column's lowest and highest values in the space that is
  * cut. The mean share over all columns is smallest if cells are equally long in every column. For
  * most numbers of files, this would require fractional numbers of slabs. Cells are therefore longer
  * in one column, preferably the last.
@@ -16,12 +16,12 @@ private[layout] object Grid {
   val Rest = 0
 
   /**
-   * Cells are made narrower in the first columns if lookups then open at most this many times the
-   * smallest possible share of the files.
+   * The share of the files that lookups open may be up to this many times the smallest possible
+   * share if cells are then narrower in the first columns.
    */
   val Tolerated = 1.05
 
-  /** Relative error of the spreads, which come from a sample. */
+  /** The relative error of the spreads, which come from a sample. */
   private val About = 0.02
 
   /**
@@ -82,8 +82,8 @@ private[layout] object Grid {
     } yield counts :+ last
     if (found.nonEmpty) found
     else {
-      // In every candidate, the product of the first columns' numbers exceeds `leaves`. If all of
-      // these numbers are rounded down, it does not.
+      // In every candidate, the numbers of slabs in the first columns have a product that exceeds
+      // `leaves`. Rounding all of these numbers down avoids this.
       val down = first.map(math.floor)
       Seq(down :+ leaves / down.product)
     }

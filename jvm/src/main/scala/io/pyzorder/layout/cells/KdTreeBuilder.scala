@@ -29,8 +29,8 @@ private[layout] final class KdTreeBuilder(
   private var widths = 0.0
 
   /**
-   * Sum of the files' spreads in all columns. The amount of data that lookups open is proportional
-   * to this sum.
+   * The sum of the files' spreads in all columns. The amount of data that lookups open is
+   * proportional to this sum.
    */
   def width: Double = widths
 
@@ -75,7 +75,7 @@ private[layout] final class KdTreeBuilder(
     if (inGrid) Grid.slabs(leaves, ids.indices.map(spread(_, from, to))) else Nil
 
   /**
-   * Adds the subtree for rows(from until to), whose files are numbered from `firstLeaf`.
+   * Adds the subtree for `rows(from until to)`, whose files are numbered from `firstLeaf`.
    *
    * @param slabs the number of slabs into which each column still has to be cut; if it is Nil, or 1
    *              for all columns, columns are cut into halves
@@ -102,8 +102,8 @@ private[layout] final class KdTreeBuilder(
   /**
    * Chooses the widest column whose cut yields files of about equal size. If there is no such
    * column, chooses the column that can be cut most evenly. If `lexical`, chooses the first column
-   * that has more than one id. Returns None if all rows have the same ids. The rows are then
-   * distributed evenly over the cell's files.
+   * that has more than one id. Returns None if all rows have the same ids. In this case, the rows
+   * are distributed evenly over the cell's files.
    */
   private def chooseSplit(from: Int, to: Int, leaves: Int, slabs: Seq[Int]): Option[Split] = {
     val wide = ids.indices.map(c => c -> spread(c, from, to)).filter(_._2 > 0)
@@ -134,8 +134,8 @@ private[layout] final class KdTreeBuilder(
     else math.round(leaves.toDouble / slabs.filter(_ != Grid.Rest).product).toInt
 
   /**
-   * Of the possible cuts of a column, the one nearest to the middle of its slabs. The column must
-   * have at least two ids.
+   * Returns the possible cut of a column that is nearest to the middle of the column's slabs. The
+   * column must have at least two ids.
    */
   private def splitOf(c: Int, from: Int, to: Int, leaves: Int, slabs: Int): Split = {
     val count = to - from
@@ -167,7 +167,7 @@ private[layout] final class KdTreeBuilder(
     low
   }
 
-  /** The distance between the positions of a cell's lowest and highest id (see `placesOf`). */
+  /** The distance between the positions of a cell's lowest and highest ids (see `placesOf`). */
   private def spread(c: Int, from: Int, to: Int): Double = {
     var least = Int.MaxValue
     var greatest = -1

@@ -23,7 +23,7 @@ import io.pyzorder.expressions.Boundaries
  */
 final class Sample(values: Array[Array[Any]], partition: Array[Int]) {
 
-  /** Boundaries of a column: up to `limit` of the drawn values, and all of `others`. */
+  /** The boundaries of a column: up to `limit` of the drawn values, and all of `others`. */
   def boundaries(dataType: DataType, number: Int, limit: Int, others: Seq[Any]): Boundaries = {
     val all = Boundaries.fromValues(dataType, values.iterator.map(_(number)))
     val kept =
@@ -62,7 +62,7 @@ final class Sample(values: Array[Array[Any]], partition: Array[Int]) {
 
 object Sample {
 
-  /** Minimum number of rows to sample for each file that will be written. */
+  /** The minimum number of rows to sample for each file that will be written. */
   private val RowsPerLeaf = 500
 
   /**

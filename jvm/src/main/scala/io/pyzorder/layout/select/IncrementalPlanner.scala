@@ -95,8 +95,8 @@ object IncrementalPlanner {
       lexical = settings.curve == "linear")
 
   /**
-   * A partition is rewritten as a whole if the number of its files exceeds this multiple of the
-   * number that it needs.
+   * A partition is rewritten as a whole if it has more than this many times the number of files
+   * that its size requires.
    */
   private val Splintered = 2
 }

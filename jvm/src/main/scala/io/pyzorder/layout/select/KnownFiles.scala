@@ -30,7 +30,7 @@ final class KnownFiles(
     columns.map(column =>
       index.flatMap(_.column(column.path)).filter(_.dataType == column.dataType))
 
-  /** Types of the clustering columns. */
+  /** The types of the clustering columns. */
   val types: Seq[DataType] = columns.map(_.dataType)
 
   /** Whether the file was clustered by exactly these columns when it was written. */

@@ -76,7 +76,8 @@ object LayoutSettings {
   private[pyzorder] val Smallest: Long = 1L << 20
 
   /**
-   * Gives even a small table several files, because queries can rarely skip a table's only file.
+   * The default target size. Even a small table gets several files, because queries can rarely skip
+   * a table's only file.
    */
   private def adaptive(tableBytes: Long): Long = {
     val files = math.max(1L, math.min(Files, tableBytes / Smallest))

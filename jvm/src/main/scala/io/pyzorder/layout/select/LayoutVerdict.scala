@@ -25,14 +25,14 @@ final case class Piece(files: Double, bytes: Double, widths: Seq[Double]) {
  */
 final case class Lookup(files: Double, bytes: Double, share: Double) {
 
-  /** Cost in bytes, including the cost of opening the files. */
+  /** The cost in bytes, including the cost of opening the files. */
   def cost: Double = bytes + files * LayoutVerdict.OpenCost
 }
 
 /**
  * Determines whether an OPTIMIZE is worth running. DRY RUN, DESCRIBE SKIPPING INDEX, pyzorder's
- * report, the advisor and the command line all show this verdict, and OPTIMIZE refuses to run if it
- * would be harmful.
+ * report, the advisor and the command line all show this verdict, and OPTIMIZE refuses to run if
+ * the verdict is *harmful*.
  *
  * The verdict depends on the cost of a lookup, which is the total size of the files that it opens,
  * plus `OpenCost` for each of them.
@@ -41,8 +41,9 @@ final case class Lookup(files: Double, bytes: Double, share: Double) {
  *    because one more tiny file per lookup does not matter. Merging 10,000 files of 10 KB is
  *    therefore harmful only if they were clustered and if lookups open few of them. Merging 16
  *    clustered 1 MB files into one is harmful if a lookup opens four of them.
- *  - An OPTIMIZE *pays off* if `Lookups` lookups save as many bytes as the OPTIMIZE rewrites. This
- *    applies both to a rewrite of the whole table and to a rewrite of a few new files.
+ *  - An OPTIMIZE *pays off* if `Lookups` lookups save at least as many bytes as the OPTIMIZE
+ *    rewrites. This applies both to a rewrite of the whole table and to a rewrite of a few new
+ *    files.
  *  - An OPTIMIZE also pays off if it reduces the number of files, and either the table has no
  *    clustering columns or the replaced files take longer to open than to read.
  *  - Otherwise, it is *useless*.

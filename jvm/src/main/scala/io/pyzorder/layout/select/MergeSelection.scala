@@ -31,7 +31,7 @@ final case class MergeSelection(files: Seq[Int], regions: Regions)
  */
 object MergeSelection {
 
-  /** Maximum number of regions. Each region with new rows gets at least one new file. */
+  /** The maximum number of regions. Each region with new rows gets at least one new file. */
   private val MaxRegions = 16
 
   /** Opening a file costs as much as reading this share of a target-sized file. */
@@ -170,10 +170,7 @@ object MergeSelection {
       if (share > 0) Some(Rows(space.files(file).bytes * share, low, high)) else None
     }.reduceOption(_ + _)
 
-  /**
-   * The average total size of the files that a lookup opens among the new files to which these rows
-   * are written.
-   */
+  /** How many bytes a lookup opens on average in the new files to which these rows are written. */
   private def opened(
       space: BoxSpace,
       rows: Rows,

@@ -41,7 +41,7 @@ object PartitionListing {
     }.sortBy(_.folder).toSeq
   }
 
-  /** The file in the form in which the journal refers to it. */
+  /** A reference to the file, as used in the journal. */
   def refOf(table: TableFolder, file: FileStatus): FileRef =
     FileRef(table.relativize(file.getPath), file.getLen, file.getModificationTime)
 

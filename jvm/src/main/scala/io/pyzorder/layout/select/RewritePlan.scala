@@ -62,7 +62,10 @@ object RewritePlan {
   /** Files of at least this share of the target size are not merged. */
   private val LargeEnough = 0.75
 
-  /** Merges groups of small files. The total size of each group is at most the target size. */
+  /**
+   * A plan that merges groups of small files. The total size of each group is at most the target
+   * size.
+   */
   def toCompact(partitions: Seq[PartitionFiles], targetSize: Long): RewritePlan =
     RewritePlan(partitions.flatMap(compacted(_, targetSize)), Nil, 1.0)
 
@@ -78,11 +81,11 @@ object RewritePlan {
       .map(files => RewriteGroup(partition.folder, files.reverse, 1))
   }
 
-  /** Rewrites every file, regardless of how it is clustered. */
+  /** A plan that rewrites every file, regardless of how it is clustered. */
   def everything(partitions: Seq[PartitionFiles], targetSize: Long): RewritePlan =
     RewritePlan(partitions.map(whole(_, targetSize)), Nil, 1.0)
 
-  /** Rewrites all files of one partition. */
+  /** A group that contains all files of one partition. */
   private[layout] def whole(partition: PartitionFiles, targetSize: Long): RewriteGroup =
     RewriteGroup(partition.folder, partition.files, filesOf(partition.size, targetSize))
 

@@ -42,9 +42,9 @@ final class FileWriters private (
    *
    * Parquet and ORC writers create the parent folder of a file that they open. If the table is
    * deleted or renamed at that moment, the writer recreates the table's folder. This method then
-   * removes the folder along with the file. A folder that other writers have created or use is
-   * kept, because it belongs to a new table. Deleting a table from a local disk takes a while, so
-   * on local disks, FolderKeepingDisk prevents the writers from recreating folders.
+   * removes the folder along with the file. A folder that other writers have created or are using
+   * is kept, because it belongs to a new table. Deleting a table from a local disk takes a while,
+   * so on local disks, FolderKeepingDisk prevents the writers from recreating folders.
    */
   def stage(table: TableFolder, path: Path, leaf: Int): OutputWriter = {
     val keepsFolders = FolderKeepingDisk.serves(path, conf.value)

@@ -173,7 +173,7 @@ private[layout] object FlatParquetWriter {
     ParquetOutputFormat.JOB_SUMMARY_LEVEL,
     "parquet.enable.summary-metadata")
 
-  /** Prefix of the settings that enable or disable the dictionary of one column. */
+  /** The prefix of the settings that enable or disable the dictionary of one column. */
   private val OfOneColumn = FileWriters.dictionaryOf("")
 
   private def settingsIn(conf: Configuration): Iterable[String] =

@@ -25,7 +25,7 @@ object FolderKeepingDisk {
     path.toUri.getScheme == "file" &&
       Option(conf.get(Key)).forall(_ == classOf[LocalFileSystem].getName)
 
-  /** The configuration that makes Hadoop use this file system. */
+  /** A copy of `conf` that makes Hadoop use this file system for local files. */
   def in(conf: Configuration): Configuration = {
     val own = new Configuration(conf)
     // The class loader of `conf` finds codecs, but might not find pyzorder's classes.

@@ -54,7 +54,7 @@ final case class InputFooters(
 object InputFooters {
 
   /**
-   * Reads the footers of files in one Spark job and returns them in the same order. Throws
+   * Reads the footers of files in one Spark job and returns them in the order of `paths`. Throws
    * ZORDER_UNREADABLE_FILE if a file cannot be read.
    */
   def read(

@@ -34,7 +34,7 @@ final case class WrittenFile(
 
 /**
  * Writes the rows of one task to one file in the staging folder. Each attempt of a task uses a
- * different file name, so only files of successful attempts are ever published.
+ * different file name, so that only the files of successful attempts are published.
  *
  * @param writers    opens the files
  * @param schema     the files' schema
@@ -107,7 +107,7 @@ final class LeafWriter(
     }
 }
 
-/** Keeps the first and the last z-value of rows that are sorted by z-value. */
+/** Keeps the first and last z-values of rows that are sorted by z-value. */
 private final class ZValueTracker(column: IndexedColumn, zValue: Expression) {
 
   private var first: Array[Byte] = _

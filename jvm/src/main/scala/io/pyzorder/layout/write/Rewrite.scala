@@ -45,7 +45,7 @@ final class Rewrite(
 
   /**
    * Clusters the rows of each group and writes them to as many files as the group specifies. `plan`
-   * must have been made for this input.
+   * must have been created for `input`.
    */
   def cluster(
       groups: Seq[RewriteGroup],

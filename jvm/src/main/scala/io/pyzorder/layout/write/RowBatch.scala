@@ -16,7 +16,7 @@ private[layout] final class RowBatch(columns: Int) {
 
   private var rows = new Array[Byte](BytesAtFirst)
 
-  /** Address of each row in `rows`, followed by the end address of the last row. */
+  /** The address of each row in `rows`, followed by the end address of the last row. */
   private val starts = {
     val starts = new Array[Long](MaxRows + 1)
     starts(0) = Platform.BYTE_ARRAY_OFFSET.toLong
@@ -27,7 +27,7 @@ private[layout] final class RowBatch(columns: Int) {
 
   private var count = 0
 
-  /** Number of rows added since the last `clear`. */
+  /** The number of rows added since the last `clear`. */
   def length: Int = count
 
   def isFull: Boolean = count == MaxRows || starts(count) >= MaxBytes
@@ -51,17 +51,17 @@ private[layout] final class RowBatch(columns: Int) {
   def isNull(row: Int, column: Int): Boolean = BitSetMethods.isSet(rows, starts(row), column)
 
   /**
-   * Address in `array` of a fixed-length value of up to eight bytes. For any other value, this is
-   * the address of its offset and size.
+   * The address in `array` of a fixed-length value of up to eight bytes. For any other value, this
+   * is the address of its offset and size.
    */
   def address(row: Int, column: Int): Long = starts(row) + nullBits + 8L * column
 
-  /** Index in `array` of the first byte of a variable-length value. */
+  /** The index in `array` of the first byte of a variable-length value. */
   def begin(row: Int, column: Int): Int =
     (starts(row) - Platform.BYTE_ARRAY_OFFSET).toInt +
       (Platform.getLong(rows, address(row, column)) >>> 32).toInt
 
-  /** Number of bytes of a variable-length value. */
+  /** The number of bytes of a variable-length value. */
   def size(row: Int, column: Int): Int = Platform.getLong(rows, address(row, column)).toInt
 }
 

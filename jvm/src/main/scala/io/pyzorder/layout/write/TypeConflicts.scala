@@ -98,7 +98,7 @@ object TypeConflicts {
   private def key(name: String): String = name.toLowerCase(Locale.ROOT)
 
   /**
-   * The column types in those files that can be read, keyed by column name. Runs one Spark job.
+   * The column types in all files that can be read, keyed by column name. Runs one Spark job.
    *
    * @param names the column names, which are needed because ORC files written by Hive do not
    *              contain them

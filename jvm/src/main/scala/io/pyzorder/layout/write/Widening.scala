@@ -26,7 +26,7 @@ private[layout] object Widening {
   }
 
   /**
-   * The number of decimal digits in the largest integer of each size. Keyed by the size in bytes.
+   * The number of decimal digits in the largest integer of each size, keyed by the size in bytes.
    */
   private val Digits = Map(1 -> 3, 2 -> 5, 4 -> 10, 8 -> 19)
 

@@ -18,8 +18,8 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, TableFol
  * or switched. The mark is removed once the catalog names the folder. After that, no record can
  * cause the folder's deletion.
  *
- * Because the mark covers the name of the table's folder, a copy of the record in the journal of
- * another table does not match. The name alone is enough, because a run only fills siblings of the
+ * Because the mark covers the name of the table's folder, it does not match a copy of the record in
+ * another table's journal. The name alone is enough, because a run fills only siblings of the
  * table's folder, and no other sibling has the same name.
  */
 private[publish] object FillingMark {

@@ -19,7 +19,8 @@ final class JournalState private[publish] (
 
   /**
    * A token that changes whenever a record is added or another journal replaces this one. Runs
-   * finish in order, so the token covers only the last run's records and their modification times.
+   * finish in order, so it is enough for the token to cover the last run's records and their
+   * modification times.
    */
   val token: String = if (run == 0) "none"
   else {
@@ -69,9 +70,9 @@ final class JournalState private[publish] (
     records.get("prepare").map(_.getModificationTime).getOrElse(0L)
 
   /**
-   * The correction that readers apply to a listing; None if a listing does not need correction.
-   * While a run switches partitions, no correction is needed, because the catalog only ever names
-   * complete folders.
+   * The correction that readers apply to a listing; None if listings need no correction. While a
+   * run switches partitions, no correction is needed, because the catalog only ever names complete
+   * folders.
    */
   lazy val overlay: Option[Overlay] =
     if (!unfinished || records.contains("partitions")) None

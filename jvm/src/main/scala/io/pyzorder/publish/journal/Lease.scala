@@ -35,7 +35,7 @@ private[publish] final class Lease(
   private val thread = new Thread(() => keep(), s"zorder-lease-$run")
   thread.setDaemon(true)
 
-  /** Tells other writers in this process that the owner is alive. Called before PREPARE. */
+  /** Registers the owner as alive for other writers in this process. Called before PREPARE. */
   def claim(): Unit = Lease.live.add(owner)
 
   /** Starts the heartbeat. Called after PREPARE. */
