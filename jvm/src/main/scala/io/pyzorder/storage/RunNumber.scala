@@ -17,9 +17,7 @@ private[pyzorder] object RunNumber {
   def of(digits: String): Option[Long] =
     if (digits.matches(Digits)) Some(digits.toLong) else None
 
-  /**
-   * The run number of a folder such as `_7`; None if the name is not the name of a run's folder.
-   */
+  /** The run number of a folder such as `_7`; None if the name is not that of a run's folder. */
   def ofFolder(name: String): Option[Long] =
     if (name.startsWith("_")) of(name.drop(1)) else None
 }

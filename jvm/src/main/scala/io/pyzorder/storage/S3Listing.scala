@@ -93,7 +93,7 @@ final class S3Listing private (fs: FileSystem) {
 
 object S3Listing {
 
-  /** The maximum number of files that S3 returns for one request. */
+  /** The maximum number of files that S3 returns per request. */
   val PageSize: Int = 1000
 
   private val S3A = "org.apache.hadoop.fs.s3a"

@@ -103,8 +103,8 @@ private final class TaskFiles(
   }
 
   /**
-   * Encodes the file's sketches, which frees the memory in which the hashes were collected. A task
-   * may write many files.
+   * Encodes the file's sketches now, because a task may write many files and encoding frees the
+   * memory in which the hashes were collected.
    */
   override def closeFile(filePath: String): Unit = {
     basic.closeFile(filePath)

@@ -24,9 +24,9 @@ final class SnapshotListing private (
    * The files at or below each of these paths. Paths that the index does not cover are missing from
    * the result. Paths without files are also missing, because they are cheap to list.
    *
-   * Names in the index may be forged, but each file in the result lies below a path that the caller
-   * would have listed, and in a folder that `table` trusts. An index therefore cannot determine the
-   * files of another folder that the same query reads by its path.
+   * Names in the index may be forged, but each file in the result is below a path that the caller
+   * would have listed, and in a folder that `table` trusts. An index therefore cannot add files to
+   * another folder that the same query reads by path.
    *
    * @param table the folder of the index, and the partition locations that the caller knows
    */

@@ -21,8 +21,8 @@ import io.pyzorder.storage.{FileRef, FileSystems, MetadataFiles, SiblingFolder, 
  * or all of the new one, for the reasons given in TableLocationSwitch.
  *
  * The journal, the lock and the index remain in the table's folder. The journal and the index refer
- * to files outside that folder by their fully qualified paths. The entries of a partition's old and
- * new files can therefore coexist, and each entry is compared only with its own file.
+ * to files outside that folder by their fully qualified paths. The index entries of a partition's
+ * old and new files can therefore coexist, and each entry is compared only with its own file.
  *
  * @param table  the table's folder, whose journal contains the run
  * @param run    the run's number
@@ -125,8 +125,8 @@ final class PartitionLocationSwitch private[publish] (
   override def undo(): Unit = remove(own)
 
   /**
-   * Skips folders without the mark. If a folder has no mark, either its switch is finished, or no
-   * run wrote the record.
+   * Skips folders without the mark. If a folder has no mark, either its switch is finished or the
+   * record is forged.
    */
   override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] = {
     val mine = own.filter(_.isMine)
@@ -253,10 +253,10 @@ object PartitionLocationSwitch {
 
   /**
    * The prefix of the partition parameters in the catalog that record a partition's previous
-   * locations outside the table's folder. The prefix is followed by the number of the run that
-   * switched the partition away from that location. The table's journal also records these
-   * locations, but it is not trusted, because someone with write access to the journal may have no
-   * access to the locations.
+   * locations outside the table's folder. Each parameter records one location. In its name, the
+   * prefix is followed by the number of the run that switched the partition away from the location.
+   * The table's journal also records these locations, but the journal is not trusted, because
+   * someone with write access to the journal may have no access to the locations.
    */
   private val Left = "zorder.left."
 

@@ -22,7 +22,7 @@ object LastSwitch {
       extends LastSwitch
 
   /**
-   * A switch of partitions' locations.
+   * A switch of the locations of partitions.
    *
    * @param add the files that the switch wrote, in their current state
    */

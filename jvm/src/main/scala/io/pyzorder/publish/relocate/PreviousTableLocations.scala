@@ -20,7 +20,7 @@ private[relocate] final class PreviousTableLocations(
 
   private val hadoopConf = session.sessionState.newHadoopConf()
 
-  /** The switches in ascending order, each with its time according to the store's clock. */
+  /** The switches, oldest first, each with its time according to the store's clock. */
   private lazy val switches: Seq[(TableLocationSwitch, Long)] = {
     def before(now: TableFolder): Option[TableLocationSwitch] =
       if (!SiblingFolder.isOne(now.root.getName)) None
@@ -102,9 +102,9 @@ private[relocate] final class PreviousTableLocations(
 
   /**
    * The table's files and pyzorder's own files in those previous folders whose retention period has
-   * ended. Skips a folder that another table now uses or to which other writers have added rows
+   * ended. Skips a folder that another table now uses or to which other writers have added files
    * that have not been copied yet. Also skips the folders of all later switches, because their
-   * records are needed to find the table to which the added rows belong.
+   * records are needed to find the table to which the added files belong.
    *
    * @param kept how long a folder is kept after a switch, in milliseconds
    * @param at   the current time in milliseconds since the epoch, according to the store's clock

@@ -17,14 +17,14 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingF
  * the table's folder `from` and then switches the table's location to it. No file in `from` is
  * touched, so a reader in any engine sees either all of the old folder or all of the new one:
  *
- *  - Before the switch, the table is the unchanged `from`. No reader sees `to`, whether it is
- *    missing, incomplete or complete.
+ *  - Before the switch, the table is the unchanged `from`. No reader looks at `to`, which may be
+ *    missing or incomplete.
  *  - The switch is one catalog call, which either happens or does not.
  *  - After the switch, the table is `to`, which has contained every row since before COMMIT. A
  *    query that was planned before the switch reads `from`, which is kept until VACUUM.
  *
- * Each folder has its own `_zorder`, with an index and a journal for its own files. The entries of
- * one folder are therefore never compared with the files of the other.
+ * Each folder has its own `_zorder`, with an index and a journal for its own files. The index
+ * entries of one folder are therefore never compared with the files of the other.
  *
  * The holder of the lock undoes an unfinished run before COMMIT by deleting `to`, and completes it
  * after COMMIT. Switching to the same folder twice has the same effect as switching once. A late
@@ -103,8 +103,8 @@ private[publish] final class TableLocationSwitch(
   override def strange: Option[String] = None
 
   /**
-   * Does nothing if the mark is missing, because then either the switch is finished, or no run
-   * wrote the record.
+   * Does nothing if the mark is missing, because then either the switch is finished or the record
+   * is forged.
    */
   override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] =
     if (!isMine) Nil

@@ -72,9 +72,9 @@ object ConstantFileFilter {
     }
 
   /**
-   * Whether the expression is user code, reads session settings, may take much time or memory, or
-   * cannot be evaluated by itself. A column that cannot have statistics remains an attribute, which
-   * cannot be evaluated.
+   * Whether the expression is user code, reads session settings, may take a lot of time or memory,
+   * or cannot be evaluated by itself. A column that cannot have statistics remains an attribute,
+   * which cannot be evaluated.
    */
   private def isRefused(expression: Expression): Boolean = expression match {
     case _: UserDefinedExpression | _: InvokeLike | _: PlanExpression[_] => true

@@ -117,7 +117,7 @@ object Judgement {
         case Null => whenNull
       })
 
-  /** The judgement with the same outcome (true, false or null) for every row. */
+  /** The judgement of a predicate whose outcome is `value` (true, false or null) for every row. */
   def constant(value: Any): Judgement = {
     def of(outcome: Any): IndexFilter = if (value == outcome) Always else Never
     Judgement(isTotal = true)(of(true), of(false), of(null))

@@ -36,7 +36,7 @@ final class KeyRanges(dataType: DataType, limit: Int) {
   /** Adds values about which nothing is known. */
   def addUnknown(): Unit = isKnown = false
 
-  /** The ranges; None if some values are unknown. */
+  /** The ranges; None if nothing is known about some of the values. */
   def result: Option[KeyValues.Ranges] =
     if (isKnown) Some(KeyValues.Ranges(limited(disjoint), mayBeNaN)) else None
 

@@ -105,7 +105,7 @@ final class EventLogs(session: shim.SparkSession, path: String) {
 
 private object EventLogs {
 
-  /** The end of the class name of the event that Spark logs when an execution starts. */
+  /** The class name, without the package, of the event that Spark logs when an execution starts. */
   val Start = "SparkListenerSQLExecutionStart"
 
   /** A file of an application's event log. */
