@@ -25,8 +25,8 @@ object Marker {
 
   /**
    * The folders inside the table's folder that contain the run's marker. If a run was killed before
-   * it wrote its RETIRE record, these markers are the only record of the folders. Lists the whole
-   * table.
+   * it wrote its RETIRE record, only its markers show in which folders it was about to move files.
+   * Lists the whole table.
    */
   def left(
       hadoopConf: Configuration,
@@ -58,7 +58,7 @@ object Marker {
   /**
    * Whether a folder that `record` names is a copy of the folder in which the marker was created.
    * In a copy, the files' modification times differ from those in the record. A marker is written
-   * once and never moved, so its time changes only if it is copied.
+   * once and never moved, so its modification time changes only if it is copied.
    */
   def isCopied(
       hadoopConf: Configuration,

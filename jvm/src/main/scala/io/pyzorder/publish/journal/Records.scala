@@ -149,7 +149,10 @@ object Records {
     node.put("outcome", if (record.commit) "COMMIT" else "ABORT").put("by", record.by)
   }
 
-  /** `placed` lists the files whose modification times have changed since the RETIRE record. */
+  /**
+   * `placed` lists the files whose modification times have changed since the RETIRE record was
+   * written.
+   */
   def writeDone(incarnation: String, placed: Seq[FileRef]): Array[Byte] =
     bytes("done", incarnation)(node => if (placed.nonEmpty) putFiles(node, "placed", placed))
 

@@ -27,7 +27,7 @@ import io.pyzorder.storage.FileSystems
  */
 class ZOrderParquetFileFormat(roots: Seq[Path]) extends ParquetFileFormat {
 
-  // In Spark, any two Parquet formats are equal, so their hash codes must also be equal.
+  // In Spark, any two ParquetFileFormat objects are equal, so their hash codes must also be equal.
   override def hashCode(): Int = classOf[ParquetFileFormat].hashCode()
 
   override def equals(other: Any): Boolean = other.isInstanceOf[ParquetFileFormat]

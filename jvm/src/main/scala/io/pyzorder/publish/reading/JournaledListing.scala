@@ -22,7 +22,9 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
  */
 final case class Listing(files: FileIndex, isFresh: Boolean, asOf: Option[Long])
 
-/** Lists the files of tables, taking their journals into account. Readers never write. */
+/**
+ * Lists the files of tables, taking their journals into account. Never changes a table or journal.
+ */
 object JournaledListing {
 
   private final case class Cached(key: Any, listing: Listing)

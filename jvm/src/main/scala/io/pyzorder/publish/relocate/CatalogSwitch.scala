@@ -49,7 +49,7 @@ private[publish] trait CatalogSwitch {
    */
   def strange: Option[String]
 
-  /** The folder that is filled, or that contains the filled folders. It is used in messages. */
+  /** The folder that is filled, or that contains the filled folders. */
   def filled: TableFolder
 }
 

@@ -167,7 +167,7 @@ final class PartitionLocationSwitch private[publish] (
     reach("after-switch")
     val conflicts = ready.flatMap(move => move.changed.map(move -> _))
     // Switch back partitions that were overwritten during the switch, unless the files in their new
-    // folders have changed since then.
+    // folders have changed since the switch.
     val back = conflicts.map(_._1).filter(move => whole.contains(move -> move.visible.toSet))
     if (back.nonEmpty) {
       alter(back.map(move => move -> move.from))
@@ -217,8 +217,9 @@ final class PartitionLocationSwitch private[publish] (
     }
 
   /**
-   * The partition's parameters after the previous location has been added. Recorded locations that
-   * no longer exist are dropped.
+   * The partition's parameters after the change of its location to `place`. If the partition is
+   * switched away from a location outside the table's folder, a parameter records that location.
+   * Recorded locations that no longer exist are dropped.
    */
   private def parameters(
       partition: CatalogTablePartition,

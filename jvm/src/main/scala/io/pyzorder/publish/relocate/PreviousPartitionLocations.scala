@@ -184,7 +184,7 @@ private[relocate] final class PreviousPartitionLocations(
       at - since >= kept && left(switch).forall(_.left.late.isEmpty)
     }.map(_._1)
 
-  /** The file that records that nothing is left in the old folders of a run. */
+  /** The file whose existence records that nothing is left in a run's old folders. */
   private def settled(switch: PartitionLocationSwitch): Path =
     new Path(folder.zorder, s"_carried/_${switch.run}.settled")
 }

@@ -40,7 +40,7 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
  *
  * The rule also removes a cached relation if another session has changed the table's location, for
  * example with an OPTIMIZE that switches the table to a new folder. Otherwise, this session would
- * read and write the old folder.
+ * continue to read and write the old folder.
  */
 case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
 

@@ -19,9 +19,9 @@ import io.pyzorder.skipping.files.{FileSource, PlanState, ZOrderFileIndex}
 /**
  * Wraps the file index of every Parquet and ORC relation in a ZOrderFileIndex. The rule runs before
  * Spark would prune the relation's partitions, because the ZOrderFileIndex prunes them when a scan
- * lists its files. This includes tables without a `_zorder` folder, because a scan that is planned
- * now must still find its files after the table's first OPTIMIZE. The filters above a relation are
- * used only to tell the cost model how much data will be read.
+ * lists its files. The rule also wraps the file index of a table without a `_zorder` folder,
+ * because a scan that is planned now must still find its files after the table's first OPTIMIZE.
+ * The filters above a relation are used only to tell the cost model how much data will be read.
  */
 case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan] {
 

@@ -56,7 +56,7 @@ object ConstantFileFilter {
 
   /**
    * The filter for a predicate. None if the predicate references no column, if one of its columns
-   * cannot have statistics, or if the predicate must not be evaluated by this filter.
+   * cannot have statistics, or if this filter must not evaluate the predicate.
    */
   def of(predicate: Expression): Option[ConstantFileFilter] =
     if (!predicate.deterministic) None

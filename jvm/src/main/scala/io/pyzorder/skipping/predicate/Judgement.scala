@@ -66,8 +66,8 @@ final class Judgement private[skipping] (
   def mayNotBeTrue: IndexFilter = may(NotTrue)
 
   /**
-   * The outcomes in a snapshot's files. Nothing is proved from a column for which `facts` returns
-   * None.
+   * The predicate's possible outcomes in a snapshot's files. Nothing is proved from a column for
+   * which `facts` returns None.
    */
   def bind(facts: FilterColumn => Option[ColumnStatisticsView]): FileOutcomes =
     new FileOutcomes(may(True).bind(facts), may(False).bind(facts), may(Null).bind(facts))
@@ -105,7 +105,7 @@ final class Judgement private[skipping] (
 
 object Judgement {
 
-  /** The judgement that the filters for the three outcomes define. */
+  /** The judgement defined by the filters for the three outcomes. */
   def apply(isTotal: Boolean)(
       whenTrue: => IndexFilter,
       whenFalse: => IndexFilter,
