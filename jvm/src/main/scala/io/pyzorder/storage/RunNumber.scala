@@ -1,10 +1,10 @@
 package io.pyzorder.storage
 
 /**
- * The numbers of runs and index versions that occur in names below `_zorder`. They are 1, 2, …,
- * with at most 18 digits and no leading zeros. Names with any other number are ignored, because
- * anyone with write access can create files with arbitrary names, and such files must not break a
- * query or the numbering of runs.
+ * The run numbers and index versions that occur in names below `_zorder`. They are 1, 2, …, with at
+ * most 18 digits and no leading zeros. Names with any other number are ignored, because anyone with
+ * write access can create files with arbitrary names, and such files must not break a query or the
+ * numbering of runs.
  */
 private[pyzorder] object RunNumber {
 

@@ -63,7 +63,7 @@ private[publish] final class RunRecords(
     create("done", Records.writeDone(incarnation, placed))
 
   /**
-   * Cleans up if the table was overwritten, renamed or dropped during the run: deletes the run's
+   * Cleans up after the table was overwritten, renamed or dropped during the run. Deletes the run's
    * records, the index of the given incarnation, and the folders that become empty. A run with the
    * same number in a new incarnation has records with the same names, so a record is deleted only
    * if its content names the given incarnation. Everything else is kept, because it may belong to a

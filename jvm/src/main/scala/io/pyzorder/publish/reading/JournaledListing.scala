@@ -233,8 +233,8 @@ object JournaledListing {
   }
 
   /**
-   * Lists the roots. For a path that an index in `covering` covers, takes the files from that index
-   * instead.
+   * Lists the files at the roots. For a path that an index in `covering` covers, takes the files
+   * from that index instead.
    */
   private def listing(
       session: shim.SparkSession,

@@ -217,7 +217,7 @@ final class PartitionLocationSwitch private[publish] (
     }
 
   /**
-   * The partition's parameters after the change of its location to `place`. If the partition is
+   * The partition's parameters after its location is changed to `place`. If the partition is
    * switched away from a location outside the table's folder, a parameter records that location.
    * Recorded locations that no longer exist are dropped.
    */

@@ -74,12 +74,11 @@ private[relocate] final class PreviousPartitionLocations(
     }
 
   /**
-   * Copies the files that were added to the previous folders by INSERTs that were planned before a
-   * switch. The copies are placed in the current locations of the partitions, even if a partition
-   * has been overwritten since. Whether the INSERT or the overwrite came first cannot be
-   * determined, because a file's modification time is the time at which a task wrote it, not the
-   * time at which the INSERT committed. Throws overwrittenBehind if a previous folder was
-   * overwritten.
+   * Copies files to a partition's current location if an INSERT that was planned before a switch
+   * has added them to a previous folder, even if the partition has been overwritten since. Whether
+   * the INSERT or the overwrite came first cannot be determined, because a file's modification time
+   * is the time at which a task wrote it, not the time at which the INSERT committed. Throws
+   * overwrittenBehind if a previous folder was overwritten.
    */
   def carry(): Unit = for {
     (switch, _) <- switches

@@ -75,9 +75,8 @@ private[relocate] final class PreviousTableLocations(
     Journal.read(hadoopConf, switch.from).prepare.map(_.operation)
 
   /**
-   * Copies the files that were added to the previous folders by INSERTs that were planned before a
-   * switch. The copies are placed in the table's current folder. Throws overwrittenBehind if a
-   * previous folder was overwritten.
+   * Copies files to the table's current folder if an INSERT that was planned before a switch has
+   * added them to a previous folder. Throws overwrittenBehind if a previous folder was overwritten.
    */
   def carry(): Unit = {
     (folder +: switches.map(_._1.from)).filter(one => SiblingFolder.isOne(one.root.getName))

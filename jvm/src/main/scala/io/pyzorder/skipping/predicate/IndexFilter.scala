@@ -31,7 +31,7 @@ trait IndexFilter {
   /** The columns that the filter uses. */
   def columns: Seq[FilterColumn]
 
-  /** The number of filters of which this filter is composed. */
+  /** The number of leaf filters in this filter. */
   def size: Int = 1
 }
 

@@ -22,7 +22,7 @@ object Outcomes {
 }
 
 /**
- * The outcomes that a predicate can have for the rows of a file. For each set of outcomes there is
+ * The outcomes that a predicate can have for the rows of a file. For each set of outcomes, there is
  * a filter that is true for every file with a row whose outcome is in the set. A file may match if
  * TRUE is possible, and all of its rows match if only TRUE is possible.
  *
@@ -75,10 +75,10 @@ final class Judgement private[skipping] (
   def unary_! : Judgement =
     new Judgement(isTotal, { case outcomes => may(Outcomes.negated(outcomes)) })
 
-  /** AND. The result is the lesser of the two outcomes in the order FALSE, NULL, TRUE. */
+  /** The judgement of AND, whose outcome is the lesser one in the order FALSE, NULL, TRUE. */
   def and(other: Judgement): Judgement = joined(other, True)
 
-  /** OR. The result is the greater of the two outcomes in the order FALSE, NULL, TRUE. */
+  /** The judgement of OR, whose outcome is the greater one in the order FALSE, NULL, TRUE. */
   def or(other: Judgement): Judgement = joined(other, False)
 
   /**
@@ -124,8 +124,8 @@ object Judgement {
   }
 
   /**
-   * CASE. A row has the outcome of `yes` if the condition is TRUE for the row, and the outcome of
-   * `no` otherwise.
+   * The judgement of a CASE expression. A row has the outcome of `yes` if the condition is TRUE for
+   * the row, and the outcome of `no` otherwise.
    */
   def choice(condition: Judgement, yes: Judgement, no: Judgement): Judgement =
     new Judgement(condition.isTotal && yes.isTotal && no.isTotal,
@@ -136,8 +136,8 @@ object Judgement {
       })
 
   /**
-   * `coalesce`. A row has the outcome of `first` or, if `first` is NULL for the row, the outcome of
-   * `rest`.
+   * The judgement of `coalesce`. A row has the outcome of `first` or, if `first` is NULL for the
+   * row, the outcome of `rest`.
    */
   def coalesce(first: Judgement, rest: Judgement): Judgement =
     new Judgement(first.isTotal && rest.isTotal,
