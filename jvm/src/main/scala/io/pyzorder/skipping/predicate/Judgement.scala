@@ -60,8 +60,8 @@ final class Judgement private[skipping] (
   def mayBeTrue: IndexFilter = may(True)
 
   /**
-   * Selects the files in which WHERE may exclude some row. These files must be read even if other
-   * files are replaced by values from the index.
+   * Selects the files in which WHERE may exclude some row. A query that uses values from the index
+   * instead of reading files must still read these files.
    */
   def mayNotBeTrue: IndexFilter = may(NotTrue)
 
@@ -75,10 +75,16 @@ final class Judgement private[skipping] (
   def unary_! : Judgement =
     new Judgement(isTotal, { case outcomes => may(Outcomes.negated(outcomes)) })
 
-  /** The judgement of AND, whose outcome is the lesser one in the order FALSE, NULL, TRUE. */
+  /**
+   * The judgement of AND. A row's outcome is the lesser of its outcomes for the two parts in the
+   * order FALSE, NULL, TRUE.
+   */
   def and(other: Judgement): Judgement = joined(other, True)
 
-  /** The judgement of OR, whose outcome is the greater one in the order FALSE, NULL, TRUE. */
+  /**
+   * The judgement of OR. A row's outcome is the greater of its outcomes for the two parts in the
+   * order FALSE, NULL, TRUE.
+   */
   def or(other: Judgement): Judgement = joined(other, False)
 
   /**
