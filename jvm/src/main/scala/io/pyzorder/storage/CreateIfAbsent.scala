@@ -161,6 +161,6 @@ object CreateIfAbsent {
 
   private val ConditionalPut = "fs.option.create.conditional.overwrite"
 
-  /** The maximum number of attempts for a PUT that is refused although the object is absent. */
+  /** The maximum number of attempts at a PUT that is refused although the object does not exist. */
   private val MaxTries = 5
 }

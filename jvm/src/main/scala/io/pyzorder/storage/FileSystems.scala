@@ -14,15 +14,15 @@ import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, FileSystem, LocalFil
 object FileSystems {
 
   /**
-   * The maximum size of a pyzorder file in bytes. This is enough for a record that names a million
-   * files.
+   * The maximum size of one of pyzorder's own files, in bytes. This is enough for a record that
+   * names a million files.
    */
   private[pyzorder] val MaxBytes: Int = 256 << 20
 
   /**
-   * Reads a pyzorder file. If the path leads to something that cannot be such a file, the file
-   * counts as missing. This applies to links, folders, pipes (from which a read would block
-   * forever), and files of more than `atMost` bytes.
+   * Reads one of pyzorder's own files. If the path leads to something that cannot be such a file,
+   * the file counts as missing. This applies to links, folders, pipes (from which a read would
+   * block forever), and files of more than `atMost` bytes.
    */
   def readFully(fs: FileSystem, path: Path, atMost: Int = MaxBytes): Array[Byte] = {
     if (Links.inOwn(path)) throw new FileNotFoundException(s"$path is a symbolic link")
@@ -36,9 +36,9 @@ object FileSystems {
   }
 
   /**
-   * Opens a pyzorder file. Hadoop's local file system would verify the file against a checksum file
-   * next to it. This method does not, because pyzorder does not write checksum files: any existing
-   * checksum file was created by another program.
+   * Opens one of pyzorder's own files. Hadoop's local file system would verify the file against a
+   * checksum file next to it. This method does not, because pyzorder does not write checksum files:
+   * any existing checksum file was created by another program.
    */
   private[pyzorder] def open(fs: FileSystem, path: Path): FSDataInputStream = {
     if (isSpecial(path)) throw new FileNotFoundException(s"$path is not a file")
@@ -59,7 +59,7 @@ object FileSystems {
       Try(Files.readAttributes(Paths.get(path.toUri.getPath), classOf[BasicFileAttributes]))
         .toOption.exists(_.isOther)
 
-  /** The checksum file against which Hadoop's local file system would verify a file. */
+  /** The checksum file against which Hadoop's local file system would verify the file at `path`. */
   private[pyzorder] def checksumFile(path: Path): Path =
     new Path(path.getParent, s".${path.getName}.crc")
 

@@ -50,7 +50,7 @@ object MetadataFiles {
     }
   }
 
-  /** Deletes a pyzorder folder recursively, unless it is reached through a link. */
+  /** Deletes one of pyzorder's own folders recursively, unless it is reached through a link. */
   def delete(hadoopConf: Configuration, folder: Path): Unit =
     if (!Links.above(folder)) folder.getFileSystem(hadoopConf).delete(folder, true)
 

@@ -116,7 +116,7 @@ private[pyzorder] object MoveFile {
         throw new IOException(s"$from could not be renamed to $to")
       case (Some(_), None) => FolderGone
       case (Some(source), Some(target)) =>
-        // A rename on S3 is a copy followed by a delete; if the process is killed in between, both
+        // A rename on S3 is a copy followed by a delete. If the process is killed in between, both
         // files remain.
         if (!keepsTime(fs) && sameBytes(fs, source, target)) {
           fs.delete(from, false)
@@ -124,7 +124,10 @@ private[pyzorder] object MoveFile {
         } else TargetTaken
     }
 
-  /** Compares sizes, then etags, then contents, because a copy may have a different etag. */
+  /**
+   * Compares sizes and etags. If the etags differ, compares contents, because a copy may have a
+   * different etag.
+   */
   private def sameBytes(fs: FileSystem, one: FileStatus, other: FileStatus): Boolean =
     one.getLen == other.getLen && (etag(one).exists(etag(other).contains) || {
       val in = new BufferedInputStream(fs.open(one.getPath), BufferSize)

@@ -1,10 +1,10 @@
 package io.pyzorder.storage
 
 /**
- * The numbers of runs and index versions that occur in names below `_zorder`. They are 1, 2, …,
- * with at most 18 digits and no leading zeros. Names with any other number are ignored, because
- * anyone with write access can create files with arbitrary names, and such files must not break a
- * query or the numbering of runs.
+ * The run numbers and index versions that occur in names below `_zorder`. They are 1, 2, …, with at
+ * most 18 digits and no leading zeros. Names with any other number are ignored, because anyone with
+ * write access can create files with arbitrary names, and such files must not break a query or the
+ * numbering of runs.
  */
 private[pyzorder] object RunNumber {
 
@@ -17,9 +17,7 @@ private[pyzorder] object RunNumber {
   def of(digits: String): Option[Long] =
     if (digits.matches(Digits)) Some(digits.toLong) else None
 
-  /**
-   * The run number of a folder such as `_7`; None if the name is not the name of a run's folder.
-   */
+  /** The run number of a folder such as `_7`; None if the name is not that of a run's folder. */
   def ofFolder(name: String): Option[Long] =
     if (name.startsWith("_")) of(name.drop(1)) else None
 }

@@ -9,11 +9,11 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 
 /**
- * Lists the files in an S3 folder that have names in a given range. S3 returns at most 1,000 files
- * per page, and the token for a page is known only after the previous page has been returned. A
- * folder can therefore be listed in parallel only if some of the names in it are already known. S3A
- * does not offer a listing by range, so this class calls S3A's own client. The calls run within an
- * S3A audit span, and their requests have the headers that S3A sets.
+ * Lists those files in an S3 folder whose names are in a given range. S3 returns at most 1,000
+ * files per page, and the token for a page is known only after the previous page has been returned.
+ * A folder can therefore be listed in parallel only if some of the names in it are already known.
+ * S3A does not offer a listing by range, so this class calls S3A's own client. The calls run within
+ * an S3A audit span, and their requests have the headers that S3A sets.
  *
  * The classes of S3A and of its client are found through reflection, because neither Spark nor
  * pyzorder contains them.
@@ -93,7 +93,7 @@ final class S3Listing private (fs: FileSystem) {
 
 object S3Listing {
 
-  /** The maximum number of files that S3 returns for one request. */
+  /** The maximum number of files that S3 returns per request. */
   val PageSize: Int = 1000
 
   private val S3A = "org.apache.hadoop.fs.s3a"

@@ -11,12 +11,12 @@ import io.pyzorder.common.ZOrderErrors
 /**
  * Defines every name that pyzorder uses inside a table's folder. Each folder and file name below
  * `_zorder` begins with "_", and none ends in .parquet or .orc, so no engine mistakes these files
- * for data and no glob matches them.
+ * for data, and no glob such as `*.parquet` matches them.
  *
  * A data file is named by its path relative to the table's folder, with "/" as the separator. A
- * file of a partition outside the table's folder is named by its fully qualified path, including
+ * file in a partition outside the table's folder is named by its fully qualified path, including
  * the scheme. pyzorder's own files for such a partition are in a `_zorder` folder inside the
- * partition's folder, so no file is ever renamed out of that folder.
+ * partition's folder, so no file is ever moved out of the partition's folder.
  *
  * Names are read from the table's own records, which anyone with write access to the table's folder
  * can forge. `holds` decides which names are trusted: a fully qualified path is trusted only if the

@@ -33,7 +33,7 @@ final case class WriteLayout(
     root: Option[Path])
 
 /**
- * The rows of a query whose result is written to a table. They are arranged so that each task has
+ * The rows of a query whose result is written to a table. They are arranged so that each task gets
  * the rows of one file.
  *
  * @param columns    the clustering columns

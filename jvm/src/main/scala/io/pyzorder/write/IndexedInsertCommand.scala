@@ -33,14 +33,14 @@ import io.pyzorder.index.store.{Coverage, IndexStore, ListedTable, SnapshotRef}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * Runs Spark's insert, and afterwards adds entries for the new files to the table's index. If there
- * is no index, a clustered write creates one. If the write adds no entries and the table has an
- * index after the write, the command records that the index no longer covers the table. The
- * parameters are exactly those of Spark's insert command, because Spark copies a command by passing
- * its parameters to its constructor.
+ * Runs Spark's insert and then adds entries for the new files to the table's index. If there is no
+ * index, a clustered write creates one. If the write adds no entries and the table has an index
+ * after the write, the command records that the index no longer covers the table. The parameters
+ * are exactly those of Spark's insert command, because Spark copies a command by passing its
+ * parameters to its constructor.
  *
- * The entries are published like any snapshot, without the table's lock. If publishing fails, the
- * write still succeeds, because queries always read files that have no entries.
+ * The entries are published like any index snapshot, without the table's lock. If publishing fails,
+ * the write still succeeds, because queries always read files that have no entries.
  */
 final class IndexedInsertCommand(
     outputPath: Path,
@@ -278,7 +278,7 @@ final class IndexedInsertCommand(
         entry.size == file.getLen && entry.modificationTime == file.getModificationTime)
   }
 
-  /** The data files of a folder, keyed by name. Their paths have a scheme and an authority. */
+  /** The data files of a folder, keyed by name. Their paths are fully qualified. */
   private def visible(folder: Path, conf: Configuration): Map[String, FileStatus] =
     try {
       folder.getFileSystem(conf).listStatus(folder)

@@ -103,8 +103,8 @@ private final class TaskFiles(
   }
 
   /**
-   * Encodes the file's sketches, which frees the memory in which the hashes were collected. A task
-   * may write many files.
+   * Encodes the file's sketches now, because a task may write many files and encoding frees the
+   * memory in which the hashes were collected.
    */
   override def closeFile(filePath: String): Unit = {
     basic.closeFile(filePath)
@@ -145,7 +145,7 @@ object NewFiles {
    * the temporary folder's path, such as `day=1` in
    * `…/.spark-staging-…/_temporary/0/_temporary/attempt_…/day=1`. The parts are counted rather than
    * recognized by name, because a partition may be named like one of the committer's folders. Spark
-   * makes one folder for each partition column and escapes slashes in values.
+   * creates one folder for each partition column and escapes slashes in values.
    */
   private[write] def folderOf(folder: Path, depth: Int): String =
     folder.toUri.getPath.split('/').takeRight(depth).mkString("/")

@@ -25,9 +25,9 @@ import io.pyzorder.layout.select.LayoutSettings
  * A write is prepared even if its table has no index yet, because an index may be created while the
  * write runs.
  *
- * Every INSERT into one of Spark's own file formats, whether from SQL or from a DataFrame, runs as
- * one of the commands matched here. CREATE TABLE AS SELECT is also matched, because the insert that
- * it runs does not contain the table's properties.
+ * Every INSERT into a table in one of Spark's own file formats, whether from SQL or from a
+ * DataFrame, runs as one of the commands matched here. CREATE TABLE AS SELECT is also matched,
+ * because the insert that it runs does not contain the table's properties.
  */
 case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
 

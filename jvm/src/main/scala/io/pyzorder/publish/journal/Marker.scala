@@ -8,8 +8,8 @@ import io.pyzorder.storage.{FileSystems, Links, RunNumber, TableFolder}
 /**
  * The empty file that a run places in every folder in which it moves files. It is created before
  * RETIRE and deleted after DONE. Overwriting or dropping a partition deletes its folder and the
- * marker in it. The `_zorder` in the table's folder does not reveal such a change, because it
- * survives when a partition is overwritten.
+ * marker in it. The table's `_zorder` folder does not reveal such a change, because it survives
+ * when a partition is overwritten or dropped.
  */
 object Marker {
 
@@ -25,8 +25,8 @@ object Marker {
 
   /**
    * The folders inside the table's folder that contain the run's marker. If a run was killed before
-   * it wrote its RETIRE record, these markers are the only record of the folders. Lists the whole
-   * table.
+   * it wrote its RETIRE record, only its markers show in which folders it was about to move files.
+   * Lists the whole table.
    */
   def left(
       hadoopConf: Configuration,
@@ -47,8 +47,8 @@ object Marker {
   }
 
   /**
-   * The number of the run whose markers have this name; None if no marker in this incarnation has
-   * such a name.
+   * The number of the run whose markers have this name; None if it is not the name of a marker in
+   * this incarnation.
    */
   def runOf(name: String, incarnation: String): Option[Long] = name match {
     case Name(run, `incarnation`) => RunNumber.of(run)
@@ -56,9 +56,9 @@ object Marker {
   }
 
   /**
-   * Whether a folder in `record` has been copied. In a copy, the files' modification times differ
-   * from those in the record. A marker is written once and never moved, so its time changes only if
-   * it is copied.
+   * Whether a folder that `record` names is a copy of the folder in which the marker was created.
+   * In a copy, the files' modification times differ from those in the record. A marker is written
+   * once and never moved, so its modification time changes only if it is copied.
    */
   def isCopied(
       hadoopConf: Configuration,

@@ -13,14 +13,14 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * to its retired path. After ABORT, it can only move back. A new file can only move from its staged
  * path to its own path. A move never removes the old name before the new name exists. If a file
  * exists at all, a reader therefore finds it by looking at the file's own path (in a listing L),
- * then at the other path, and then at its own path again. This holds for both directions of the
- * move. If the journal's token is the same before and after these lookups, the direction did not
- * change.
+ * then at the file's other path, and then at its own path again. This holds for both directions of
+ * the move. If the journal's token is the same before and after these lookups, the direction did
+ * not change.
  *
- * A folder without the run's marker has been overwritten by another writer since RETIRE. In such a
- * folder, the table consists of the files in L, minus the files that the run itself moved in. None
- * of the run's files are added, so overwritten rows never come back. A reader also checks the
- * markers before and after it lists the folder.
+ * If a folder in the record no longer contains the run's marker, another writer has overwritten the
+ * folder since RETIRE. In such a folder, the table consists of the files in L, minus the files that
+ * the run itself moved in. None of the run's files are added, so overwritten rows never come back.
+ * Readers check the markers both before and after they list a folder.
  */
 final class Overlay private[publish] (
     val table: TableFolder,
@@ -29,8 +29,9 @@ final class Overlay private[publish] (
     commit: Boolean) {
 
   /**
-   * The files that make up the table, whether or not a listing shows them. Files that listings
-   * never show are left out: SummaryFiles, and files with hidden names in a forged record.
+   * The files that make up the table, including those that a listing misses because they have been
+   * moved. Excludes files that listings never show: summary files, and files with hidden names in a
+   * forged record.
    */
   val shown: Seq[FileRef] =
     (if (commit) record.add else record.retire).filterNot(file => TableFolder.isHidden(file.path))
@@ -44,7 +45,7 @@ final class Overlay private[publish] (
   /** The run's new files. If their folder was overwritten, they are hidden even after COMMIT. */
   private[publish] def added: Seq[FileRef] = record.add
 
-  /** Folders that contain the run's marker, in the form of FileRef.folder. */
+  /** The folders in which the run created its marker, in the form of FileRef.folder. */
   def folders: Seq[String] = record.folders
 
   /** The other path at which a file in `shown` may be found. */

@@ -13,7 +13,8 @@ import io.pyzorder.common.{BoundedJson, Printable}
 import io.pyzorder.storage.{FileRef, Incarnation, ProcessId, SiblingFolder, TableFolder}
 
 /**
- * Identifies the holder of the lock. `owner` is random, to distinguish the writers in one process.
+ * Identifies the holder of the lock. `owner` is a random string that distinguishes the writers in
+ * one process.
  */
 final case class PrepareRecord(
     incarnation: String,
@@ -148,7 +149,10 @@ object Records {
     node.put("outcome", if (record.commit) "COMMIT" else "ABORT").put("by", record.by)
   }
 
-  /** `placed` are the files whose modification times now differ from those in the RETIRE record. */
+  /**
+   * `placed` lists the files whose modification times have changed since the RETIRE record was
+   * written.
+   */
   def writeDone(incarnation: String, placed: Seq[FileRef]): Array[Byte] =
     bytes("done", incarnation)(node => if (placed.nonEmpty) putFiles(node, "placed", placed))
 
@@ -241,7 +245,7 @@ object Records {
     parse(text, "done")(node => if (node.has("placed")) files(node, "placed") else Nil)
       .getOrElse(Nil)
 
-  /** The incarnation of the table in a record of any kind; None if the record is torn. */
+  /** The table's incarnation according to a record of any kind; None if the record is torn. */
   def incarnation(text: Array[Byte]): Option[String] =
     try Option(BoundedJson.tree(text)).map(incarnationOf)
     catch { case NonFatal(_) => None }

@@ -60,7 +60,7 @@ private[publish] final class RunFiles(
     if (!isNew && Links.isOne(marker)) throw ZOrderErrors.linked(marker.toString)
   }
 
-  /** The record, with the modification times of the markers. Call it after `mark`. */
+  /** The record, with the modification times of the markers. Call this method after `mark`. */
   def marked: RetireRecord =
     record.copy(marked = record.folders.map { folder =>
       val marker = Marker.path(table, run, record.incarnation, folder)
@@ -143,10 +143,10 @@ private[publish] final class RunFiles(
 
   /**
    * Throws if a folder also belongs to another table. A partition's folder may itself be the folder
-   * of a table, which has its own journal and lock. A run on that table creates the table's journal
-   * before it puts a marker into the folder, and this run puts its marker there before it looks for
-   * the other table's journal and markers. If the two runs overlap, at least one of them therefore
-   * sees the other.
+   * of another table, which has its own journal and lock. A run on the other table creates that
+   * table's journal before it puts a marker into the folder, and this run puts its marker there
+   * before it looks for the other table's journal and markers. If the two runs overlap, at least
+   * one of them therefore sees the other.
    */
   def checkAlone(): Unit = record.folders.foreach { folder =>
     checkNoLink(folder)
@@ -227,7 +227,7 @@ private[publish] final class RunFiles(
    * retired files remain retired until VACUUM, so the overwritten rows do not come back.
    *
    * Several writers may call this method at the same time. The first one to finish writes DONE
-   * before it deletes the markers. Once DONE exists, all files are therefore back, and a missing
+   * before it deletes the markers. Therefore, once DONE exists, all files are back, and a missing
    * marker is not a conflict.
    *
    * @return the problems; empty if all files are back
@@ -298,9 +298,9 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * Removes the new files from folders that another writer overwrote. A local folder is deleted
-   * file by file, so files are still there if they were moved in after the deleting process had
-   * listed the folder.
+   * Removes the new files from folders that another writer overwrote. A process that deletes a
+   * local folder lists the folder first and then deletes file by file, so files that were moved in
+   * after the listing are still there.
    *
    * @return the conflicts with other writers; empty if there are none
    */

@@ -63,11 +63,11 @@ private[publish] final class RunRecords(
     create("done", Records.writeDone(incarnation, placed))
 
   /**
-   * Cleans up after the table has been removed from its folder: deletes the run's records, the
-   * index of the given incarnation, and the folders that become empty. A run with the same number
-   * in a new incarnation has records with the same names, so a record is deleted only if its
-   * content names the given incarnation. Everything else is kept, because it may belong to a new
-   * incarnation.
+   * Cleans up after the table was overwritten, renamed or dropped during the run. Deletes the run's
+   * records, the index of the given incarnation, and the folders that become empty. A run with the
+   * same number in a new incarnation has records with the same names, so a record is deleted only
+   * if its content names the given incarnation. Everything else is kept, because it may belong to a
+   * new incarnation.
    */
   def clear(incarnation: String): Unit = {
     val fs = folder.journal.getFileSystem(hadoopConf)

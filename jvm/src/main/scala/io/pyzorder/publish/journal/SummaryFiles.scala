@@ -33,7 +33,7 @@ object SummaryFiles {
       FileRef(table.relativize(file.getPath), file.getLen, file.getModificationTime)
     }
 
-  /** Deletes a folder's summary files after its data files have been deleted. */
+  /** Deletes a folder's summary files. Called after the folder's data files have been deleted. */
   def delete(hadoopConf: Configuration, folder: Path): Unit =
     list(hadoopConf, folder).foreach(file =>
       folder.getFileSystem(hadoopConf).delete(file.getPath, false))

@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.StructType
 /**
  * The file index of an unpartitioned catalog table. Spark's own index lists such a table when Spark
  * resolves the table's name. This index lists the table only when files are first requested. A
- * query that is planned from the skipping index never requests files.
+ * query that is planned from pyzorder's index never requests files.
  *
  * @param root      the table's folder
  * @param options   the options that Spark's own index would have
@@ -47,7 +47,7 @@ final class DeferredFileIndex(
 
   override def inputFiles: Array[String] = listed.inputFiles
 
-  /** Discards the listing. The next request for files makes a new one. */
+  /** Discards the listing. The next request for files lists the table again. */
   override def refresh(): Unit = synchronized { made = None }
 
   override def sizeInBytes: Long = synchronized(made.fold(knownSize)(_.sizeInBytes))

@@ -27,7 +27,7 @@ import io.pyzorder.storage.FileSystems
  */
 class ZOrderParquetFileFormat(roots: Seq[Path]) extends ParquetFileFormat {
 
-  // In Spark, any two Parquet formats are equal, so their hash codes must also be equal.
+  // In Spark, any two ParquetFileFormat objects are equal, so their hash codes must also be equal.
   override def hashCode(): Int = classOf[ParquetFileFormat].hashCode()
 
   override def equals(other: Any): Boolean = other.isInstanceOf[ParquetFileFormat]
@@ -66,8 +66,8 @@ class ZOrderOrcFileFormat(roots: Seq[Path]) extends OrcFileFormat {
 }
 
 /**
- * A file reader that opens a moved file where MovedFileLookup finds it. FileScanRDD calls this
- * reader, so it does not treat a moved file as missing, even under ignoreMissingFiles.
+ * A file reader that opens a moved file at the path that MovedFileLookup finds. FileScanRDD calls
+ * this reader and therefore does not treat a moved file as missing, even under ignoreMissingFiles.
  */
 private final class FollowMoved(
     conf: Broadcast[SerializableConfiguration],
@@ -161,8 +161,8 @@ private final class FollowedRows[T](
   }
 
   /**
-   * Whether a read failed because the file is gone. A stream may report only that it is closed, so
-   * in case of an I/O error, the path is also checked.
+   * Whether a read failed because the file is gone. Because a stream may report only that it is
+   * closed, the path is also checked after an I/O error.
    */
   private def isGone(failure: Throwable): Boolean =
     ZOrderErrors.isMissing(failure) ||

@@ -68,9 +68,9 @@ final class JournaledFileIndex(
       val added = over.added.toSet
       (over.hidden ++ added.filter(file => look.lost(file.folder))).foreach { file =>
         val path = over.table.resolve(file.path)
-        // A hidden old file that is still in place has never been moved, so its modification time
-        // must match the record unless its folder is a copy. A new file may have received a
-        // different time when it was moved in.
+        // An old file that has not been moved yet still has the recorded modification time, unless
+        // its folder is a copy. A new file's modification time may have changed when the file was
+        // moved in.
         val same = result.get(path).exists(s =>
           s.getLen == file.size &&
             (added(file) || s.getModificationTime == file.modificationTime ||
@@ -100,8 +100,8 @@ final class JournaledFileIndex(
 
   /**
    * Whether the names of a file's folders contain exactly the partition columns of the plan. A
-   * forged record may name a file whose folders contain other columns. Spark's partition inference
-   * would then fail.
+   * forged record may name a file whose folder names contain other columns. Spark's partition
+   * inference would then fail.
    */
   private def fits(table: TableFolder, file: FileRef, roots: Seq[Path]): Boolean = {
     val names = file.folder.split('/').filter(_.contains('=')).map(_.takeWhile(_ != '=')).toSeq

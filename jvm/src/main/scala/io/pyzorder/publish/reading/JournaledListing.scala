@@ -22,7 +22,9 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
  */
 final case class Listing(files: FileIndex, isFresh: Boolean, asOf: Option[Long])
 
-/** Lists the files of tables, taking their journals into account. Readers never write. */
+/**
+ * Lists the files of tables, taking their journals into account. Never changes a table or journal.
+ */
 object JournaledListing {
 
   private final case class Cached(key: Any, listing: Listing)
@@ -35,12 +37,12 @@ object JournaledListing {
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
   /**
-   * The folders that contain a `_zorder` and may belong to tables with some of the relation's
-   * files. Candidates are the table's location in the catalog, the root paths outside it, and their
-   * ancestors up to the first folder whose name does not have the form `name=value`. If a root path
-   * is a file, its parent folder is also a starting point of the search. If a root path is a
-   * folder, the search does not start at its parent, because someone who can write next to a table
-   * must not be able to decide which files the table has.
+   * The folders of all tables that may contain some of the relation's files. Only folders with a
+   * `_zorder` are included. Candidates are the table's location in the catalog, the root paths
+   * outside it, and their ancestors up to the first folder whose name does not have the form
+   * `name=value`. If a root path is a file, its parent folder is also a starting point of the
+   * search. If a root path is a folder, the search does not start at its parent, because someone
+   * who can write next to a table must not be able to decide which files the table has.
    */
   def foldersOf(
       hadoopConf: Configuration,
@@ -73,7 +75,7 @@ object JournaledListing {
    * reused if it is recent enough. This requires that sessions with pyzorder change an index
    * whenever they change the files (see Roots.isWatched). If `staleness` does not allow outdated
    * information, a cached listing is reused only for an InMemoryFileIndex, and the caller must
-   * check each file of the listing before skipping the file.
+   * check each file in the listing before skipping it.
    *
    * @param options          the relation's options
    * @param selected         the partitions to list, and the relation's partition columns with their
@@ -220,8 +222,7 @@ object JournaledListing {
     else indexes.filter(_.coverage.exists(known => staleness.allows(known.listedAt)))
 
   /**
-   * Discards the listings of `wrapped`. When the files are next requested, they are listed in the
-   * store again.
+   * Discards the listings of `wrapped`. The files are listed again when they are next requested.
    */
   def forget(wrapped: FileIndex): Unit = {
     wrapped match {
@@ -232,8 +233,8 @@ object JournaledListing {
   }
 
   /**
-   * Lists the roots. For a path that an index in `covering` covers, takes the files from that index
-   * instead.
+   * Lists the files at the roots. For a path that an index in `covering` covers, takes the files
+   * from that index instead.
    */
   private def listing(
       session: shim.SparkSession,
@@ -261,7 +262,7 @@ object JournaledListing {
 
   /**
    * Whether a root path is a file in the folder of a table. A missing path counts as a file,
-   * because an OPTIMIZE may have moved it.
+   * because an OPTIMIZE may have moved the file.
    */
   private def isFileOfTable(hadoopConf: Configuration, root: Path): Boolean =
     root.getParent != null && {

@@ -76,7 +76,7 @@ object MovedFileLookup {
     tables.flatMap(retiredPaths(fs, _, path)).flatMap(FileSystems.status(fs, _))
       .filter(planned.fits)
 
-  /** The properties of a planned file; 0 if they are unknown. */
+  /** The size and modification time of a planned file; 0 if unknown. */
   private final class Planned(fs: FileSystem, size: Long, modificationTime: Long) {
 
     def hasSize(status: FileStatus): Boolean = size <= 0 || status.getLen == size

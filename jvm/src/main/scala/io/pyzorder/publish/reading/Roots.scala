@@ -29,9 +29,8 @@ private[reading] final case class Roots(
     key: Any) {
 
   /**
-   * Whether the partition columns of a new listing match those of the plan. After the query was
-   * planned, another writer may have replaced the folder's files with differently partitioned
-   * files.
+   * Whether the partition columns of a new listing match those of the plan. They differ if another
+   * writer has since replaced the folder's files with differently partitioned files.
    */
   def fits(files: FileIndex): Boolean =
     spec.isDefined || files.inputFiles.isEmpty ||
@@ -66,8 +65,8 @@ private[reading] final case class Roots(
 private[reading] object Roots {
 
   /**
-   * Whether a listing includes the files in all subfolders, even in those whose names do not have
-   * the form `name=value`.
+   * Whether a listing includes the files in all subfolders, even if a subfolder's name does not
+   * have the form `name=value`.
    */
   def isRecursive(options: Map[String, String]): Boolean = options.exists { case (key, value) =>
     key.equalsIgnoreCase("recursiveFileLookup") && value.equalsIgnoreCase("true")
@@ -103,8 +102,8 @@ private[reading] object Roots {
   }
 
   /**
-   * The partitions, if their folders are the root paths. In that case, the partitions were given
-   * rather than found by listing.
+   * The partitions, if their folders are the root paths. In that case, the partitions were passed
+   * to the index rather than inferred from a listing.
    */
   private def givenSpec(listed: InMemoryFileIndex): Option[PartitionSpec] = {
     val spec = listed.partitionSpec()

@@ -22,11 +22,11 @@ final class SnapshotListing private (
 
   /**
    * The files at or below each of these paths. Paths that the index does not cover are missing from
-   * the result. Paths without files are also missing, because they are cheap to list.
+   * the result. So are paths without files, because the caller can list them cheaply.
    *
-   * Names in the index may be forged, but each file in the result lies below a path that the caller
-   * would have listed, and in a folder that `table` trusts. An index therefore cannot determine the
-   * files of another folder that the same query reads by its path.
+   * Names in the index may be forged, but each file in the result is below a path that the caller
+   * would have listed, and in a folder that `table` trusts. An index therefore cannot add files to
+   * another folder that the same query reads by path.
    *
    * @param table the folder of the index, and the partition locations that the caller knows
    */
@@ -51,7 +51,8 @@ object SnapshotListing {
     CacheBuilder.newBuilder().weakKeys().build[IndexSnapshot, SnapshotListing]()
 
   /**
-   * The files that a snapshot covers, or None if it does not cover any folder or cannot be read.
+   * The files that a snapshot covers. None if the snapshot does not cover any folder, cannot be
+   * read, or does not fit into memory.
    */
   def of(session: shim.SparkSession, ref: SnapshotRef): Option[SnapshotListing] =
     for {
@@ -86,7 +87,10 @@ object SnapshotListing {
     new SnapshotListing(coverage, files.groupBy(_.getPath.getParent))
   }
 
-  /** Whether no listing of the table could find a file with this name. */
+  /**
+   * Whether a name must be forged, because no listing of the table could find a file with this
+   * name.
+   */
   private def isForged(name: String): Boolean =
     TableFolder.leaves(name) || TableFolder.isHidden(name)
 

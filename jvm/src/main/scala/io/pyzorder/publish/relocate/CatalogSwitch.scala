@@ -8,8 +8,8 @@ import io.pyzorder.publish.journal.{Records, RunRecords}
 import io.pyzorder.storage.TableFolder
 
 /**
- * Publishes a run with a single change in the catalog. The run fills new folders, to which nothing
- * refers yet, and then makes the catalog refer to them instead of the folders that were read. The
+ * Publishes a run with a single change to the catalog. The run fills new folders, to which nothing
+ * refers yet, and then switches the catalog from the folders that were read to the new ones. The
  * holder of the lock can undo the switch before COMMIT, and complete it after COMMIT. Both
  * operations can be repeated.
  */
@@ -49,7 +49,7 @@ private[publish] trait CatalogSwitch {
    */
   def strange: Option[String]
 
-  /** The folder that is filled, or that contains the filled folders. It is used in messages. */
+  /** The folder that is filled, or that contains the filled folders. */
   def filled: TableFolder
 }
 
@@ -57,8 +57,8 @@ private[publish] object CatalogSwitch {
 
   /**
    * The catalog switch of a run according to its current records. None if no record describes a
-   * switch. A record that switches to the table's own folder is ignored. No genuine run writes such
-   * a record, and others could forge the mark in that folder.
+   * switch. A record is ignored if it would switch to the table's own folder. No genuine run writes
+   * such a record, and others could forge the mark in that folder.
    */
   def of(
       session: shim.SparkSession,

@@ -21,8 +21,8 @@ import io.pyzorder.storage.{FileRef, FileSystems, MetadataFiles, SiblingFolder, 
  * or all of the new one, for the reasons given in TableLocationSwitch.
  *
  * The journal, the lock and the index remain in the table's folder. The journal and the index refer
- * to files outside that folder by their fully qualified paths. The entries of a partition's old and
- * new files can therefore coexist, and each entry is compared only with its own file.
+ * to files outside that folder by their fully qualified paths. The index entries of a partition's
+ * old and new files can therefore coexist, and each entry is compared only with its own file.
  *
  * @param table  the table's folder, whose journal contains the run
  * @param run    the run's number
@@ -125,8 +125,8 @@ final class PartitionLocationSwitch private[publish] (
   override def undo(): Unit = remove(own)
 
   /**
-   * Skips folders without the mark. If a folder has no mark, either its switch is finished, or no
-   * run wrote the record.
+   * Skips folders without the mark. If a folder has no mark, either its switch is finished or the
+   * record is forged.
    */
   override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] = {
     val mine = own.filter(_.isMine)
@@ -167,7 +167,7 @@ final class PartitionLocationSwitch private[publish] (
     reach("after-switch")
     val conflicts = ready.flatMap(move => move.changed.map(move -> _))
     // Switch back partitions that were overwritten during the switch, unless the files in their new
-    // folders have changed since then.
+    // folders have changed since the switch.
     val back = conflicts.map(_._1).filter(move => whole.contains(move -> move.visible.toSet))
     if (back.nonEmpty) {
       alter(back.map(move => move -> move.from))
@@ -217,8 +217,9 @@ final class PartitionLocationSwitch private[publish] (
     }
 
   /**
-   * The partition's parameters after the previous location has been added. Recorded locations that
-   * no longer exist are dropped.
+   * The partition's parameters after its location is changed to `place`. If the partition is
+   * switched away from a location outside the table's folder, a parameter records that location.
+   * Recorded locations that no longer exist are dropped.
    */
   private def parameters(
       partition: CatalogTablePartition,
@@ -253,10 +254,10 @@ object PartitionLocationSwitch {
 
   /**
    * The prefix of the partition parameters in the catalog that record a partition's previous
-   * locations outside the table's folder. The prefix is followed by the number of the run that
-   * switched the partition away from that location. The table's journal also records these
-   * locations, but it is not trusted, because someone with write access to the journal may have no
-   * access to the locations.
+   * locations outside the table's folder. Each parameter records one location. In its name, the
+   * prefix is followed by the number of the run that switched the partition away from the location.
+   * The table's journal also records these locations, but the journal is not trusted, because
+   * someone with write access to the journal may have no access to the locations.
    */
   private val Left = "zorder.left."
 

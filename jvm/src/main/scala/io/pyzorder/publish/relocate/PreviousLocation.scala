@@ -38,8 +38,8 @@ private[publish] final class PreviousLocation(
   def visible: Seq[FileStatus] = SiblingFolder.dataFiles(hadoopConf, path)
 
   /**
-   * Files that were added after the folder was read and have not been copied yet. Ignores files
-   * that are empty, and links that Links.strange rejects.
+   * Files that were added after the folder was read and have not been copied yet. Ignores empty
+   * files and the links that Links.strange rejects.
    */
   def late: Seq[FileStatus] = visible.filterNot(status =>
     status.getLen == 0 || known(refOf(status)) || FileSystems.exists(fs, mark(status)) ||
@@ -63,7 +63,7 @@ private[publish] final class PreviousLocation(
    * finds the copy and only marks the file.
    *
    * @param target a folder on the same store, in which a `_zorder` is created if missing
-   * @param now    the table to whose rows the copies belong
+   * @param now    the table to which the copied rows belong
    */
   def carry(target: Path, now: TableFolder): Unit = {
     val files = late

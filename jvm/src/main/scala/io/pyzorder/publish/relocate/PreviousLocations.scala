@@ -22,7 +22,7 @@ object LastSwitch {
       extends LastSwitch
 
   /**
-   * A switch of partitions' locations.
+   * A switch of the locations of partitions.
    *
    * @param add the files that the switch wrote, in their current state
    */
@@ -50,9 +50,9 @@ final class PreviousLocations(
   def movedTable: Boolean = !table.isEmpty
 
   /**
-   * Copies the files that were added to the previous folders by INSERTs that were planned before a
-   * switch. The copies are placed in the current location of the table or partition. Throws
-   * overwrittenBehind if a previous folder was overwritten.
+   * Copies files to the current location of the table or partition if an INSERT that was planned
+   * before a switch has added them to a previous folder. Throws overwrittenBehind if a previous
+   * folder was overwritten.
    */
   def carry(): Unit = {
     table.carry()

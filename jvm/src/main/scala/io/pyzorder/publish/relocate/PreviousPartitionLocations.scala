@@ -30,8 +30,8 @@ private[relocate] final class PreviousPartitionLocations(
         .map { case (partition, place) => partition.spec -> place })
 
   /**
-   * The switches that VACUUM has not marked as settled yet (see `settled`), in ascending order.
-   * Each comes with the time at which its DONE was written, according to the store's clock.
+   * The switches that VACUUM has not marked as settled yet (see `settled`), oldest first. Each
+   * switch is paired with the time at which its DONE was written, according to the store's clock.
    */
   private lazy val switches: Seq[(PartitionLocationSwitch, Long)] =
     if (table.isEmpty) Nil
@@ -60,9 +60,9 @@ private[relocate] final class PreviousPartitionLocations(
   }
 
   /**
-   * The moves of a run, except those whose previous folder is still used by a partition. If a later
-   * run has moved a partition out of the same folder again, the earlier move is left out, because
-   * the later run has read the files that were added in between.
+   * The moves of a run, except those whose previous folder is now used by a partition or by another
+   * table. If a later run has moved a partition out of the same folder again, the earlier move is
+   * left out, because the later run has read the files that were added in between.
    */
   private def left(switch: PartitionLocationSwitch): Seq[switch.Move] =
     if (taken(folder.root)) Nil
@@ -74,12 +74,11 @@ private[relocate] final class PreviousPartitionLocations(
     }
 
   /**
-   * Copies the files that were added to the previous folders by INSERTs that were planned before a
-   * switch. The copies are placed in the current locations of the partitions, even if a partition
-   * has been overwritten since. Whether the INSERT or the overwrite came first cannot be
-   * determined, because a file's modification time is the time at which a task wrote it, not the
-   * time at which the INSERT committed. Throws overwrittenBehind if a previous folder was
-   * overwritten.
+   * Copies files to a partition's current location if an INSERT that was planned before a switch
+   * has added them to a previous folder, even if the partition has been overwritten since. Whether
+   * the INSERT or the overwrite came first cannot be determined, because a file's modification time
+   * is the time at which a task wrote it, not the time at which the INSERT committed. Throws
+   * overwrittenBehind if a previous folder was overwritten.
    */
   def carry(): Unit = for {
     (switch, _) <- switches
@@ -131,8 +130,8 @@ private[relocate] final class PreviousPartitionLocations(
 
   /**
    * Deletes the folder if it is empty, and then its empty ancestors in the table's folder or in
-   * folders that the table's switches created. Each deleted folder must be named like a partition
-   * (`name=value`) or like a folder that a switch created.
+   * folders that the table's switches created. A folder is deleted only if it has the name of a
+   * partition (`name=value`) or of a folder that a switch created.
    */
   private def clear(path: Path): Unit =
     if (path != folder.root && (path.getName.contains("=") ||
@@ -184,7 +183,7 @@ private[relocate] final class PreviousPartitionLocations(
       at - since >= kept && left(switch).forall(_.left.late.isEmpty)
     }.map(_._1)
 
-  /** The file that records that nothing is left in the old folders of a run. */
+  /** The file whose existence records that nothing is left in a run's old folders. */
   private def settled(switch: PartitionLocationSwitch): Path =
     new Path(folder.zorder, s"_carried/_${switch.run}.settled")
 }

@@ -20,7 +20,7 @@ private[relocate] final class PreviousTableLocations(
 
   private val hadoopConf = session.sessionState.newHadoopConf()
 
-  /** The switches in ascending order, each with its time according to the store's clock. */
+  /** The switches, oldest first, each with its time according to the store's clock. */
   private lazy val switches: Seq[(TableLocationSwitch, Long)] = {
     def before(now: TableFolder): Option[TableLocationSwitch] =
       if (!SiblingFolder.isOne(now.root.getName)) None
@@ -75,9 +75,8 @@ private[relocate] final class PreviousTableLocations(
     Journal.read(hadoopConf, switch.from).prepare.map(_.operation)
 
   /**
-   * Copies the files that were added to the previous folders by INSERTs that were planned before a
-   * switch. The copies are placed in the table's current folder. Throws overwrittenBehind if a
-   * previous folder was overwritten.
+   * Copies files to the table's current folder if an INSERT that was planned before a switch has
+   * added them to a previous folder. Throws overwrittenBehind if a previous folder was overwritten.
    */
   def carry(): Unit = {
     (folder +: switches.map(_._1.from)).filter(one => SiblingFolder.isOne(one.root.getName))
@@ -102,9 +101,9 @@ private[relocate] final class PreviousTableLocations(
 
   /**
    * The table's files and pyzorder's own files in those previous folders whose retention period has
-   * ended. Skips a folder that another table now uses or to which other writers have added rows
+   * ended. Skips a folder that another table now uses or to which other writers have added files
    * that have not been copied yet. Also skips the folders of all later switches, because their
-   * records are needed to find the table to which the added rows belong.
+   * records are needed to find the table to which the added files belong.
    *
    * @param kept how long a folder is kept after a switch, in milliseconds
    * @param at   the current time in milliseconds since the epoch, according to the store's clock

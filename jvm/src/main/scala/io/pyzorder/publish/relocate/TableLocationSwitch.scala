@@ -13,29 +13,29 @@ import io.pyzorder.publish.journal.SwitchRecord
 import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingFolder, TableFolder}
 
 /**
- * A run that publishes its files by a single change in the catalog. It fills a folder `to` beside
+ * A run that publishes its files with a single change to the catalog. It fills a folder `to` beside
  * the table's folder `from` and then switches the table's location to it. No file in `from` is
  * touched, so a reader in any engine sees either all of the old folder or all of the new one:
  *
- *  - Before the switch, the table is the unchanged `from`. No reader sees `to`, whether it is
- *    missing, incomplete or complete.
- *  - The switch is one catalog call, which either happens or does not.
+ *  - Before the switch, the table is the unchanged `from`. No reader looks at `to`, which may be
+ *    missing or incomplete.
+ *  - The switch is one catalog call, which either succeeds or has no effect.
  *  - After the switch, the table is `to`, which has contained every row since before COMMIT. A
  *    query that was planned before the switch reads `from`, which is kept until VACUUM.
  *
- * Each folder has its own `_zorder`, with an index and a journal for its own files. The entries of
- * one folder are therefore never compared with the files of the other.
+ * Each folder has its own `_zorder`, with an index and a journal for its own files. The index
+ * entries of one folder are therefore never compared with the files of the other.
  *
  * The holder of the lock undoes an unfinished run before COMMIT by deleting `to`, and completes it
  * after COMMIT. Switching to the same folder twice has the same effect as switching once. A late
  * call by a writer that was declared dead is therefore harmless, unless the table has been switched
  * away from `to` by then.
  *
- * A catalog offers no compare-and-swap operation. If an INSERT is planned before the switch and
- * commits after the switch, it writes into `from`. `carry` copies the INSERT's files to the table's
- * current folder, either right after the switch or with the next writing command. If `from` was
- * overwritten at about the time of the switch, the switch is reverted, unless other writers have
- * since changed the files in `to`.
+ * A catalog offers no compare-and-swap operation, so other writers may change `from` at about the
+ * time of the switch. If an INSERT is planned before the switch and commits after the switch, it
+ * writes into `from`. `carry` copies the INSERT's files to the table's current folder, either right
+ * after the switch or with the next writing command. If `from` was overwritten, the switch is
+ * reverted, unless other writers have since changed the files in `to`.
  *
  * @param from   the table's folder when the run began; the table is not partitioned
  * @param run    the run's number in the journal of `from`
@@ -103,8 +103,8 @@ private[publish] final class TableLocationSwitch(
   override def strange: Option[String] = None
 
   /**
-   * Does nothing if the mark is missing, because then either the switch is finished, or no run
-   * wrote the record.
+   * Does nothing if the mark is missing, because then either the switch is finished or the record
+   * is forged.
    */
   override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] =
     if (!isMine) Nil
@@ -162,7 +162,7 @@ private[publish] final class TableLocationSwitch(
           .orElse(Some(conflict.sentence))
     }
 
-  /** Files in `from` that were added after it was read and have not been copied yet. */
+  /** Files that were added to `from` after the run read it and have not been copied yet. */
   def late: Seq[FileStatus] = left.late
 
   /** Whether a file that the run read is no longer in `from`. */
@@ -222,8 +222,7 @@ object TableLocationSwitch {
 
   /**
    * The completed switch of a journal's last run. None if the run did not switch the table to
-   * another folder, or if the new folder does not record that it was filled from the table's
-   * folder.
+   * another folder, or if the new folder does not record that it was filled from the old one.
    */
   def done(session: shim.SparkSession, state: JournalState): Option[TableLocationSwitch] =
     if (!state.done || !state.outcome.exists(_.commit)) None

@@ -33,14 +33,14 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
  * caches the relation under that name. This rule runs earlier, with the rules that resolve hints,
  * and caches a relation that lists its files only when they are requested.
  *
- * In all other respects, the relation is the same as the one that Spark would create. The rule
+ * In all other respects, the relation must be the same as the one that Spark would create. The rule
  * therefore applies only to data source tables that have a schema in the catalog, are not bucketed,
  * and have all their files directly in the table's folder. Tables with partitions in the catalog do
  * not need the rule, because Spark lists them only when it needs their files.
  *
  * The rule also removes a cached relation if another session has changed the table's location, for
  * example with an OPTIMIZE that switches the table to a new folder. Otherwise, this session would
- * read and write the old folder.
+ * continue to read and write the old folder.
  */
 case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
@@ -58,7 +58,7 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
   }
 
   private def prepare(relation: UnresolvedRelation, mayDefer: Boolean): Unit =
-    // Errors are ignored, because Spark itself reports an invalid name or table afterwards.
+    // Errors are ignored, because Spark itself later reports an invalid name or table.
     try
       for (identifier <- identifierOf(relation.multipartIdentifier)
         if catalog.tableExists(identifier)) {

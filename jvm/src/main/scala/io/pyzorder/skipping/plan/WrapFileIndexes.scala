@@ -19,9 +19,9 @@ import io.pyzorder.skipping.files.{FileSource, PlanState, ZOrderFileIndex}
 /**
  * Wraps the file index of every Parquet and ORC relation in a ZOrderFileIndex. The rule runs before
  * Spark would prune the relation's partitions, because the ZOrderFileIndex prunes them when a scan
- * lists its files. A table without a `_zorder` folder is also wrapped, because a scan that is
- * planned now must still find its files after the table's first OPTIMIZE. The filters above a
- * relation are used only to tell the cost model how much data will be read.
+ * lists its files. The rule also wraps the file index of a table without a `_zorder` folder,
+ * because a scan that is planned now must still find its files after the table's first OPTIMIZE.
+ * The filters above a relation are used only to tell the cost model how much data will be read.
  */
 case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
@@ -73,7 +73,10 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     case _ => false
   }
 
-  /** Whether the file index has exactly one of these classes. A subclass may list other files. */
+  /**
+   * Whether the class of the file index is one of these. A subclass is not accepted, because it may
+   * list other files.
+   */
   private def isSparks(location: FileIndex): Boolean =
     location.getClass == classOf[InMemoryFileIndex] ||
       location.getClass == classOf[CatalogFileIndex] ||

@@ -69,13 +69,13 @@ abstract class ColumnStatisticsView {
   }
 
   /**
-   * Tests whether some row may equal one of the values, using information beyond the bounds, such
-   * as sketches. The values are neither null nor NaN. Called only if `bounded` returns true.
+   * Tests whether some row may have one of the values, using information beyond the bounds, such as
+   * sketches. The values are neither null nor NaN. Called only if `bounded` returns true.
    */
   def mayHold(values: Seq[Any]): FileTest = IndexFilter.Keep
 }
 
-/** Compares a file's bounds with one value. The results are the signs of `bound - value`. */
+/** Compares a file's bounds with one value. Each result has the sign of `bound - value`. */
 abstract class BoundComparison {
   def min(file: Int): Int
   def max(file: Int): Int

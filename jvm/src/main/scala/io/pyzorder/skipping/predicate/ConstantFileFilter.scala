@@ -56,7 +56,7 @@ object ConstantFileFilter {
 
   /**
    * The filter for a predicate. None if the predicate references no column, if one of its columns
-   * cannot have statistics, or if the predicate must not be evaluated by this filter.
+   * cannot have statistics, or if this filter must not evaluate the predicate.
    */
   def of(predicate: Expression): Option[ConstantFileFilter] =
     if (!predicate.deterministic) None
@@ -72,9 +72,9 @@ object ConstantFileFilter {
     }
 
   /**
-   * Whether the expression is user code, reads session settings, may take much time or memory, or
-   * cannot be evaluated by itself. A column that cannot have statistics remains an attribute, which
-   * cannot be evaluated.
+   * Whether the expression is user code, reads session settings, may take a lot of time or memory,
+   * or cannot be evaluated by itself. A column that cannot have statistics remains an attribute,
+   * which cannot be evaluated.
    */
   private def isRefused(expression: Expression): Boolean = expression match {
     case _: UserDefinedExpression | _: InvokeLike | _: PlanExpression[_] => true

@@ -6,17 +6,17 @@ import org.apache.spark.sql.catalyst.util.DateTimeUtils
 import org.apache.spark.sql.types.{DateType, TimestampType}
 
 /**
- * Recognizes the conditions into which Spark's optimizer turns `CAST(ts AS DATE) = day`: `ts >=`
- * the first instant of the day `AND ts <` the first instant of the next day. Statistics of the date
- * may then skip more files than statistics of the timestamp, because a file may have timestamps
- * before and after the day.
+ * Recognizes the conditions into which Spark's optimizer turns `CAST(ts AS DATE) = day`: `ts >=
+ * start` and `ts < end`, where `start` and `end` are the first instants of the day and of the next
+ * day. Statistics of the date may then rule out more files than statistics of the timestamp,
+ * because a file may have timestamps before and after the day.
  *
- * In a zone whose clocks are set back past midnight, an instant between the two may belong to the
- * previous day. The conditions then do not imply the equality, so such a day is not recognized.
+ * In a zone whose clocks are set back past midnight, an instant in this range may belong to the
+ * previous day. The conditions then do not imply the equality, so they are not recognized.
  */
 private[predicate] object DayRange {
 
-  /** The dates, each with the day that the conditions imply for it. */
+  /** The date expressions, each with the day that the conditions imply for it. */
   def of(conditions: Seq[Expression], zone: String): Seq[(Expression, Literal)] = for {
     GreaterThanOrEqual(from, Literal(start: Long, TimestampType)) <- conditions
     LessThan(to, Literal(end: Long, TimestampType)) <- conditions

@@ -15,8 +15,8 @@ import io.pyzorder.index.model.IndexedColumn
  * function of one of these.
  *
  * @param path     the column's name, followed by the names of the struct fields below it
- * @param dataType the type with which the query reads the column. The index is not used if it
- *                 stores the column with a different type
+ * @param dataType the type as which the query reads the column. The index is not used if it stores
+ *                 the column as a different type
  * @param through  a function that MonotonicFunctions proves to preserve order. Its column is
  *                 BoundReference 0
  * @param zone     if set, `through` preserves order only between values whose days are in order in
@@ -110,7 +110,7 @@ object FilterColumn {
 
   /**
    * The names from the column down to a field. A field of `_metadata` is not a column of the file,
-   * and a column declared CHAR(n) is padded when read. Neither has statistics.
+   * and a column declared as CHAR(n) is padded when it is read. Neither has statistics.
    */
   private def pathOf(expression: Expression): Option[Seq[String]] = expression match {
     case a: AttributeReference if a.metadata.contains(MetadataColumnKey) || isChar(a) => None

@@ -31,7 +31,7 @@ trait IndexFilter {
   /** The columns that the filter uses. */
   def columns: Seq[FilterColumn]
 
-  /** The number of filters of which this filter is composed. */
+  /** The number of leaf filters in this filter. */
   def size: Int = 1
 }
 
@@ -201,7 +201,8 @@ object IndexFilter {
    * are compared with each of the values, not with the range that the values span. For example, IN
    * (1, 1000000) skips a file with values from 5 to 10. A file whose bounds enclose one of the
    * values may have a sketch, which contains the hash of every value in the file. Equal values have
-   * equal hashes, so if none of the values' hashes is in the sketch, v is not in the file.
+   * equal hashes, so if the sketch contains none of the hashes of `values`, the file contains no
+   * such v.
    */
   final case class OneOf(column: FilterColumn, values: Seq[Any]) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {
@@ -228,11 +229,11 @@ object IndexFilter {
   }
 
   /**
-   * `c` lies in one of the ranges, both of whose ends belong to it and are neither null nor NaN.
+   * `c` lies in one of the ranges. Both ends of a range belong to it, and neither is null or NaN.
    * The ranges are in order and do not overlap. A value v in column c that lies in the range from
-   * low to high satisfies low <= v <= max and min <= v <= high. The first range whose upper end is
-   * not below min is the only one to test: the ranges before it end below v, and those after it
-   * begin later, so if its lower end is above max, so are theirs.
+   * low to high satisfies low <= v <= max and min <= v <= high. Only the first range whose upper
+   * end is not below min needs to be tested: earlier ranges end below min, and later ranges begin
+   * later, so if the lower end of this range is above max, so are theirs.
    */
   final case class Within(column: FilterColumn, ranges: IndexedSeq[(Any, Any)]) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {
@@ -257,10 +258,10 @@ object IndexFilter {
   /**
    * `c != value`, `c NOT IN (values)`. As in OneOf, the values are sorted, and they are neither
    * null nor NaN. In addition, none of them is ±0.0. The predicate is FALSE or NULL for every row
-   * only if all rows are null or equal to a listed value. That is proved if no NaN was seen and
-   * both bounds are the same listed value: all values between them then equal it, even if the
-   * bounds are inexact. It would be wrong to use `NOT (min <= value AND value <= max)`, which skips
-   * a file with the values 1, 2, 3 for `c != 2`.
+   * only if every value of the column is null or equals a listed value. That is proved if no NaN
+   * was seen and both bounds are the same listed value: all values between them then equal it, even
+   * if the bounds are inexact. It would be wrong to use `NOT (min <= value AND value <= max)`,
+   * which skips a file with the values 1, 2, 3 for `c != 2`.
    */
   final case class Other(column: FilterColumn, values: Seq[Any]) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {

@@ -30,7 +30,7 @@ final class JoinKeyFilter private (
 object JoinKeyFilter {
 
   /**
-   * The filter for `column = one of the keys`, or None if that filter can prove nothing.
+   * The filter for rows in which `column` equals one of the keys, or None if it can prove nothing.
    *
    * @param column a column of the files, or an order-preserving function of such a column
    * @param text   a description of the keys

@@ -22,7 +22,7 @@ object Outcomes {
 }
 
 /**
- * The outcomes that a predicate can have for the rows of a file. For each set of outcomes there is
+ * The outcomes that a predicate can have for the rows of a file. For each set of outcomes, there is
  * a filter that is true for every file with a row whose outcome is in the set. A file may match if
  * TRUE is possible, and all of its rows match if only TRUE is possible.
  *
@@ -60,14 +60,14 @@ final class Judgement private[skipping] (
   def mayBeTrue: IndexFilter = may(True)
 
   /**
-   * Selects the files in which WHERE may exclude some row. These files must be read even if other
-   * files are replaced by values from the index.
+   * Selects the files in which WHERE may exclude some row. A query that uses values from the index
+   * instead of reading files must still read these files.
    */
   def mayNotBeTrue: IndexFilter = may(NotTrue)
 
   /**
-   * The outcomes in a snapshot's files. Nothing is proved from a column for which `facts` returns
-   * None.
+   * The predicate's possible outcomes in a snapshot's files. Nothing is proved from a column for
+   * which `facts` returns None.
    */
   def bind(facts: FilterColumn => Option[ColumnStatisticsView]): FileOutcomes =
     new FileOutcomes(may(True).bind(facts), may(False).bind(facts), may(Null).bind(facts))
@@ -75,10 +75,16 @@ final class Judgement private[skipping] (
   def unary_! : Judgement =
     new Judgement(isTotal, { case outcomes => may(Outcomes.negated(outcomes)) })
 
-  /** AND. The result is the lesser of the two outcomes in the order FALSE, NULL, TRUE. */
+  /**
+   * The judgement of AND. A row's outcome is the lesser of its outcomes for the two parts in the
+   * order FALSE, NULL, TRUE.
+   */
   def and(other: Judgement): Judgement = joined(other, True)
 
-  /** OR. The result is the greater of the two outcomes in the order FALSE, NULL, TRUE. */
+  /**
+   * The judgement of OR. A row's outcome is the greater of its outcomes for the two parts in the
+   * order FALSE, NULL, TRUE.
+   */
   def or(other: Judgement): Judgement = joined(other, False)
 
   /**
@@ -105,7 +111,7 @@ final class Judgement private[skipping] (
 
 object Judgement {
 
-  /** The judgement that the filters for the three outcomes define. */
+  /** The judgement defined by the filters for the three outcomes. */
   def apply(isTotal: Boolean)(
       whenTrue: => IndexFilter,
       whenFalse: => IndexFilter,
@@ -117,15 +123,15 @@ object Judgement {
         case Null => whenNull
       })
 
-  /** The judgement with the same outcome (true, false or null) for every row. */
+  /** The judgement of a predicate whose outcome is `value` (true, false or null) for every row. */
   def constant(value: Any): Judgement = {
     def of(outcome: Any): IndexFilter = if (value == outcome) Always else Never
     Judgement(isTotal = true)(of(true), of(false), of(null))
   }
 
   /**
-   * CASE. A row has the outcome of `yes` if the condition is TRUE for the row, and the outcome of
-   * `no` otherwise.
+   * The judgement of a CASE expression. A row has the outcome of `yes` if the condition is TRUE for
+   * the row, and the outcome of `no` otherwise.
    */
   def choice(condition: Judgement, yes: Judgement, no: Judgement): Judgement =
     new Judgement(condition.isTotal && yes.isTotal && no.isTotal,
@@ -136,8 +142,8 @@ object Judgement {
       })
 
   /**
-   * `coalesce`. A row has the outcome of `first` or, if `first` is NULL for the row, the outcome of
-   * `rest`.
+   * The judgement of `coalesce`. A row has the outcome of `first` or, if `first` is NULL for the
+   * row, the outcome of `rest`.
    */
   def coalesce(first: Judgement, rest: Judgement): Judgement =
     new Judgement(first.isTotal && rest.isTotal,

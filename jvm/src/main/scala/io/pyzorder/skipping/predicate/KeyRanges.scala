@@ -6,9 +6,9 @@ import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.types.DataType
 
 /**
- * Collects the ranges in which the values of a column lie, file by file. Every value of a file that
- * is neither null nor NaN lies between the file's bounds. The union of all files' bounds therefore
- * contains every value of all files. If the bounds of one file are unknown, so is the union.
+ * Collects, file by file, the ranges in which a column's values lie. Every value in a file that is
+ * neither null nor NaN lies between the file's bounds. The union of all files' bounds therefore
+ * contains all such values. If the bounds of one file are unknown, so is the union.
  *
  * Nulls are ignored, because a null key equals nothing. NaN, which bounds do not cover, is recorded
  * separately. Bounds that differ only in the sign of a zero are equal in Spark's order.
@@ -36,7 +36,7 @@ final class KeyRanges(dataType: DataType, limit: Int) {
   /** Adds values about which nothing is known. */
   def addUnknown(): Unit = isKnown = false
 
-  /** The ranges; None if some values are unknown. */
+  /** The ranges; None if nothing is known about some of the values. */
   def result: Option[KeyValues.Ranges] =
     if (isKnown) Some(KeyValues.Ranges(limited(disjoint), mayBeNaN)) else None
 

@@ -11,12 +11,12 @@ import org.apache.spark.sql.types._
 /**
  * Functions that may be applied to a column before a comparison.
  *
- * A function f must satisfy two conditions. First, f never returns null for a value (if f fails,
- * the file is kept). Second, a <= b implies f(a) <= f(b). Then min <= v <= max gives f(min) <= f(v)
- * <= f(max): the images of the bounds enclose the images of the values, and an index filter uses
- * nothing else. f need not be one-to-one, because every rule compares with `<=` or with a single
- * value to which f maps both bounds. A composition of functions that satisfy both conditions also
- * satisfies them.
+ * A function f must satisfy two conditions. First, f never returns null for a non-null value (if f
+ * fails, the file is kept). Second, a <= b implies f(a) <= f(b). Then min <= v <= max gives f(min)
+ * <= f(v) <= f(max): the images of the bounds enclose the images of the values, and an index filter
+ * uses nothing else. f need not be one-to-one, because every rule compares with `<=` or with a
+ * single value to which f maps both bounds. A composition of functions that satisfy both conditions
+ * also satisfies them.
  *
  * Functions that map a timestamp to its local day or to a longer unit need a condition on the
  * bounds, because setting a clock back past midnight repeats a day. In America/St_Johns, for

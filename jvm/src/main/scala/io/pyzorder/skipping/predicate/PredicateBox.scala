@@ -17,8 +17,8 @@ object PredicateBox {
   private val Everything = PredicateBox(None, None)
 
   /**
-   * The range of the column in a filter. Functions of the column, and conditions that do not
-   * restrict its values to a range, set no limit.
+   * The range to which a filter restricts the column. Conditions on functions of the column, and
+   * conditions that do not restrict its values to a range, set no limit.
    */
   def of(filter: IndexFilter, isColumn: FilterColumn => Boolean): PredicateBox = filter match {
     case And(left, right) =>

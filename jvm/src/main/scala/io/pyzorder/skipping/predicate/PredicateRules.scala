@@ -101,7 +101,7 @@ object PredicateRules {
   }
 
   /**
-   * The judgement that three filters define. A ConstantFileFilter replaces a filter that proves
+   * The judgement defined by three filters. A ConstantFileFilter replaces a filter that proves
    * nothing. An indexed expression may fail in files without statistics of the expression, so a
    * predicate that contains one is not total.
    */

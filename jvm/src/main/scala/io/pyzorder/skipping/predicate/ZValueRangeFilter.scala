@@ -8,12 +8,12 @@ import io.pyzorder.expressions.{CurveBox, OrderedBytes}
 import io.pyzorder.index.model.{IndexedColumn, ZValueColumn}
 
 /**
- * Conditions on the clustering columns of the direct method, taken from another filter and
- * represented as a box in the space of the columns' ordered bits. A row that makes that filter TRUE
- * lies in the box, and its z-value lies between the file's least and greatest z-values. If the box
- * does not contain any z-value between these two, the file has no such row. This filter skips files
- * that minima and maxima alone cannot skip, because a file that begins and ends at arbitrary points
- * of the curve fills only part of the box spanned by its bounds.
+ * A filter for tables that are clustered by the direct method. It represents another filter's
+ * conditions on the clustering columns as a box in the space of the columns' ordered bits. A row
+ * that makes the other filter TRUE lies in the box, and its z-value lies between the file's least
+ * and greatest z-values. If the box contains no z-value between these two, the file has no such
+ * row. This filter skips files that minima and maxima alone cannot skip, because a file that begins
+ * and ends at arbitrary points of the curve fills only part of the box spanned by its bounds.
  *
  * @param curve the z-value column of the index
  * @param low   for each clustering column, the least bits of rows in the box, unsigned

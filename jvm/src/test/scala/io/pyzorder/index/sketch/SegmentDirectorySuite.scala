@@ -64,7 +64,8 @@ class SegmentDirectorySuite extends AnyFunSuite {
   }
 
   test("a forged block cannot have values of another block") {
-    val (bits, block) = (2, SketchBlock.of(Array[Byte](1, 0xf0.toByte), 1)) // 4 in the first block
+    // The block contains the value 4, which does not belong to the first block.
+    val (bits, block) = (2, SketchBlock.of(Array[Byte](1, 0xf0.toByte), 1))
     val column2 =
       new SegmentColumn(column(1), 1, Array[Byte](bits.toByte), Array[Byte](0), Array(0, 1, 2),
         Array(0, 0))

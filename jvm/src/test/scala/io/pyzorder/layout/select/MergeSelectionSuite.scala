@@ -29,8 +29,8 @@ class MergeSelectionSuite extends AnyFunSuite {
 
   /**
    * The name of each case, the factor, the new files, the clustered files, and the positions of the
-   * clustered files that should be chosen. A position refers to the list of the new files followed
-   * by the clustered files.
+   * clustered files that should be chosen. Each position is an index into the list of the new files
+   * followed by the clustered files.
    */
   private val cases = Seq[(String, Double, Seq[(Long, Long)], Seq[(Long, Long)], Seq[Int])](
     ("without a budget, no file is chosen", 0.0, Seq((0L, 399L)), Seq.fill(4)((0L, 399L)), Nil),

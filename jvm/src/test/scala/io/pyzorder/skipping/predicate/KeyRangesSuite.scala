@@ -8,7 +8,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 class KeyRangesSuite extends AnyFunSuite {
 
-  /** The statistics of files with these values, of which null stands for NULL. */
+  /** The statistics of files that contain these values; null stands for NULL. */
   private class Files(dataType: DataType, values: IndexedSeq[Seq[Any]], known: Int => Boolean)
       extends ColumnStatisticsView {
     override val ordering: Ordering[Any] = TypeUtils.getInterpretedOrdering(dataType)

@@ -13,8 +13,8 @@ import org.apache.spark.deploy.history.EventLogFileReader
 
 /**
  * Iterates over the SQL executions in the Spark event logs at a path. Each log may be plain or
- * compressed, and it may be a single file or a rolling log. The class uses Spark's reader, which is
- * private to Spark's packages.
+ * compressed, and it may be a single file or a rolling log. The class is in one of Spark's packages
+ * because the reader of event logs is private to them.
  */
 final class EventLogs(session: shim.SparkSession, path: String) {
   import EventLogs._
@@ -105,7 +105,7 @@ final class EventLogs(session: shim.SparkSession, path: String) {
 
 private object EventLogs {
 
-  /** The end of the class name of the event that Spark logs when an execution starts. */
+  /** The class name, without the package, of the event that Spark logs when an execution starts. */
   val Start = "SparkListenerSQLExecutionStart"
 
   /** A file of an application's event log. */

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.pyzorder
 
-/** Gives access to methods of sessions that are private to Spark's packages. */
+/** Gives access to SparkSession methods that are private to Spark's packages. */
 object SessionAccess {
 
   /** A new session with the same catalog, temporary views and settings. */

@@ -52,7 +52,8 @@ class Setting[T](
 }
 
 /**
- * A setting that can also be a table property. The property's name lacks the prefix `spark.sql.`.
+ * A setting that can also be a table property. The property's name is the setting's key without the
+ * prefix `spark.sql.`.
  */
 final class TableSetting[T](key: String, default: String, doc: String, parse: String => T)
     extends Setting[T](key, default, doc, parse) {

@@ -13,8 +13,8 @@ object StatementJobs {
   final case class Job(number: Int, tags: Seq[String], running: Boolean, stages: Seq[Stage])
 
   /**
-   * The jobs with a tag, oldest first. Spark Connect prepends the user and the session to a
-   * client's tag.
+   * The jobs with a tag, oldest first. Spark Connect prepends the ids of the user and the session
+   * to a client's tag.
    */
   def tagged(session: shim.SparkSession, tag: String): Seq[Job] =
     session.sparkContext.statusStore.jobsList(null)

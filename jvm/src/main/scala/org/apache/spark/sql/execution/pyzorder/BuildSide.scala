@@ -46,14 +46,14 @@ final class BuildSide private (
     .flatMap(exchange.metrics.get).map(_.value.max(0L)).sum
 
   /**
-   * The values of the join's keys. Each combination occurs at least once. Waits for the broadcast,
-   * but not longer than the join itself would. None if the broadcast takes longer or has more than
-   * `limit` rows, or if its hash table was not built from these keys.
+   * The values of the join's keys. Each combination of values occurs at least once. Waits for the
+   * broadcast, but not longer than the join itself would. None if the broadcast takes longer or has
+   * more than `limit` rows, or if its hash table was not built from these keys.
    *
    * Spark packs several integral keys into one LONG, which is then the hash table's key. In any
-   * case, the hash table's key is computed from `keys` without losing information. All rows of an
-   * entry therefore have the same values of `keys`, and it is enough to compute the keys of the
-   * first row.
+   * case, the hash table's key is computed from `keys` without losing information. All rows with
+   * the same hash table key therefore have the same values of `keys`, and it is enough to compute
+   * the keys of the first row.
    *
    * Values that refer to the memory of Spark's rows are copied.
    */
