@@ -65,7 +65,8 @@ TABLES = load_tables()
 
 
 def load(folder: Path, minutes: float, clients: int, every: float) -> int:
-    """Starts the server, runs the clients, and measures the memory every `every` seconds."""
+    """Starts the server, runs the clients, and measures the memory at intervals of `every`
+    seconds."""
     port, log = free_port(), folder / "gc.log"
     arguments = ["--hiveconf", f"hive.server2.thrift.port={port}",
                  "--hiveconf", "hive.server2.thrift.bind.host=127.0.0.1"]  # fmt: skip

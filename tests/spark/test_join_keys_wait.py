@@ -64,7 +64,7 @@ JULY = "(SELECT d, l FROM days WHERE month = 2)"
 
 @dataclass(frozen=True)
 class Case:
-    """A query, and the numbers of files that its scans of each table open, in ascending order."""
+    """A query, and how many files each of its scans opens, by table and in ascending order."""
 
     name: str
     sql: str

@@ -33,7 +33,7 @@ def of_s3(setting: Callable[[str], str]) -> Any:
 
 
 def of_hdfs(setting: Callable[[str], str]) -> Any:
-    """WebHDFS through fsspec, because PyArrow needs Hadoop's native library."""
+    """WebHDFS through fsspec, because PyArrow's own HDFS client needs Hadoop's native library."""
     fsspec = pytest.importorskip("fsspec")
     pytest.importorskip("requests")
     host, port = setting("dfs.namenode.http-address").split(":")
