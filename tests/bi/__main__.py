@@ -27,9 +27,9 @@ from tests.support.processes.servers import free_port, spark_server
 
 SERVER = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 
-#: The maximum growth of the heap from the first minute to the end of the test. The heap is measured
-#: after full garbage collections. It grows a little because of caches and because of the server's
-#: records of statements and sessions.
+#: The maximum heap size at the end of the test, relative to the size after the first minute. The
+#: heap is measured after full garbage collections. It grows a little because of caches and because
+#: of the server's records of statements and sessions.
 GROWTH = 1.25
 
 HEAD = "minute  queries     per s   median ms   95 % ms  appends  OPTIMIZE  heap MiB  RSS MiB"

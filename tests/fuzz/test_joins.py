@@ -29,7 +29,6 @@ SECONDS = int(os.environ.get("JOIN_SECONDS", "120"))
 
 @pytest.fixture
 def tables(spark: SparkSession, tmp_path: Path) -> Iterator[None]:
-    """Creates the tables."""
     create(spark, tmp_path)
     yield
     for name in (*FACTS, *DIMENSIONS):

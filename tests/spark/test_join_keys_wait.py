@@ -26,7 +26,6 @@ FACTS = ("sales", "returns", "web")
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Creates the tables."""
     folder = Path(tmp_path_factory.mktemp("waiting"))
     for i, name in enumerate(FACTS):
         spark.range(0, 400, 1, ALL).selectExpr(

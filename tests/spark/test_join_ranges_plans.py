@@ -18,7 +18,6 @@ from tests.support.joins import checked, counts, scans_of
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Creates the tables."""
     folder = Path(tmp_path_factory.mktemp("ranges"))
     with written(spark, folder):
         yield folder

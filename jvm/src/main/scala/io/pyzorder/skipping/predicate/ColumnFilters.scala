@@ -37,7 +37,7 @@ private[skipping] object ColumnFilters {
     if (nans.isEmpty) finite else IndexFilter.or(HasNaN(c), finite)
   }
 
-  /** `c` lies in one of the ranges or, if `orNaN`, is NaN. The ranges are as in Within. */
+  /** `c` lies in one of the ranges, or is NaN if `orNaN` is set. The ranges must be as in Within. */
   def within(c: FilterColumn, ranges: IndexedSeq[(Any, Any)], orNaN: Boolean): IndexFilter = {
     val finite = if (ranges.isEmpty) Never else Within(c, ranges)
     if (orNaN && c.mayBeNaN) IndexFilter.or(HasNaN(c), finite) else finite

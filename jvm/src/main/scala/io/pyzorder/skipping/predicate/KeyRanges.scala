@@ -6,9 +6,10 @@ import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.types.DataType
 
 /**
- * Collects the ranges in which the values of a column lie, file by file. Every value of a file that
- * is neither null nor NaN lies between the file's bounds. The union of all files' bounds therefore
- * contains every value of all files. If the bounds of one file are unknown, so is the union.
+ * Collects the ranges in which the values of a column lie, file by file. In each file, every value
+ * that is neither null nor NaN lies between the file's bounds. The union of all files' bounds
+ * therefore contains every value of all files. If the bounds of one file are unknown, so is the
+ * union.
  *
  * Nulls are ignored, because a null key equals nothing. NaN, which bounds do not cover, is recorded
  * separately. Bounds that differ only in the sign of a zero are equal in Spark's order.

@@ -7,7 +7,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.types.DataType
 
-/** The values of one join key, either as an exact set or as a range. None of them is null. */
+/** The values of one join key: an exact set, one range or several ranges. No value is null. */
 sealed trait KeyValues
 
 object KeyValues {
