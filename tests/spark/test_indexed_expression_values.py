@@ -139,8 +139,8 @@ def predicate(rng: random.Random, expressions: list[str]) -> str:
 
 
 def test_case_of_all_characters(spark: SparkSession) -> None:
-    """The index rules out files for lookups of random characters in lower and upper case, and never
-    a file with a matching row."""
+    """Lookups of random characters in lower and upper case skip files, but never a file with a
+    matching row."""
     spark.conf.set(sketches.BUDGET, "1")
     spark.range(0, 0x3000, 1, 8).selectExpr(
         "id", "decode(unhex(lpad(hex(id + 192), 4, '0')), 'UTF-16BE') AS s"

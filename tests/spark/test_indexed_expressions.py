@@ -209,7 +209,7 @@ def test_other_settings(
     setting = {key.replace(".", "__"): other}
     with scans.settings(spark, **setting):
         assert opened(spark, email(77)) == FILES
-        if key != "spark.sql.caseSensitive":  # this setting makes the whole index unusable
+        if key != "spark.sql.caseSensitive":  # with another value, the whole index is unusable
             assert "indexed under other settings: lower(people.email)" in reasons(
                 spark, email(77)
             ).replace("spark_catalog.default.", "").replace("lower(email)", "lower(people.email)")

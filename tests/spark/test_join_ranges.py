@@ -44,7 +44,7 @@ class Case:
 
 
 CASES = [
-    # Both sides of an inner or left semi join.
+    # Inner and left semi joins, in which each side can skip files on the other side.
     Case("inner", "SELECT a.k, b.pad FROM a JOIN b ON a.k = b.k WHERE a.part < 3"),
     Case("the left side", "SELECT a.k, b.pad FROM a JOIN b ON a.k = b.k WHERE b.part < 3"),
     Case("both sides at once",
@@ -57,7 +57,7 @@ CASES = [
     Case("semi, the left side", f"SELECT b.k FROM b LEFT SEMI JOIN {SOME} q ON q.k = b.k"),
     Case("IN", "SELECT k FROM b WHERE k IN (SELECT k FROM a WHERE part < 3)"),
     Case("EXISTS", "SELECT k FROM b WHERE EXISTS (SELECT 1 FROM a WHERE part < 3 AND a.k = b.k)"),
-    # One side of the other joins.
+    # Joins in which at most one side can skip files on the other side, and other conditions.
     Case("left outer", f"SELECT q.k, b.pad FROM {SOME} q LEFT JOIN b ON q.k = b.k"),
     Case("left outer, preserved", f"SELECT q.m, b.pad FROM b LEFT JOIN {SOME} q ON q.k = b.k", b=(ALL,)),
     Case("right outer", f"SELECT q.k, b.pad FROM b RIGHT JOIN {SOME} q ON q.k = b.k"),

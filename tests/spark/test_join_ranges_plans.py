@@ -98,7 +98,7 @@ def test_explain_says_that_a_subquery_reads_the_table(session: SparkSession, tab
 def test_random_rows_are_the_same_in_a_subquery(
     session: SparkSession, tables: Path, sql: str
 ) -> None:
-    """The query and its subquery use one execution of the CTE."""
+    """The query and its subquery share one execution of the CTE."""
     value = udf(lambda _: random.random(), "double").asNondeterministic()
     session.udf.register("random_value", value)
     assert len(session.sql(sql).collect()) == 1

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.stores
 
 
 def of_s3(setting: Callable[[str], str]) -> Any:
-    """PyArrow's file system for the server of tests/stores/s3.py."""
+    """PyArrow's file system for the server that tests/stores/s3.py starts."""
     scheme, _, endpoint = setting("s3a.endpoint").partition("://")
     return pyarrow.fs.S3FileSystem(
         scheme=scheme,

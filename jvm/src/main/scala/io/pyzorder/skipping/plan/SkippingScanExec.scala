@@ -67,7 +67,7 @@ case class SkippingScanExec(child: SparkPlan) extends UnaryExecNode {
     batches
   }
 
-  /** Sends the numbers of skipped and opened files to the Spark UI. */
+  /** Sends the counts of skipped and opened files to the Spark UI. */
   private def sendMetrics(): Unit = outcome.foreach { outcome =>
     metrics("filesTotal").set(outcome.total)
     metrics("filesSelected").set(outcome.selected)
