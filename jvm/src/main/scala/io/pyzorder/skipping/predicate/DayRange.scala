@@ -6,12 +6,13 @@ import org.apache.spark.sql.catalyst.util.DateTimeUtils
 import org.apache.spark.sql.types.{DateType, TimestampType}
 
 /**
- * Recognizes the conditions into which Spark's optimizer turns `CAST(ts AS DATE) = day`: `ts >=`
- * the first instant of the day `AND ts <` the first instant of the next day. Statistics of the date
- * may then skip more files than statistics of the timestamp: if a file has timestamps before and
- * after the day, only a sketch of its dates can show that the day does not occur in it.
+ * Recognizes the conditions into which Spark's optimizer turns `CAST(ts AS DATE) = day`: `ts >=
+ * start AND ts < end`, where `start` and `end` are the first instants of the day and of the next
+ * day. Statistics of the date may then skip more files than statistics of the timestamp: if a file
+ * has timestamps before and after the day, only a sketch of its dates can show that the day does
+ * not occur in it.
  *
- * In a zone whose clocks are set back past midnight, an instant between these two instants may
+ * In a zone whose clocks are set back past midnight, an instant between `start` and `end` may
  * belong to the previous day. The conditions then do not imply the equality, so such a day is not
  * recognized.
  */
