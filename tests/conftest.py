@@ -29,7 +29,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings = {"spark.sql.warehouse.dir": str(home / "warehouse")}
     for mode in ("datetimeRebaseModeInRead", "datetimeRebaseModeInWrite",
                  "int96RebaseModeInRead", "int96RebaseModeInWrite"):  # fmt: skip
-        # The defaults of Spark 4. Without them, Spark 3.5 refuses dates before 1582.
+        # These are the defaults of Spark 4. With its own defaults, Spark 3.5 refuses dates before
+        # 1582.
         settings[f"spark.sql.parquet.{mode}"] = "CORRECTED"
     session = sessions.session(threads=2, memory="1536m", **settings)
     if not bridge.is_connect(session):

@@ -27,9 +27,9 @@ from tests.support.processes.servers import free_port, spark_server
 
 SERVER = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 
-#: The maximum growth of the heap from the first minute to the end of the test. The heap is measured
-#: after full garbage collections. It grows a little because of caches and because of the server's
-#: records of statements and sessions.
+#: The maximum heap size at the end of the test, relative to the size after the first minute. The
+#: heap is measured after full garbage collections. It grows a little because of caches and because
+#: of the server's records of statements and sessions.
 GROWTH = 1.25
 
 HEAD = "minute  queries     per s   median ms   95 % ms  appends  OPTIMIZE  heap MiB  RSS MiB"
@@ -65,7 +65,8 @@ TABLES = load_tables()
 
 
 def load(folder: Path, minutes: float, clients: int, every: float) -> int:
-    """Starts the server, runs the clients, and measures the memory every `every` seconds."""
+    """Starts the server, runs the clients, and measures the memory at intervals of `every`
+    seconds."""
     port, log = free_port(), folder / "gc.log"
     arguments = ["--hiveconf", f"hive.server2.thrift.port={port}",
                  "--hiveconf", "hive.server2.thrift.bind.host=127.0.0.1"]  # fmt: skip

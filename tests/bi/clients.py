@@ -31,8 +31,8 @@ class Client(Protocol):
 
 
 def java(*arguments: str) -> list[str]:
-    """A command line that starts the Java that Spark uses, with a small heap and Spark's jars on
-    the class path."""
+    """A command line that runs Java from JAVA_HOME or, if JAVA_HOME is not set, from the PATH. The
+    options suit short-lived processes."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else "java"
     options = ["-Xss8m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]

@@ -59,8 +59,8 @@ def test_the_jar_goes_on_with_a_copy(spark: SparkSession, tmp_path: Path) -> Non
 
 
 def shares(spark: SparkSession, table: Path) -> tuple[float, float]:
-    """The mean shares of files that two kinds of queries open: lookups of a value in one column,
-    and boxes that span 10 % of each column."""
+    """The mean share of files that a lookup of a value in one column opens, and the mean share that
+    a query on a box opens. A box spans 10% of each column."""
     random, total = np.random.default_rng(3), len(data_files(table))
     relation = f"parquet.`{table}`"
 
@@ -134,7 +134,7 @@ def test_types_and_names(spark: SparkSession, database: str, tmp_path: Path) -> 
 def test_a_heavy_value_that_comes_again_and_again(
     spark: SparkSession, tmp_path: Path, period: int
 ) -> None:
-    """Rows with a frequent value are distributed evenly, even if other rows occur between them at
+    """Rows with a frequent value are distributed evenly over the files, even if the value occurs at
     regular intervals."""
     table, to = tmp_path / "t", tmp_path / "z"
     rows = spark.range(0, 40_000, 1, 1)

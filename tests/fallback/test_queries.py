@@ -16,8 +16,8 @@ from tests.support import indexes, scans
 from tests.support.fallback_files import kept, opened, selection
 from tests.support.tables import data_files, rows_of
 
-# query | the number of skipped files in t and u. Each table has eight files. t.a and u.a are 0 to 9
-# in the first file, 10 to 19 in the second, and so on. t.p is null in the third file.
+# query | how many files are skipped in t and u together. Each table has eight files. t.a and u.a
+# are 0 to 9 in the first file, 10 to 19 in the second, and so on. t.p is null in the third file.
 CASES = """
 SELECT * FROM t WHERE a = 25 | 7
 SELECT * FROM q.t WHERE a = 25 | 7

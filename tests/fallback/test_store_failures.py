@@ -24,7 +24,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 Command = Callable[[SparkSession, str], object]
 
-#: Numbers for the names of the copies. Each attempt writes to a new folder.
+#: Numbers that make the names of copies unique. Each attempt writes to a new folder.
 numbers = itertools.count()
 
 

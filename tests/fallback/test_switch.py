@@ -1,4 +1,4 @@
-"""OPTIMIZE either switches the location of an external table to the copy or leaves the location
+"""OPTIMIZE either switches an external table's location to the copy or leaves the location
 unchanged."""
 
 from __future__ import annotations

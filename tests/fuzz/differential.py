@@ -17,8 +17,8 @@ from tests.fuzz.worlds import World, write
 from tests.support import indexes, scans, sketches
 from tests.support.tables import data_files
 
-#: The number of a world's predicates that are executed. For the other predicates, only the set of
-#: opened files is checked.
+#: How many of a world's predicates are executed. For the other predicates, only the set of opened
+#: files is checked.
 ROWS_OF = 3
 
 #: The name of the view of a world's table.
@@ -99,7 +99,7 @@ def make(
     """Writes a world's files, indexes them, and creates the view VIEW. Call this function only
     within `session`.
 
-    Returns the predicates that plain Spark can answer, or None if Spark cannot read the rows.
+    Returns the predicates that plain Spark can evaluate, or None if Spark cannot read the rows.
     """
     lay_out(spark, table, world)
     schema = spark.sql(f"SELECT * FROM (SELECT {nulls(world)}) LIMIT 0").schema
@@ -189,7 +189,7 @@ def run(df: DataFrame) -> None:
 
 
 def answerable(spark: SparkSession, view: str, predicates: Sequence[str]) -> list[str] | None:
-    """The predicates that plain Spark can answer for all rows, or None if it cannot read the
+    """The predicates that plain Spark can evaluate on all rows, or None if it cannot read the
     rows."""
 
     def works(columns: Sequence[str]) -> bool:

@@ -15,8 +15,8 @@ from tests.support.indexes import build
 from tests.support.joins import select_list
 from tests.support.scans import settings
 
-#: Tables with an index and many files. `split` has partitions, and `late` has a file that the index
-#: does not know.
+#: Tables with an index and many files. `split` has partitions, and `late` has a file without an
+#: index entry.
 FACTS = ("orders", "visits", "split", "late")
 
 #: Tables with few rows. `code` has an index.
@@ -61,7 +61,7 @@ def create(spark: SparkSession, folder: Path) -> None:
 
 
 def settings_of(random: Random) -> dict[str, str]:
-    """Session settings on which the plans of joins depend."""
+    """Session settings that affect the plans of joins."""
     return {
         "spark__sql__adaptive__enabled": random.choice(["true", "true", "false"]),
         "spark__sql__autoBroadcastJoinThreshold": random.choice(

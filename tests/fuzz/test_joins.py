@@ -1,7 +1,8 @@
 """Random queries with joins return the same rows with and without skipping.
 
-No query may hang: a query that takes longer than JOIN_SECONDS is reported with the threads that
-wait. `JOIN_QUERIES=20000 JOIN_SEED=0` starts a long run. A difference is reported with its seed.
+A query that takes longer than JOIN_SECONDS is reported with the stacks of the threads that run
+pyzorder. `JOIN_QUERIES=20000 JOIN_SEED=0` starts a long run. A difference is reported with its
+seed.
 """
 
 from __future__ import annotations
@@ -21,14 +22,13 @@ from tests.support.scans import FAILURES, explain, plain, settings
 
 COUNT = int(os.environ.get("JOIN_QUERIES", "12"))
 SEED = int(os.environ.get("JOIN_SEED", "100"))
-#: The limit is far below the 300 seconds for which Spark waits for a broadcast, so it would reveal a
-#: scan that waits for something that waits for the scan.
+#: The maximum duration of a query. It is far below the 300 seconds for which Spark waits for a
+#: broadcast, so the test also fails if a broadcast times out because of a deadlock.
 SECONDS = int(os.environ.get("JOIN_SECONDS", "120"))
 
 
 @pytest.fixture
 def tables(spark: SparkSession, tmp_path: Path) -> Iterator[None]:
-    """Creates the tables."""
     create(spark, tmp_path)
     yield
     for name in (*FACTS, *DIMENSIONS):
@@ -66,7 +66,7 @@ def test_join_keys_change_no_answer(spark: SparkSession, tables: None) -> None:
 
 
 def in_time(df: DataFrame, what: str) -> list[str]:
-    """The rows of a query that must not take longer than SECONDS."""
+    """Returns the rows of a query, and fails if the query takes longer than SECONDS."""
     pool = ThreadPoolExecutor(1)
     try:
         return pool.submit(rows, df).result(SECONDS)

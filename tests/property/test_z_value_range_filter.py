@@ -43,7 +43,8 @@ class Java(NamedTuple):
         return self.spark._jvm
 
     def __getattr__(self, name: str) -> Any:
-        """Returns a class of the package. `IndexFilter_Below` stands for `IndexFilter.Below`."""
+        """Returns a class from the package of predicates. `IndexFilter_Below` stands for
+        `IndexFilter.Below`."""
         return getattr(self.jvm.io.pyzorder.skipping.predicate, name.replace("_", "$"))
 
     def seq(self, items: list[Any]) -> Any:

@@ -116,7 +116,7 @@ class Reader(Writer):
             self.observe(table, "an old frame", lambda: frame, since)
 
     def planned(self) -> None:
-        """Plans a scan, so its files are selected immediately. Reads the files later."""
+        """Plans a scan, which selects its files, and reads these files later."""
         table, question = self.table(), {"low": 0, "high": 1000, "p": None}
         since = time.monotonic()
         seen: dict[str, object]

@@ -110,9 +110,9 @@ class Worker:
     ) -> None:
         """Queries a DataFrame and records the answer.
 
-        `since` is the earliest time at which the DataFrame may have selected its files. If it is
-        not given, half of the queries may take the files from the index. Their answers may be
-        outdated by at most STALE seconds.
+        `since` is the earliest time at which the DataFrame may have selected its files. If `since`
+        is not given, half of the queries may take the files from the index. The answers to these
+        queries may be outdated by at most STALE seconds.
         """
         question = question or self.question()
         begun = time.monotonic()

@@ -1,8 +1,7 @@
 """The soak test's writers. Each writer is a thread that records what it writes.
 
 Spark's own writes to a table run one at a time, because they share the folder `_temporary`, and the
-first write that finishes deletes this folder. pyzorder's statements run concurrently with these
-writes.
+first write to finish deletes this folder. pyzorder's statements run concurrently with these writes.
 """
 
 from __future__ import annotations
@@ -204,8 +203,8 @@ class MovedWriter(Writer):
 
     def placed(self, text: str) -> None:
         """Retries a statement while a deleted folder still exists. Deleting a folder takes several
-        steps, and a writer may recreate the folder between these steps. The writer may need up to
-        ten seconds to notice this and remove the folder."""
+        steps, and a writer may recreate the folder between these steps. That writer may need up to
+        ten seconds to notice the deletion and remove the folder."""
         until = time.monotonic() + 15
         while True:
             try:

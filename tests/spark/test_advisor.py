@@ -167,8 +167,8 @@ def test_an_index_alone_is_advised_where_the_files_lie_well(
 
 
 def test_a_folder_of_partitions(spark: SparkSession, tmp_path: Path) -> None:
-    """Files that are already skipped by filters on partition columns do not count as a benefit of a
-    layout."""
+    """If filters on partition columns already skip a file, skipping this file does not count as a
+    benefit of a layout."""
     path = str(tmp_path / "t.orc")
     spark.range(0, 8_000, 1, 1).selectExpr(
         "cast(pmod(xxhash64(id), 500) as int) a", "cast(id % 4 as int) p"

@@ -24,8 +24,9 @@ from tests.support.tables import data_files, target_size
 SCHEMA = "id BIGINT, s STRING, x DOUBLE"
 LARGE = "spark.sql.zorder.index.driverLimit"
 
-#: What `ask` returns: the ids that a filter on each column finds, and aggregates that the index can
-#: answer. The table contains the ids 0 to 99, and `s` contains the same ids as text.
+#: What `ask` returns: the ids that a filter on each column finds, and aggregates that can be
+#: computed from the index. The table contains the ids 0 to 99, and `s` contains the same ids as
+#: text.
 ANSWERS = [12, *range(95, 100), (100, 0, 99)]
 
 
@@ -430,8 +431,8 @@ def test_entries_of_hidden_files(spark: SparkSession, tmp_path: Path, name: str)
 def test_a_journal_that_leaves_the_folder(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:
-    """A forged run cannot make readers read another table's file, and cannot make a writer delete
-    that file."""
+    """Forged records of a run cannot make readers read another table's file, and cannot make a
+    writer delete that file."""
     table, other = copy(source, tmp_path / "t"), tmp_path / "other"
     spark.range(100, 101, 1, 1).selectExpr("id", "'x' AS s", "0D AS x").write.parquet(str(other))
     (file,) = data_files(other)

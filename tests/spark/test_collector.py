@@ -57,8 +57,8 @@ def only(entries: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_every_type(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """Statistics are known for columns of every type. This is tested with a file with values, a
-    file with only nulls and a file without rows."""
+    """Statistics are known for columns of every type. The test covers a file with values, a file
+    with only nulls and a file without rows."""
     width = max(len(values) for _, values in COLUMNS)
     rows = [
         ", ".join(

@@ -16,7 +16,7 @@ from tests.support import sessions
 from tests.support.tables import aim_at, data_files
 
 MIB = 1 << 20
-PIECE = 16 * 1024  # the size in bytes, small enough to fill all parts of the heap
+PIECE = 16 * 1024  # the size of an array in bytes, small enough to fill gaps in the heap
 ROWS = 200_000
 FILLED = "the heap is full"
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from tests.support.indexes import build
 from tests.support.scans import explain, plain, settings
 
-# (query, how many files its scans may open in total). The table {t} has 10 files of ten rows each,
+# (query, how many files its scans may open in total). The table {t} has ten files of ten rows each,
 # with d from 0 to 99. The view {v} contains the rows of {t} in which d is below 50.
 QUERIES = [
     ("SELECT * FROM {t} WHERE d = 42", 1),

@@ -39,7 +39,7 @@ def own_process(block: Block) -> bool:
 
 
 def examples(page: str) -> list[Block]:
-    """The blocks in a page that run in the shared session."""
+    """The blocks on a page that run in the shared session."""
     return [b for b in blocks(page) if b.language in ("sql", "python") and not own_process(b)]
 
 

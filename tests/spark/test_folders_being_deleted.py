@@ -157,8 +157,8 @@ def test_no_record_stays_of_a_run_that_has_ended(spark: SparkSession, tmp_path: 
 def test_no_record_of_another_stays_in_a_folder_being_deleted(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """If a record of a killed run is deleted while another writer ends this run, none of the run's
-    records remain, except possibly its lease."""
+    """If a record of a killed run is deleted while another writer completes the run, none of the
+    run's records remain, except possibly its lease."""
     table = tmp_path / "t"
     create(spark, table)
     killed(table, "after-retire", f"OPTIMIZE '{table}' FULL ZORDER BY (id)")

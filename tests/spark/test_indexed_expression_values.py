@@ -10,14 +10,15 @@ from pyspark.sql import SparkSession
 
 from tests.support import scans, sketches
 
-#: Strings whose upper and lower case are odd, empty strings, and text that is almost a number.
+#: Strings whose conversion to upper or lower case is unusual, empty strings, and text that
+#: resembles a number.
 STRINGS = [
     "", " ", "a", "A", "ab", "AB", "aB", "ß", "ẞ", "SS", "ss", "İ", "i̇", "I", "ı", "i", "Σ", "σ", "ς",
     "ΑΣ", "ας", "K", "k", "ſ", "s", "ǅ", "ǆ", "Ǆ", "ﬁ", "FI", "é", "e\u0301", "É", "\U00010400",
     "\U00010428", "日本", "\u0000", "a\u0000b", "1", " 1", "1.0", "01", "-0", "NaN", "x y", "\uffff",
 ]  # fmt: skip
 
-#: Instants around changes of clocks, midnights and the beginning of the Gregorian calendar.
+#: Instants near clock changes, midnights and the start of the Gregorian calendar.
 TIMES = [
     "1582-10-04 23:59:59", "1582-10-15 00:00:00", "1883-11-18 12:03:58", "1900-01-01 00:00:00",
     "1969-12-31 23:59:59.999999", "1970-01-01 00:00:00", "2010-11-07 02:30:00",
@@ -112,7 +113,7 @@ def test_random_predicates(
         if seed == 1:  # INSERT collects the statistics
             spark.sql(f"CREATE SKIPPING INDEX ON odd (n, {', '.join(expressions)})")
         for _ in range(6):
-            folder = rng.randrange(2)  # of a single file, because the names of files must differ
+            folder = rng.randrange(2)  # one per INSERT, so that no two files have the same name
             values = ", ".join(f"({row(rng)}, {folder})" for _ in range(rng.randrange(1, 5)))
             spark.sql(f"INSERT INTO odd SELECT /*+ COALESCE(1) */ * FROM VALUES {values}")
         if seed != 1:
@@ -138,7 +139,8 @@ def predicate(rng: random.Random, expressions: list[str]) -> str:
 
 
 def test_case_of_all_characters(spark: SparkSession) -> None:
-    """Each file contains one letter of each case. A lookup opens the files with the letter."""
+    """Lookups of random characters in lower and upper case skip files, but never a file with a
+    matching row."""
     spark.conf.set(sketches.BUDGET, "1")
     spark.range(0, 0x3000, 1, 8).selectExpr(
         "id", "decode(unhex(lpad(hex(id + 192), 4, '0')), 'UTF-16BE') AS s"

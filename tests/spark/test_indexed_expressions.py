@@ -31,7 +31,7 @@ COLUMNS = [
     "CAST(id % 7 AS INT) AS common",
 ]
 
-#: Expressions of the index.
+#: The indexed expressions.
 INDEXED = [
     "lower(email)", "to_date(ts)", "get_json_object(j, '$.a')", "substring(email, 5, 6)", "arr[0]",
     "upper(s.a)", "s.b[0]", "m['k']", "n % 100000", "CAST(n AS STRING)", "length(email)",
@@ -41,7 +41,7 @@ INDEXED = [
 
 HASH = "sha2('77', 256)"
 
-#: Predicates that the row with the id 77 satisfies, but few other rows do.
+#: Predicates that match few rows or none. Most of them match the row whose id is 77.
 LOOKUPS = [
     f"lower(email) = lower(concat('User', {HASH}, '@X.org'))",
     f"lower(email) IN (lower(concat('User', {HASH}, '@X.org')), 'none')",
@@ -68,8 +68,7 @@ LOOKUPS = [
     f"replace(email, '@', '') = concat('User', {HASH}, 'X.org')",
 ]
 
-#: Predicates for which the index has no statistics of an expression. The last one might not
-#: evaluate the expression, which might fail.
+#: Predicates for which all files are opened. Most of them use expressions that are not indexed.
 OTHERS = [
     f"lower(trim(email)) = lower(concat('User', {HASH}, '@X.org'))",
     f"upper(email) = upper(concat('User', {HASH}, '@X.org'))",
@@ -86,7 +85,7 @@ OTHERS = [
 
 @pytest.fixture(params=["parquet", "orc"])
 def table(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A table whose files all span the same range of every column but `id`."""
+    """A table whose files all span the same range of every column except `id`."""
     spark.conf.set(sketches.BUDGET, "1")
     spark.sql("DROP TABLE IF EXISTS people")
     rows(spark).write.format(request.param).saveAsTable("people")
@@ -110,7 +109,8 @@ def rows(spark: SparkSession, start: int = 0, files: int = FILES) -> DataFrame:
 
 
 def opened(spark: SparkSession, condition: str, relation: str = "people") -> int:
-    """The number of files that a query opens. Its answer is compared with plain Spark's."""
+    """Returns how many files a query opens, and asserts that its answer is the same as in plain
+    Spark."""
     query = f"SELECT id FROM {relation} WHERE {condition}"
     found = sorted(row["id"] for row in spark.sql(query).collect())
     with scans.plain(spark):
@@ -134,7 +134,8 @@ def reasons(spark: SparkSession, condition: str) -> str:
 
 def test_lookups_open_the_files_with_the_value(spark: SparkSession, table: str) -> None:
     spark.sql(f"CREATE SKIPPING INDEX ON people (id, {', '.join(INDEXED)})")
-    # In ORC files, the values of timestamps depend on the time zone, so dates have no sketches.
+    # In ORC files, the values of timestamps depend on the time zone, so dates that are computed
+    # from them have no sketches.
     lookups = [p for p in LOOKUPS if table == "parquet" or "ts" not in p]
     found = {p: (opened(spark, p), holding(spark, p)) for p in lookups}
     assert {p: n for p, n in found.items() if n[0] > n[1] + 1} == {}
@@ -201,14 +202,14 @@ SETTINGS = {
 def test_other_settings(
     spark: SparkSession, people: None, key: str, values: tuple[str, str]
 ) -> None:
-    """Statistics are used only under the settings under which they were computed. A REFRESH
-    computes them again."""
+    """The statistics of an expression are used only under the settings under which they were
+    computed. REFRESH computes them again under the current settings."""
     now = str(spark.conf.get(key)).lower()
     other = values[0] if now != values[0] else values[1]
     setting = {key.replace(".", "__"): other}
     with scans.settings(spark, **setting):
         assert opened(spark, email(77)) == FILES
-        if key != "spark.sql.caseSensitive":  # with which the whole index is not valid
+        if key != "spark.sql.caseSensitive":  # with another value, the whole index is unusable
             assert "indexed under other settings: lower(people.email)" in reasons(
                 spark, email(77)
             ).replace("spark_catalog.default.", "").replace("lower(email)", "lower(people.email)")
@@ -254,7 +255,8 @@ def test_other_versions_of_spark(spark: SparkSession, people: None) -> None:
     assert opened(spark, email(77)) == FILES
 
 
-#: Expressions whose values change with the data of the JVM, each with its column in the table.
+#: Expressions whose values depend on the JVM or its time zone data, each with a pattern of the
+#: version that the index records.
 VERSIONED = {
     "from_utc_timestamp(ts, 'America/Sao_Paulo')": r" in 20\d\d[a-z]",
     "to_utc_timestamp(ts, 'America/Sao_Paulo')": r" in 20\d\d[a-z]",
@@ -279,8 +281,8 @@ def test_versions_of_the_jvm(spark: SparkSession) -> None:
 
 
 def test_collections_of_structs(spark: SparkSession) -> None:
-    """Spark may read such a collection as null if no file has the fields that a query reads. It
-    has no form wherever it stands."""
+    """Expressions that read an array or a map of structs cannot be indexed. Spark may read such a
+    collection as null if no file has the fields that a query reads."""
     spark.range(8).selectExpr(
         "id", "named_struct('arr', array(named_struct('x', id)), 'm', map('a', named_struct('x', id)), "
         "'deep', named_struct('arrs', array(array(named_struct('x', id)))), 'plain', array(id)) AS st",
@@ -328,10 +330,11 @@ def test_case_of_names(spark: SparkSession) -> None:
 def test_refresh_that_cannot_evaluate_the_expressions(
     spark: SparkSession, expression: str, key: str, value: str
 ) -> None:
-    """The expressions and their statistics remain in the index."""
+    """If REFRESH cannot evaluate the indexed expressions, they and their statistics remain in the
+    index."""
     spark.conf.set(sketches.BUDGET, "1")
     rows(spark).write.mode("overwrite").saveAsTable("people")
-    ansi = {"spark__sql__ansi__enabled": "true"}  # which the identifiers in quotes need
+    ansi = {"spark__sql__ansi__enabled": "true"}  # double-quoted identifiers need ANSI mode
     own = {**ansi, key.replace(".", "__"): value}
     with scans.settings(spark, **own):
         spark.sql(f"CREATE SKIPPING INDEX ON people ({expression})")
@@ -352,7 +355,8 @@ def test_refresh_that_cannot_evaluate_the_expressions(
     spark.sql("DROP TABLE people")
 
 
-#: Texts that take long to parse, to analyze or to compute, read files, or run code.
+#: Texts in a forged index. Most of them would take a long time to parse, analyze or evaluate, or
+#: would read files or run code.
 FORGED = [
     "(" * 20000 + "email" + ")" * 20000,
     "(" * 450 + "email" + ")" * 450,
@@ -385,7 +389,8 @@ FORGED = [
 
 
 def test_forged_texts(spark: SparkSession, people: None) -> None:
-    """A text from a pointer that is not like a written expression is ignored at once."""
+    """A text that pyzorder would never write to a pointer is not evaluated, and does not slow
+    statements down."""
     spark.udf.register("plus_one", lambda n: n + 1, "bigint")
     for number, text in enumerate(FORGED):
         forge(spark, 1, text)
@@ -409,7 +414,8 @@ def test_statements_do_not_read_the_tables_of_subqueries(spark: SparkSession) ->
 
 
 def test_time_zones(spark: SparkSession) -> None:
-    """Only expressions that depend on the time zone require the same zone."""
+    """If the session time zone changes, only the statistics of expressions that depend on it become
+    unusable."""
     spark.conf.set(sketches.BUDGET, "1")
     rows(spark).write.mode("overwrite").saveAsTable("people")
     spark.sql("CREATE SKIPPING INDEX ON people (lower(email), to_date(ts), hour(ts))")
@@ -425,7 +431,8 @@ def test_time_zones(spark: SparkSession) -> None:
 
 
 def test_rows_for_which_the_expression_fails(spark: SparkSession) -> None:
-    """A file with such a row is always opened, so the query fails as in plain Spark."""
+    """A file with a row for which an indexed expression fails is always opened, so the query fails
+    as in plain Spark."""
     spark.range(0, 400, 1, 4).selectExpr(
         "id", "if(id = 150, array(), array(id)) AS arr", "string(if(id < 300, id, NULL)) AS text"
     ).write.mode("overwrite").saveAsTable("people")
@@ -503,7 +510,7 @@ def test_expressions_that_cannot_be_indexed(spark: SparkSession) -> None:
 
 
 def test_denied_inputs(spark: SparkSession, people: None) -> None:
-    """If a column is excluded from indexing, the expressions that read it are removed, too."""
+    """If a column is excluded from indexing, REFRESH removes the expressions that read it."""
     with scans.settings(spark, spark__sql__zorder__index__denyColumns="email"):
         spark.sql("REFRESH SKIPPING INDEX ON people")
         described = spark.sql("DESCRIBE SKIPPING INDEX ON people").collect()
@@ -524,7 +531,8 @@ def test_join_keys(spark: SparkSession, people: None) -> None:
 
 
 def test_counts(spark: SparkSession, people: None) -> None:
-    """If no row of a file has the value, all rows of the file have another one."""
+    """A query that counts the rows without a value opens only the files that may contain the value.
+    In all other files, every row is counted."""
     spark.sql("DROP SKIPPING INDEX ON people")
     spark.sql("CREATE SKIPPING INDEX ON people (email, lower(email))")
     query = f"SELECT count(*) FROM people WHERE NOT ({email(77)})"
@@ -548,8 +556,8 @@ def test_large_indexes(spark: SparkSession, people: None) -> None:
 
 
 def test_readers_without_the_jar(spark: SparkSession, people: None) -> None:
-    """They use the statistics of columns and ignore those of expressions. Files that they index
-    have no statistics of expressions."""
+    """Readers without the jar use the statistics of columns and ignore the statistics of
+    expressions. When they index a file, its entry has no statistics of expressions."""
     folder = folder_of(spark)
     assert len(files_to_open(folder, "id = 77")) == 1
     assert (

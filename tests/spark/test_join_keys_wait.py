@@ -26,7 +26,6 @@ FACTS = ("sales", "returns", "web")
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Creates the tables."""
     folder = Path(tmp_path_factory.mktemp("waiting"))
     for i, name in enumerate(FACTS):
         spark.range(0, 400, 1, ALL).selectExpr(
@@ -64,7 +63,7 @@ JULY = "(SELECT d, l FROM days WHERE month = 2)"
 
 @dataclass(frozen=True)
 class Case:
-    """A query, and the numbers of files that its scans of each table open, in ascending order."""
+    """A query, and how many files each of its scans opens, by table and in ascending order."""
 
     name: str
     sql: str

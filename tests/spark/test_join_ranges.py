@@ -1,6 +1,6 @@
 """The files that remain on one side of a join skip files on the other side, without a broadcast.
 
-To add a case, add a query to CASES, and the numbers of files that each scan of a table opens. See
+To add a case, add a query to CASES. Also add how many files each scan opens. See
 tests/support/join_ranges.py for the tables. Every answer is compared with the answer without
 skipping.
 """
@@ -34,7 +34,7 @@ from tests.support.tables import data_files
 
 @dataclass(frozen=True)
 class Case:
-    """A query, and the numbers of files that its scans of each table open, in ascending order."""
+    """A query, and how many files each of its scans opens, by table and in ascending order."""
 
     name: str
     sql: str
@@ -44,7 +44,7 @@ class Case:
 
 
 CASES = [
-    # Both sides of an inner or left semi join.
+    # Inner and left semi joins, in which each side can skip files on the other side.
     Case("inner", "SELECT a.k, b.pad FROM a JOIN b ON a.k = b.k WHERE a.part < 3"),
     Case("the left side", "SELECT a.k, b.pad FROM a JOIN b ON a.k = b.k WHERE b.part < 3"),
     Case("both sides at once",
@@ -57,7 +57,7 @@ CASES = [
     Case("semi, the left side", f"SELECT b.k FROM b LEFT SEMI JOIN {SOME} q ON q.k = b.k"),
     Case("IN", "SELECT k FROM b WHERE k IN (SELECT k FROM a WHERE part < 3)"),
     Case("EXISTS", "SELECT k FROM b WHERE EXISTS (SELECT 1 FROM a WHERE part < 3 AND a.k = b.k)"),
-    # One side of the other joins.
+    # Joins in which at most one side can skip files on the other side, and other conditions.
     Case("left outer", f"SELECT q.k, b.pad FROM {SOME} q LEFT JOIN b ON q.k = b.k"),
     Case("left outer, preserved", f"SELECT q.m, b.pad FROM b LEFT JOIN {SOME} q ON q.k = b.k", b=(ALL,)),
     Case("right outer", f"SELECT q.k, b.pad FROM b RIGHT JOIN {SOME} q ON q.k = b.k"),
@@ -137,7 +137,6 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Creates the tables."""
     folder = Path(tmp_path_factory.mktemp("ranges"))
     with written(spark, folder):
         yield folder
@@ -194,7 +193,7 @@ def test_explain_says_why_no_file_is_skipped(
 
 @pytest.mark.parametrize("limit", ["0", "1", "2"])
 def test_a_limited_number_of_ranges(session: SparkSession, tables: Path, limit: str) -> None:
-    """Ranges next to each other are merged if there are too many."""
+    """If there are too many ranges, adjacent ranges are merged."""
     with settings(session, spark__sql__zorder__join__maxKeys=limit):
         df = checked(session, INNER.replace("a.part < 3", "a.part IN (2, 4, 8, 9)"))
         assert counts(df, "b") == {"0": (ALL,), "1": (8,), "2": (5,)}[limit]
@@ -202,7 +201,8 @@ def test_a_limited_number_of_ranges(session: SparkSession, tables: Path, limit: 
 
 @pytest.mark.parametrize("switched", ["spark.sql.zorder.skipping.enabled", "a", "b"])
 def test_skipping_that_is_off(session: SparkSession, tables: Path, switched: str) -> None:
-    """Without skipping in one of the tables, the other table has no ranges to use or to give."""
+    """If skipping is turned off for either table or in the session, no files of `b` are skipped by
+    ranges."""
     if switched in NAMES:
         session.sql(
             f"ALTER TABLE {switched} SET TBLPROPERTIES ('zorder.skipping.enabled' = 'false')"
@@ -258,7 +258,8 @@ def few(df: DataFrame) -> bool:
 
 
 def moved(spark: SparkSession) -> DataFrame:
-    """Rows that the condition of MATCHES selects, although their keys are far from the others."""
+    """Rows that the condition in MATCHES selects, although their keys are far from the keys of all
+    other rows."""
     columns = select_list(COLUMNS)
     return spark.range(300, 320, 1, 1).selectExpr(
         *[c if c.split()[-1] != "part" else "CAST(0 AS INT) AS part" for c in columns]
@@ -308,8 +309,8 @@ def test_a_file_replaced_after_planning(session, pair) -> None:
 
 
 def test_rows_that_a_refresh_adds_while_the_query_runs(session, pair, held) -> None:
-    """The scan of `right_side` lists its files before the scan of `left_side` does, because the
-    latter waits for a subquery."""
+    """The scan of `right_side` lists its files first, because the scan of `left_side` waits for a
+    subquery."""
     df = session.sql(MATCHES.format("AND m >= (SELECT min(slow(id)) FROM range(0, 1))"))
 
     def meanwhile() -> None:
@@ -335,7 +336,8 @@ def test_an_optimize_while_the_query_runs(session, pair, held) -> None:
 
 @pytest.mark.parametrize("fmt", ["parquet", "orc"])
 def test_partitioned_tables(session: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """A condition on a partition leaves files whose ranges prune the other table."""
+    """If a condition selects a partition of one table, the ranges of this partition's files skip
+    files in the other table."""
     for name in ("one", "other"):
         frame = session.range(0, 200, 1, 10).selectExpr(
             "id AS k", "CAST(id DIV 20 % 5 AS INT) AS p"

@@ -1,5 +1,5 @@
-"""What the ranges of join keys cost: equal exchanges stay equal, and the index evaluates each scan of
-a plan only once."""
+"""Ranges of join keys add little work to a plan: equal exchanges stay equal, and each scan in a
+plan is evaluated only once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tests.support.joins import checked, counts, scans_of
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Creates the tables."""
     folder = Path(tmp_path_factory.mktemp("ranges"))
     with written(spark, folder):
         yield folder
@@ -42,20 +41,21 @@ def test_equal_exchanges_are_still_executed_once(session: SparkSession, tables: 
     assert len(counts(df, "b")) <= 2
 
 
-#: All rows of `b`, in groups.
+#: The rows of `b` whose key is not null, grouped by the key.
 GROUPS = "(SELECT k, sum(m) AS v FROM b WHERE k IS NOT NULL GROUP BY k)"
 
 
 def test_a_subquery_of_the_same_table(session: SparkSession, tables: Path) -> None:
-    """Spark executes the groups only once. With ranges, it would execute them twice."""
+    """Spark executes the subquery GROUPS only once. With ranges, it would execute GROUPS twice."""
     sql = f"SELECT q.k FROM {SOME} q JOIN {GROUPS} r ON q.k = r.k WHERE v > (SELECT avg(v) FROM {GROUPS})"
     df = checked(session, sql)
     assert set(counts(df, "b")) == {ALL}
 
 
 def test_a_subquery_that_prunes_partitions(session: SparkSession, tables: Path) -> None:
-    """Spark plans a broadcast twice, for a join and for the partitions of the other side. With
-    different ranges in the two plans, it would not find the partitions or join twice."""
+    """Spark plans a broadcast twice: for a join, and to prune the partitions of the other side. If
+    the two plans had different ranges, Spark would not prune partitions or would execute the join
+    twice."""
     session.range(0, 400, 1, 2).selectExpr("id AS l", "CAST(id DIV 20 AS INT) AS p").write.mode(
         "overwrite"
     ).partitionBy("p").saveAsTable("parted")
@@ -98,14 +98,14 @@ def test_explain_says_that_a_subquery_reads_the_table(session: SparkSession, tab
 def test_random_rows_are_the_same_in_a_subquery(
     session: SparkSession, tables: Path, sql: str
 ) -> None:
-    """The query and its subquery use one execution of the CTE."""
+    """The query and its subquery share one execution of the CTE."""
     value = udf(lambda _: random.random(), "double").asNondeterministic()
     session.udf.register("random_value", value)
     assert len(session.sql(sql).collect()) == 1
 
 
 def evaluations(df: DataFrame) -> int:
-    """How often the index has evaluated scans for ranges of keys."""
+    """How many times scans have been evaluated with the index to find ranges of keys."""
     plan = df._jdf.queryExecution().executedPlan()
     if plan.nodeName() == "AdaptiveSparkPlan":
         plan = plan.initialPlan()
@@ -115,7 +115,8 @@ def evaluations(df: DataFrame) -> int:
 
 @pytest.mark.parametrize("of", ["t0", "t{before}"], ids=["star", "chain"])
 def test_each_scan_is_evaluated_once(session: SparkSession, tables: Path, of: str) -> None:
-    """The number of evaluations grows with the number of tables, not with the number of pairs."""
+    """The number of evaluations grows with the number of tables, not with the number of pairs of
+    tables."""
     for joins in (2, 4, 8):
         others = " ".join(
             f"JOIN {NAMES[i % 3]} t{i} ON {of.format(before=i - 1)}.k = t{i}.k AND t{i}.part <> {i}"
@@ -140,8 +141,8 @@ def test_many_pairs_of_equal_keys(session: SparkSession, tables: Path) -> None:
 
 
 def test_evaluations_while_the_query_runs(session: SparkSession, tables: Path) -> None:
-    """Planning the rest of a query again does not evaluate scans again. However, the scans are
-    evaluated anew after their files have been pinned."""
+    """When adaptive execution replans the rest of a query, scans are not evaluated again. However,
+    they are evaluated again after their files have been pinned."""
     others = " ".join(f"JOIN b t{i} ON t0.k = t{i}.k AND t{i}.part <> {i}" for i in range(1, 6))
     df = session.sql(f"SELECT t0.k FROM a t0 {others} WHERE t0.part <> 0")
     df.collect()

@@ -412,8 +412,8 @@ def test_snapshot_that_grows(spark: SparkSession, source: Path, tmp_path: Path, 
 def test_snapshot_with_holes(
     spark: SparkSession, source: Path, tmp_path: Path, entries: int
 ) -> None:
-    """A sparse snapshot of hundreds of MiB does not make queries fail. On the disk, such a file
-    takes almost no space."""
+    """A sparse snapshot of hundreds of MiB does not make queries fail. On disk, such a file takes
+    almost no space."""
     table = shutil.copytree(source, tmp_path / "t")
     pointer = sorted((table / "_zorder" / "_index").glob("_v*.json"))[-1]
     heap = spark._jvm.java.lang.Runtime.getRuntime().maxMemory()

@@ -292,7 +292,7 @@ def test_decimal_order_in_files(spark: SparkSession, database: str) -> None:
 def test_a_heavy_value_that_comes_again_and_again(
     spark: SparkSession, database: str, tmp_path: Path, period: int
 ) -> None:
-    """Rows with a frequent value are distributed evenly, even if other rows occur between them at
+    """Rows with a frequent value are distributed evenly over the files, even if the value occurs at
     regular intervals."""
     rows = spark.range(0, 40_000, 1, 1).selectExpr(
         f"if(id % {period} = 0, 0, id) AS a", "xxhash64(id) AS payload"

@@ -231,7 +231,8 @@ def test_late_files_behind_links(
 
 
 def linked(spark: SparkSession, home: Path, place: str) -> Path:
-    """Deletes a folder, and returns its path, where a link can then be created instead."""
+    """Returns a path at which a test can create a link. If there is a folder at this path, deletes
+    the folder."""
     link = home.parent / place
     if "switched" in place:
         link = switch(spark, home) / place.removeprefix("switched/")

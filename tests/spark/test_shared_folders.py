@@ -259,7 +259,7 @@ def test_recovery_by_a_table_without_the_partition(
 ) -> None:
     """The tables `whole` and `part` have the same location, but only `whole` has the partition in
     the folder `elsewhere`. If a killed run has moved the files of this partition, statements on
-    `part` cannot end the run."""
+    `part` can neither complete nor undo the run."""
     table, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
     made = [
         f"CREATE TABLE {{}} (id BIGINT, day INT) USING parquet PARTITIONED BY (day) LOCATION '{table}'",

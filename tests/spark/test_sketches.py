@@ -49,7 +49,7 @@ def view(spark: SparkSession, table: Path) -> None:
 
 
 def opened(spark: SparkSession, table: Path, condition: str) -> int:
-    """The number of files that a query opens. The answer is compared with the answer of plain
+    """Returns how many files a query opens, and asserts that its answer is the same as in plain
     Spark."""
     view(spark, table)
     query = f"SELECT id FROM t WHERE {condition}"

@@ -30,8 +30,8 @@ LEAVES = {
 
 
 class Fixture(NamedTuple):
-    """A line in a fixture file. Each filter is a set of strings, because Spark versions may have
-    different filters."""
+    """A line in a fixture file. Each filter is a set of strings, because the filter may differ
+    between Spark versions."""
 
     columns: str
     predicate: str

@@ -16,7 +16,7 @@ from tests.support.scans import explain, opened, plain, settings
 
 @pytest.fixture(scope="module")
 def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An indexed catalog table with 10 files of ten rows each. The column d contains 0 to 99, and
+    """An indexed catalog table with ten files of ten rows each. The column d contains 0 to 99, and
     the column `weight` is wide."""
     path = Path(tmp_path_factory.mktemp("plans")) / "t"
     spark.range(0, 100, 1, 10).selectExpr(

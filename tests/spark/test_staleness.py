@@ -1,8 +1,8 @@
 """Queries can be planned from the index without a listing (spark.sql.zorder.index.maxStaleness).
 
 By default, queries immediately see files that another engine writes to a table's folder. If a
-maximum staleness is set, it can take up to this time until queries see these files. Changes that
-sessions with pyzorder make are always visible immediately.
+maximum staleness is set, queries may take that long to see these files. Changes that sessions with
+pyzorder make are always visible immediately.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from tests.support.sessions import SUBMIT_OPTIONS
 
 WALKTHROUGH = ROOT / "sql" / "walkthrough.sql"
 
-#: The total amount of customer 7. The walkthrough later inserts a row with amount 1.
+#: The sum of all amounts for customer 7. The walkthrough later inserts a row with amount 1.
 AMOUNT = sum(range(7, 200_000, 1000))
 
 EXTENSION = f"spark.sql.extensions={session.EXTENSION}"

@@ -234,7 +234,7 @@ def test_rows_are_laid_out(
     assert metrics(spark.sql("OPTIMIZE t"))["numFilesRemoved"] == 0
     spark.sql("INSERT INTO t SELECT * FROM new")
     later = set(data_files(tmp_path / "db" / "t")) - set(files)
-    # This INSERT takes the size of a row from the table's files.
+    # This INSERT estimates the size of a row from the table's files.
     assert sum(f.stat().st_size for f in later) / len(later) == pytest.approx(16_000, rel=0.3)
     assert unindexed(spark) == 0
     assert len(scans.opened(spark.sql("SELECT * FROM t WHERE a = 77"))) < 0.7 * len(

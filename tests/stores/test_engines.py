@@ -21,7 +21,7 @@ pytestmark = pytest.mark.stores
 
 
 def of_s3(setting: Callable[[str], str]) -> Any:
-    """PyArrow's file system for the server of tests/stores/s3.py."""
+    """PyArrow's file system for the server that tests/stores/s3.py starts."""
     scheme, _, endpoint = setting("s3a.endpoint").partition("://")
     return pyarrow.fs.S3FileSystem(
         scheme=scheme,
@@ -33,7 +33,7 @@ def of_s3(setting: Callable[[str], str]) -> Any:
 
 
 def of_hdfs(setting: Callable[[str], str]) -> Any:
-    """WebHDFS through fsspec, because PyArrow needs Hadoop's native library."""
+    """WebHDFS through fsspec, because PyArrow's own HDFS client needs Hadoop's native library."""
     fsspec = pytest.importorskip("fsspec")
     pytest.importorskip("requests")
     host, port = setting("dfs.namenode.http-address").split(":")

@@ -1,4 +1,4 @@
-"""Every statement works on tables on any store."""
+"""Every statement works on every store."""
 
 from __future__ import annotations
 

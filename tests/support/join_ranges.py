@@ -1,8 +1,10 @@
-"""Three tables of equal rows, for tests of the ranges of keys in the files that a join reads.
+"""Three tables with the same rows, for tests in which the key ranges of files on one side of a join
+skip files on the other side.
 
-The tables `a`, `b` and `c` have 20 files each: keys from 0 to 399, 20 per file. The column `part` is
-the number of the file, so `part < 3` leaves three files with the keys from 0 to 59. No key is a
-column in any of the conditions, from which Spark could derive a condition on the other side itself.
+The tables `a`, `b` and `c` have 20 files each, and their keys count from 0 to 399, with 20 keys per
+file. The column `part` is the number of the file, so `part < 3` leaves three files with the keys
+from 0 to 59. Conditions do not use key columns, because Spark itself would derive conditions on the
+other side from them.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ def written(spark: SparkSession, folder: Path) -> Iterator[None]:
 
 @contextmanager
 def without_broadcasts(spark: SparkSession, adaptive: str) -> Iterator[None]:
-    """Joins shuffle both sides during the block."""
+    """Makes joins shuffle both sides during the block."""
     with settings(
         spark,
         spark__sql__adaptive__enabled=adaptive,

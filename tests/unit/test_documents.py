@@ -284,8 +284,8 @@ def test_scala_lines_fit() -> None:
 
 
 def test_sql_blocks_end_with_a_semicolon() -> None:
-    """SQL blocks end with a semicolon. Without the semicolon, spark-sql would wait for more input
-    and join the block with the next one."""
+    """Without a semicolon at the end of a block, spark-sql would wait for more input and join the
+    block with the next one."""
     blocks_of_sql = [block for block in BLOCKS if block.language == "sql"]
     lines = [[line.split(" --")[0].rstrip() for line in b.code.splitlines()] for b in blocks_of_sql]
     codes = [[line for line in code if line and not line.startswith("--")] for code in lines]

@@ -8,7 +8,7 @@ import pytest
 
 from pyzorder.explain import Explanation, scan_explanation
 
-# (the numbers of all, selected, skipped and unindexed files, other fields, the text)
+# (counts of all, selected, skipped and unindexed files; other fields; the text)
 SCANS: list[tuple[tuple[int, int, int, int], dict[str, Any], str]] = [
     ((1, 1, 0, 0), {}, "t: opens 1 of 1 file"),
     ((1200, 1100, 100, 0), {}, "t: opens 1,100 of 1,200 files"),

@@ -22,7 +22,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Any:
     ("column", "value", "told"),
     [
         (4, "0.125", "same"),
-        (4, "0.127", "same"),  # the difference is within 2 %
+        (4, "0.127", "same"),  # the difference is within 2%
         (4, "0.140", "loss"),
         (4, "0.110", "gain"),
         (6, "0.050", "loss"),

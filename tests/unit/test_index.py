@@ -17,7 +17,7 @@ print(*sorted({{name.partition(".")[0] for name in sys.modules}}))
 
 
 def test_no_spark_is_imported() -> None:
-    """No module of the package imports Spark. The modules are imported in a separate process."""
+    """The modules of the package are imported in a separate process."""
     files = [path.relative_to(PACKAGE.parents[1]) for path in PACKAGE.rglob("*.py")]
     names = [".".join(path.with_suffix("").parts) for path in files]
     script = SCRIPT.format(

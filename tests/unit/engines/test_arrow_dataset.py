@@ -27,13 +27,14 @@ FILES = {f"f{k}.parquet": rows(k) for k in range(5)}
 
 
 def opened(table: ds.Dataset, condition: pc.Expression) -> str:
-    """The numbers of the files that PyArrow opens for a filter."""
+    """The digits in the names of the files that PyArrow opens for a filter."""
     return "".join(Path(f.path).stem[1:] for f in table.get_fragments(condition))
 
 
 F = pc.field
 
-#: PyArrow filters, and the numbers of the files that each filter opens. The table has five files.
+#: PyArrow filters, and the files that each filter opens ("13" stands for f1.parquet and
+#: f3.parquet). The table has five files.
 FILTERS = [
     (F("i") == 15, "1"), ((F("i") > 25) & (F("s") < "k3"), "2"), (F("i").is_null(), "01234"),
     (F("i").isin([1, 45, 100]), "04"), ((F("i") == 15) | (F("s") == "k33"), "13"),
@@ -57,9 +58,8 @@ def test_filters(table: Path, condition: pc.Expression, expected: str) -> None:
     assert next(answers).equals(next(answers))
 
 
-#: DuckDB queries, and the numbers of the files that each query needs. DuckDB does not pass two
-#: kinds of conditions to PyArrow: conditions on decimals, and conditions on different columns
-#: joined by OR.
+#: DuckDB queries, and the files that each query needs. DuckDB does not pass two kinds of conditions
+#: to PyArrow: conditions on decimals, and conditions on different columns joined by OR.
 QUERIES = [
     ("SELECT sum(i), count(*) FROM ds WHERE i BETWEEN 21 AND 25", "2"),
     ("SELECT count(*) FROM ds WHERE s = 'k33' OR i = 15", "01234"),

@@ -21,7 +21,8 @@ from tests.unit.engines.test_selection import rows
 
 INSTANT = datetime(2024, 1, 3, 12, tzinfo=timezone.utc)
 
-#: Polars filters, and the numbers of the files that each filter keeps. The table has five files.
+#: Polars filters, and the files that each filter keeps ("13" stands for f1.parquet and f3.parquet).
+#: The table has five files.
 FILTERS = [
     (col("i") == 15, "1"), (pl.lit(15) == col("i"), "1"), (col("i") == 15.0, "1"), (col("i") > 25.5, "234"),
     ((col("i") > 25) & (col("s") < "k3"), "2"), ((col("i") == 15) | (col("s") == "k33"), "13"),
@@ -51,7 +52,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The list to which each query appends the numbers of the files that it keeps."""
+    """The list to which each query appends the files that it keeps, in the notation of FILTERS."""
     seen: list[str] = []
     select = polars_source.select_files
 

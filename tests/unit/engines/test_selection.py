@@ -36,7 +36,8 @@ def rows(k: int) -> pa.Table:
     })  # fmt: skip
 
 
-#: Conditions, and the numbers of the files that each condition keeps. The table has five files.
+#: Conditions, and the files that each condition keeps ("13" stands for f1.parquet and f3.parquet).
+#: The table has five files.
 CASES = [
     ("i = 15", "1"), ("15 = i", "1"), ("i > 25 AND s < 'k3'", "2"), ("i IN (1, 45, 100)", "04"),
     ("i NOT IN (1, 2)", "01234"), ("NOT (i < 30)", "34"), ("i BETWEEN 9 AND 21", "12"),

@@ -102,8 +102,8 @@ def test_statuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -
 
 
 def test_hidden_folders_are_not_listed(tmp_path: Path) -> None:
-    """Hidden folders are not listed. A folder below `_zorder` may contain links that lead outside
-    the table, or links through which exponentially many paths exist."""
+    """Hidden folders are not listed, because a folder below `_zorder` may contain links that lead
+    outside the table, or links through which exponentially many paths exist."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "x").touch()
     for hidden in ("_zorder", ".b", "a/_c"):

@@ -26,8 +26,8 @@ def test_links_lead_nowhere(tmp_path: Path, link: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_a_file_that_is_too_long_is_not_read(tmp_path: Path, scheme: str) -> None:
-    """A file that is too large is not read. A sparse file can be that large and still take almost
-    no space on the disk."""
+    """A file that is too large is not read, even if it is sparse and takes almost no space on
+    disk."""
     long = tmp_path / "_v1.json"
     long.touch()
     store = ArrowStore(f"file://{tmp_path}") if scheme else LocalStore()

@@ -7,16 +7,18 @@ import org.apache.spark.sql.types.{DateType, TimestampType}
 
 /**
  * Recognizes the conditions into which Spark's optimizer turns `CAST(ts AS DATE) = day`: `ts >=
- * start` and `ts < end`, where `start` and `end` are the first instants of the day and of the next
- * day. Statistics of the date may then rule out more files than statistics of the timestamp,
- * because a file may have timestamps before and after the day.
+ * start AND ts < end`, where `start` and `end` are the first instants of the day and of the next
+ * day. Statistics of the date may then skip more files than statistics of the timestamp: if a file
+ * has timestamps before and after the day, only a sketch of its dates can show that the day does
+ * not occur in it.
  *
- * In a zone whose clocks are set back past midnight, an instant in this range may belong to the
- * previous day. The conditions then do not imply the equality, so they are not recognized.
+ * In a zone whose clocks are set back past midnight, an instant between `start` and `end` may
+ * belong to the previous day. The conditions then do not imply the equality, so such a day is not
+ * recognized.
  */
 private[predicate] object DayRange {
 
-  /** The date expressions, each with the day that the conditions imply for it. */
+  /** The date expressions, each with the day to which it is equal where the conditions are TRUE. */
   def of(conditions: Seq[Expression], zone: String): Seq[(Expression, Literal)] = for {
     GreaterThanOrEqual(from, Literal(start: Long, TimestampType)) <- conditions
     LessThan(to, Literal(end: Long, TimestampType)) <- conditions

@@ -19,12 +19,12 @@ private[pyzorder] final case class IndexedValue(column: IndexedColumn)
 }
 
 /**
- * In a predicate, finds the expressions for which an index has statistics.
+ * Replaces the parts of a predicate for which an index has statistics with IndexedValues.
  *
- * An expression of the predicate is replaced only if it has the same form as an expression of the
- * index, and if the session has the same EvaluationSettings. Spark would then compute, for every
- * row, the value that it computed for the index. If each IndexedValue has the value of its
- * expression, the new predicate therefore has the same outcome as the original one.
+ * A part is replaced only if it has the same form as an expression in the index, and if the session
+ * has the EvaluationSettings under which the index was computed. Spark would then compute, for
+ * every row, the same value as it did for the index. If an IndexedValue has the value of its
+ * column, the new predicate therefore has the same outcome as the original predicate.
  *
  * @param schema   the columns of the files, as the scan reads them
  * @param columns  the columns of the indexes
@@ -48,7 +48,7 @@ final class IndexedExpressions(
 
   private val forms: Set[String] = all.map(_._1.form).toSet
 
-  /** The predicate with its indexed expressions replaced. */
+  /** The predicate, with its indexed parts replaced by IndexedValues. */
   def in(predicate: Expression): Expression =
     if (all.isEmpty) predicate
     else predicate.transformDown {
@@ -58,8 +58,8 @@ final class IndexedExpressions(
     }
 
   /**
-   * Additional predicates on indexed expressions. They are TRUE for every row for which all of
-   * `predicates` are TRUE, so adding them does not change which rows match.
+   * Further predicates on indexed expressions. They are TRUE for every row for which all the given
+   * predicates are TRUE, so adding them does not change which rows match.
    */
   def implied(predicates: Seq[Expression]): Seq[Expression] =
     if (all.isEmpty) Nil
@@ -76,7 +76,7 @@ final class IndexedExpressions(
             forms(form) && !usable.contains(form)) => part.sql
     }
 
-  /** A quick test, which avoids computing the form of every part of a large predicate. */
+  /** A cheap test, so that not every part of a large predicate is converted to its form. */
   private def mayBeIndexed(part: Expression): Boolean =
     part.children.nonEmpty && {
       val beginning = ExpressionForm.beginning(part)

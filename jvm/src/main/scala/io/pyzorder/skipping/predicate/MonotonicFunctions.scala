@@ -88,8 +88,8 @@ object MonotonicFunctions {
     // The result is the first instant whose local time reaches the day's midnight. A later day's
     // midnight is reached at the same instant (where the zone skipped a day) or later.
     case (DateType, TimestampType) => true
-    // Casting a date multiplies its number of days by 86,400 seconds. The reverse cast divides and
-    // drops the remainder.
+    // Casting a date multiplies its day number by the length of a day. The reverse cast divides by
+    // this length and rounds down.
     case (DateType, TimestampNTZType) | (TimestampNTZType, DateType) => true
     case _ => false
   }
