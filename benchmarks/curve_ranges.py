@@ -29,11 +29,8 @@ BOXES, SPAN = 60, 1_000_000_000
 
 
 def boxes(columns: Sequence[str], side: float) -> list[dict[str, tuple[int, int]]]:
-    """Returns boxes that span the share `side` of each column's values. If `side` is 0, returns
-    lookups.
-
-    A lookup restricts only one of the columns.
-    """
+    """Returns boxes whose sides span the fraction `side` of each column's values. If `side` is 0,
+    returns lookups, each of which restricts only one column."""
     random = np.random.default_rng(5)
     drawn = []
     for i in range(BOXES):

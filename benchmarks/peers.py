@@ -329,7 +329,7 @@ def hudi(  # type: ignore[no-untyped-def]
         "hoodie.clustering.plan.strategy.target.file.max.bytes":
             size * size_of(table) // size_of(source),
         # Hudi then cuts each part into files. With this ratio, the rows of a file may take up 100
-        # times the size above in memory.
+        # times the size in the setting above, as measured in memory.
         "hoodie.parquet.compression.ratio": 99,
         "hoodie.clustering.plan.strategy.small.file.limit": 1 << 40,
         "hoodie.clustering.plan.strategy.max.bytes.per.group": 1 << 40,
