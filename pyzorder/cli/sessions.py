@@ -1,5 +1,5 @@
-"""Provides the session of a command: a new session, a session on a Connect server, or the session
-that the caller passes."""
+"""Provides the session of a command: a session in a new Spark application, on a Connect server, or
+in the caller's Spark application."""
 
 from __future__ import annotations
 

@@ -126,8 +126,8 @@ class _Source:
     def _may_match_null(self, condition: exp.Expression) -> bool:
         """Whether a condition may be TRUE for nulls in a column of the files.
 
-        Names in the index ignore case, but Polars reads nulls from a file that spells a column
-        differently. For such a file, the index describes other values.
+        Lookups in the index ignore the case of names, but Polars reads nulls from a file that
+        spells a column differently. For such a file, the index describes other values.
         """
         partitions = {column.name for column in self._table.partitions}
 
