@@ -62,7 +62,7 @@ class ScanExplanation:
 
     @property
     def summary(self) -> str:
-        """Describes the opened files, as in `opens 2 of 7 files (2 unindexed)`."""
+        """Describes the opened files, for example as `opens 2 of 7 files (2 unindexed)`."""
         aside = [
             f"{count:,} {what}"
             for count, what in (

@@ -135,7 +135,7 @@ def _even(leaves: int, spreads: Sequence[float]) -> list[float]:
 
 
 def _near(leaves: int, ideal: Sequence[float]) -> list[list[float]]:
-    """Returns candidates with whole slab counts near the ideal ones.
+    """Returns candidates whose slab counts are integers near the ideal counts.
 
     The last column takes the remaining files, so its count is not rounded.
     """
