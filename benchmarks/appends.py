@@ -1,5 +1,5 @@
-"""Measures how much OPTIMIZE rewrites after each of ten appends, and how much data lookups then
-open.
+"""Measures how much data OPTIMIZE rewrites after each of ten appends, and what share of the table
+lookups open afterwards.
 
     python benchmarks/appends.py [--rounds 10] [--files 64]
 

@@ -1,10 +1,10 @@
 """Predicts which files a query needs if each join reduces all of its tables to the rows that match.
 
 The model is independent of Spark and of the index. It inlines the query's CTEs, moves predicates
-into subqueries, and then runs the FROM and WHERE clauses of each SELECT in DuckDB. The columns of a
-table that remain are compared with the bounds of the table's files. A SELECT also passes the values
-of its columns down to the subqueries in which these columns are keys. A join that only removes
-matching rows, such as NOT IN, reduces nothing.
+into subqueries, and then runs the FROM and WHERE clauses of each SELECT in DuckDB. For each table,
+the values in the remaining rows are compared with the bounds of the table's files. A SELECT also
+passes the values of its columns down to the subqueries in which these columns are keys. A join that
+only removes matching rows, such as NOT IN, reduces nothing.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class FileBounds:
 
 
 class Model:
-    """Predicts the files of the tables in `bounds`, which must be views in the connection."""
+    """Predicts how many files of the tables in `bounds` a query needs. The connection must have
+    tables or views with these names."""
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, bounds: Mapping[str, FileBounds]

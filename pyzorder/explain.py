@@ -19,7 +19,7 @@ NO_SCAN = "The query scans no Parquet or ORC table."
 
 @dataclass(frozen=True)
 class ScanExplanation:
-    """The effect of data skipping on one scan of a query. Counts are numbers of files."""
+    """The effect of data skipping on one scan of a query. Each count is a number of files."""
 
     table: str
     total: int

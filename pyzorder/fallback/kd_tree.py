@@ -1,4 +1,4 @@
-"""Cuts the space of range ids into cells with about equal numbers of rows, one cell per file.
+"""Cuts the space of range ids into cells with about the same number of rows, one cell per file.
 
 The nodes of the tree are the same as those that io.pyzorder.layout.cells.KdTreeBuilder creates.
 """
