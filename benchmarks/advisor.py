@@ -53,7 +53,7 @@ def month(draw: random.Random) -> str:
 
 
 def demographics(draw: random.Random) -> str:
-    """Returns a query that filters by two demographics."""
+    """Returns a query that filters by two demographic keys."""
     keys = ", ".join(str(draw.randrange(1, 1_920_800)) for _ in range(2))
     return f"{SELECT} WHERE ss_cdemo_sk IN ({keys})"
 

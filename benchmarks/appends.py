@@ -1,5 +1,5 @@
-"""Measures how much data OPTIMIZE rewrites after each of ten appends, and what share of the table
-lookups open afterwards.
+"""Measures how much data OPTIMIZE rewrites after each of ten appends, and how large the files are
+that lookups then open.
 
     python benchmarks/appends.py [--rounds 10] [--files 64]
 

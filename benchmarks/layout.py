@@ -2,11 +2,11 @@
 
     python benchmarks/layout.py [--only lineitem,uniform_2] [--files 64,100,256,1000] [--resume]
 
-Every table is written in each layout, with about the same number of files. opened.py computes what
-share of the files queries open. These figures are means over columns and values, and are the same
-in every run. The share of rows that box queries read is measured with Spark's reader, which also
-skips pages. Layouts of other projects are measured for the real and the difficult tables, but not
-for the uniform tables.
+Every table is written in each layout, with about the same number of files. opened.py computes the
+share of the files that queries open. These figures are means over columns and values, and do not
+vary between runs. The share of rows that box queries read is measured with Spark's reader, which
+also skips pages. Layouts of other projects are measured for the real and the difficult tables, but
+not for the uniform tables.
 
 Prints a table, and writes each line to benchmarks/results as soon as it is measured. The results
 are in layout_uniform.md and layout.md. layout_peers.md compares the number of files opened in the

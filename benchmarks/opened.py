@@ -43,7 +43,7 @@ class Bounds:
 
 
 class Queries:
-    """Lookups and boxes around values in a table, and the ranks of the values."""
+    """Lookups and box queries around values in a table, and the ranks of the values."""
 
     def __init__(self, dataset: Dataset, files: Sequence[Path]) -> None:
         self.dataset = dataset
@@ -93,7 +93,7 @@ class Queries:
         return Bounds(np.array(least), np.array(greatest), np.array(sizes))
 
     def lookups(self, bounds: Bounds) -> list[float]:
-        """Returns the mean share of the units that `column = value` opens, for each column."""
+        """Returns, for each column, the mean share of units that a lookup opens."""
         means = []
         for c, values in enumerate(self.values):
             shares = []

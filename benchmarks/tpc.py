@@ -160,7 +160,7 @@ def write_tables(
 def bounds_of(
     benchmark: Benchmark, connection: duckdb.DuckDBPyConnection
 ) -> Iterator[tuple[str, FileBounds]]:
-    """Yields the bounds of the large tables' files, which DuckDB reads from the files."""
+    """Yields the bounds of the large tables' files, as computed by DuckDB."""
     for table in benchmark.large:
         files = demo.OUTPUT / "warehouse" / f"{benchmark.name}.db" / table / "*.parquet"
         columns = [
@@ -235,7 +235,7 @@ def measured(
 
 def predicted(found: Mapping[str, Sequence[int]], scans: Sequence[Any]) -> float:
     """The number of files that the model predicts for a query. Spark may scan a table more or less
-    often than the query names it, so each scan counts with its table's average prediction."""
+    often than the query names it, so each scan adds the average prediction for its table."""
     names = [scan.table.split(".")[-1] for scan in scans]
     return sum(
         statistics.mean(found[name]) if name in found else scan.total

@@ -281,8 +281,8 @@ class Scope:
     def conditions(self) -> Iterator[tuple[exp.Expression, exp.Join | None]]:
         """Yields the conjuncts of WHERE, ON, USING and HAVING.
 
-        Leaves out conjuncts of HAVING with aggregate functions. Each conjunct of ON or USING comes
-        with its JOIN.
+        Leaves out conjuncts of HAVING that contain aggregate functions. Each conjunct of ON or
+        USING comes with its JOIN.
         """
         where = self.select.args.get("where")
         for part in conjuncts(where.this if where is not None else None):

@@ -19,7 +19,7 @@ from pyzorder.wording import counted, percent
 
 TARGET_SIZE = "spark.sql.zorder.optimize.targetFileSize"
 
-STOPPED = "Interrupted: changes that were not published yet were undone, and no rows were lost."
+STOPPED = "Interrupted: the work that was not yet published was undone, and no rows were lost."
 
 #: A size in Spark's notation: a number of bytes, or a number with a unit.
 SIZE = re.compile(r"0*[1-9][0-9]*([kmgtp]?b?)", re.IGNORECASE)
