@@ -1,5 +1,4 @@
-"""Measures whether the advisor finds the best columns for a workload, and how much these columns
-save.
+"""Measures whether the advisor finds the best columns for a workload, and how many bytes they save.
 
     python benchmarks/advisor.py [--scale 1] [--files 100]
 
@@ -54,7 +53,7 @@ def month(draw: random.Random) -> str:
 
 
 def demographics(draw: random.Random) -> str:
-    """Returns a query that filters by two demographics."""
+    """Returns a query that filters by two demographic keys."""
     keys = ", ".join(str(draw.randrange(1, 1_920_800)) for _ in range(2))
     return f"{SELECT} WHERE ss_cdemo_sk IN ({keys})"
 
@@ -137,7 +136,7 @@ def write_table(spark: SparkSession, source: Path, files: int) -> None:
 
 
 def opened(spark: SparkSession, statements: list[str]) -> float:
-    """Returns the total size of the files of store_sales that a statement opens, averaged over the
+    """Returns the total size of the store_sales files that a statement opens, averaged over the
     statements."""
     total = 0
     for statement in statements:
@@ -152,7 +151,7 @@ def opened(spark: SparkSession, statements: list[str]) -> float:
 def measure(
     spark: SparkSession, workload: Planted, source: Path, files: int
 ) -> tuple[list[str], bool]:
-    """Returns the line of results for a workload, and whether the advice is as expected."""
+    """Returns the table row for a workload, and whether the advice is as expected."""
     write_table(spark, source, files)
     seen, held_back = workload.statements(1), workload.statements(2)
     advice: Advice = advise(spark, "store_sales", seen)

@@ -1,14 +1,14 @@
-"""Measures how much OPTIMIZE rewrites after each of ten appends, and how much data lookups then
-open.
+"""Measures how much data OPTIMIZE rewrites after each of ten appends, and how large the files are
+that lookups then open.
 
     python benchmarks/appends.py [--rounds 10] [--files 64]
 
 The table has a million rows, clustered by (a, b). Each append adds 5% of that number. In one
-series, the appended rows are spread over the whole space. In the other series, `a` acts as a
-timestamp, so each append has higher values of `a` than all earlier rows. A lookup opens the files
-whose bounds in the Parquet footers contain the value, so the figures do not vary between runs. The
-last line of each series shows the effect of OPTIMIZE FULL. Prints a table, and writes it to
-benchmarks/results/appends.md.
+series, the appended rows are spread over all values of `a` and `b`. In the other series, `a` acts
+as a timestamp, so each append has higher values of `a` than all earlier rows. A lookup opens the
+files whose bounds in the Parquet footers contain the value, so the figures do not vary between
+runs. The last line of each series shows the effect of OPTIMIZE FULL. Prints a table, and writes it
+to benchmarks/results/appends.md.
 """
 
 from __future__ import annotations

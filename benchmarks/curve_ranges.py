@@ -29,11 +29,8 @@ BOXES, SPAN = 60, 1_000_000_000
 
 
 def boxes(columns: Sequence[str], side: float) -> list[dict[str, tuple[int, int]]]:
-    """Returns boxes that span the share `side` of each column's values. If `side` is 0, returns
-    lookups.
-
-    A lookup restricts only one of the columns.
-    """
+    """Returns boxes whose sides span the fraction `side` of each column's values. If `side` is 0,
+    returns lookups, each of which restricts only one column."""
     random = np.random.default_rng(5)
     drawn = []
     for i in range(BOXES):
@@ -46,7 +43,7 @@ def boxes(columns: Sequence[str], side: float) -> list[dict[str, tuple[int, int]
 
 
 def by_bounds(entries: Sequence[Row], box: dict[str, tuple[int, int]]) -> int:
-    """Returns how many files a query for a box opens without z-value ranges."""
+    """Returns how many files a query with this box opens without z-value ranges."""
     return sum(
         all(
             e[f"{c}_minValue"] <= high and low <= e[f"{c}_maxValue"]
@@ -57,7 +54,7 @@ def by_bounds(entries: Sequence[Row], box: dict[str, tuple[int, int]]) -> int:
 
 
 def measure(spark: SparkSession, dataset: Dataset, files: int, method: str) -> list[list[str]]:
-    """Returns one line for lookups and one line for boxes that span a tenth of each column."""
+    """Returns one line for lookups and one for box queries that span a tenth of each column."""
     folder = FOLDER / "laid out"
     shutil.rmtree(folder, ignore_errors=True)
     dataset.read(spark).write.parquet(str(folder))

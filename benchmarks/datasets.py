@@ -37,8 +37,8 @@ class Dataset:
     Attributes:
         rows: returns the table's rows.
         columns: the clustering columns.
-        boxes: for each column, the share of the values (by rank) that a side of a box spans. A box
-            does not restrict columns whose share is 1.
+        boxes: for each column, the share of its values (by rank) that a box query selects. Box
+            queries do not restrict columns whose share is 1.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Fails if queries open more data than in the committed results.
+"""Fails if queries open more files or bytes than in the committed results.
 
     python benchmarks/gate.py [--only layout,curve_ranges]
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: Relative tolerance. The number of cores affects how the input of OPTIMIZE is divided into files,
-#: and thus how well these files compress. This can change the number of new files by about 1 %.
+#: and thus how well these files compress. This can change the number of new files by about 1%.
 TOLERANCE = 0.02
 
 Line = Sequence[str]

@@ -2,9 +2,9 @@
 
     python benchmarks/joins.py [--scale 1] [--files 216]
 
-store_sales is Z-ordered by the keys of date_dim, item and customer. The columns `without` in the
-printed table show the same queries with spark.sql.zorder.join.maxKeys = 0. Writes only to the
-folder demo-output.
+store_sales is Z-ordered by the keys of date_dim, item and customer. In the printed table, the
+columns with the header `without` show the same queries with spark.sql.zorder.join.maxKeys = 0.
+Writes only to the folder demo-output.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ import build  # noqa: E402
 
 
 def load(spark: SparkSession) -> Any:
-    """Builds the jar if needed, adds it to a session's JVM, and returns `io.pyzorder` there."""
+    """Builds the jar if needed, adds it to a session's JVM, and returns the package `io.pyzorder`
+    in that JVM."""
     jvm: Any = spark._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     loader.addURL(jvm.java.io.File(str(build.bench_jar())).toURI().toURL())

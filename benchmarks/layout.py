@@ -1,12 +1,12 @@
-"""Measures what lookups and boxes read in each layout: files, row groups, bytes and rows.
+"""Measures what lookups and box queries read in each layout: files, row groups, bytes and rows.
 
     python benchmarks/layout.py [--only lineitem,uniform_2] [--files 64,100,256,1000] [--resume]
 
-Every table is written in each layout, with about the same number of files. opened.py computes how
-much data queries open. These figures are means over columns and values, and are the same in every
-run. The share of rows that a box reads is measured with Spark's reader, which also skips pages.
-Layouts of other projects are measured for the real and the difficult tables, but not for the
-uniform tables.
+Every table is written in each layout, with about the same number of files. opened.py computes the
+share of the files that queries open. These figures are means over columns and values, and do not
+vary between runs. The share of rows that box queries read is measured with Spark's reader, which
+also skips pages. Layouts of other projects are measured for the real and the difficult tables, but
+not for the uniform tables.
 
 Prints a table, and writes each line to benchmarks/results as soon as it is measured. The results
 are in layout_uniform.md and layout.md. layout_peers.md compares the number of files opened in the
@@ -151,12 +151,12 @@ HEADER = ["wanted", "table", "layout", "files", "lookup", "by column", "box", "b
 
 
 def against_pyzorder(lines: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Returns the share of files that queries open in each other layout, divided by the share in
-    pyzorder's layout.
+    """For each layout of another project, returns the share of files that queries open, divided by
+    the share that they open in pyzorder's layout.
 
-    Each line has three ratios: for lookups, for boxes, and for both together. For the third ratio,
-    the shares for lookups on each column and the share for boxes are averaged in each layout. The
-    last line for each layout contains the geometric means of its ratios.
+    Each line has three ratios: for lookups, for box queries, and for both together. For the third
+    ratio, the shares for lookups on each column and the share for box queries are averaged in each
+    layout. The last line for each layout contains the geometric means of its ratios.
     """
     shares = {
         (table, size, layout): (

@@ -4,9 +4,9 @@
 
 The files of a table are hard links. There are 100 links to each distinct Parquet file, and each
 distinct file has 100 rows. Every query reads the 200 links to two of the distinct files. Different
-queries read different files, except in the smallest table, which has only as many files as each
-query reads. For each table and each way to read it, a fresh process runs one query after another.
-The figures are the times of the first and the second query, and the median time of the later ones.
+queries read different files, except in the smallest table, where every query reads all 200 files.
+For each table and each way to read it, a fresh process runs one query after another. The figures
+are the times of the first and the second query, and the median time of the later ones.
 
 With --peers, Delta and Iceberg also read the same files. They run on the Spark version that
 benchmarks/peers.py lists for them. The files are converted for Delta (CONVERT TO DELTA) and added

@@ -1,7 +1,7 @@
 """Computes which files and row groups queries open, based on the bounds in Parquet footers.
 
-A lookup is `column = value` for a value in the table. A box is a range on several columns, around
-the values of a row.
+A lookup is a query with `column = value` for a value in the table. A box query restricts several
+columns to ranges around the values of a row.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Bounds:
     bytes: npt.NDArray[np.int64]
 
     def opened(self, low: Sequence[int | None], high: Sequence[int | None]) -> tuple[float, float]:
-        """Returns the share of units that may contain rows of a box, and the size of these units as
+        """Returns the share of units that may contain rows in a box, and the size of these units as
         a share of the size of all units."""
         hit = np.ones(len(self.bytes), dtype=bool)
         for c, (a, b) in enumerate(zip(low, high, strict=True)):
@@ -43,7 +43,7 @@ class Bounds:
 
 
 class Queries:
-    """Lookups and boxes around values in a table, and the ranks of the values."""
+    """Lookups and box queries around values in a table, and the ranks of the values."""
 
     def __init__(self, dataset: Dataset, files: Sequence[Path]) -> None:
         self.dataset = dataset
@@ -93,7 +93,7 @@ class Queries:
         return Bounds(np.array(least), np.array(greatest), np.array(sizes))
 
     def lookups(self, bounds: Bounds) -> list[float]:
-        """Returns the mean share of the units that `column = value` opens, for each column."""
+        """Returns, for each column, the mean share of units that a lookup opens."""
         means = []
         for c, values in enumerate(self.values):
             shares = []
@@ -106,8 +106,8 @@ class Queries:
         return means
 
     def boxes(self, bounds: Bounds) -> tuple[float, float]:
-        """Returns the mean share of units that a box opens, and their size as a share of the size
-        of all units, averaged over the boxes."""
+        """Returns the mean share of units that a box query opens, and the mean share of bytes in
+        these units."""
         shares = []
         for box in self.asked_boxes:
             low, high = (
@@ -132,8 +132,7 @@ class Queries:
         return ordered[first], ordered[first + 2 * half]
 
     def rows_read(self, df: DataFrame) -> float:
-        """Returns the share of rows that Spark's reader returns, averaged over some of the
-        boxes."""
+        """Returns the share of rows that Spark's reader returns, averaged over some box queries."""
         total, read = df.count(), []
         for box in self.asked_boxes[:READ]:
             some = df.select(*self.dataset.columns)

@@ -112,7 +112,7 @@ def lay_out(name: str, source: Path, folder: Path, columns: Sequence[str], files
 def seconds(
     name: str, source: Path, folder: Path, columns: Sequence[str], files: int
 ) -> dict[str, list[float]]:
-    """Returns the durations in seconds of a plain rewrite, pyzorder's OPTIMIZE and the peer's.
+    """Returns how many seconds a plain rewrite, pyzorder's OPTIMIZE and the peer's OPTIMIZE take.
 
     All three run on the peer's Spark version.
 
@@ -329,7 +329,7 @@ def hudi(  # type: ignore[no-untyped-def]
         "hoodie.clustering.plan.strategy.target.file.max.bytes":
             size * size_of(table) // size_of(source),
         # Hudi then cuts each part into files. With this ratio, the rows of a file may take up 100
-        # times the size above in memory.
+        # times as many bytes in memory as the setting above specifies.
         "hoodie.parquet.compression.ratio": 99,
         "hoodie.clustering.plan.strategy.small.file.limit": 1 << 40,
         "hoodie.clustering.plan.strategy.max.bytes.per.group": 1 << 40,

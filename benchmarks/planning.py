@@ -2,12 +2,12 @@
 
     python benchmarks/planning.py [--files 10000,100000,1000000]
 
-The tables are synthetic. They have `--files` files and an index of four columns. Measures how much
-memory the index takes, and how many milliseconds each of three steps takes: loading the index,
-finding the entries for the files in a listing, and pruning the listing if the entries are known.
-The code is in io.pyzorder.skipping.files.PlanningBenchmark (jvm/src/bench). For a small table
-without an index, measures the time to plan a query with and without the extension, in separate
-processes.
+The tables are synthetic. Each has one of the given numbers of files, and an index of four columns.
+Measures how much memory the index takes, and how many milliseconds each of three steps takes:
+loading the index, finding the entries for the files in a listing, and pruning the listing if the
+entries are known. The code is in io.pyzorder.skipping.files.PlanningBenchmark (jvm/src/bench). For
+a small table without an index, measures the time to plan a query with and without the extension, in
+separate processes.
 """
 
 from __future__ import annotations

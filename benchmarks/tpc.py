@@ -5,10 +5,10 @@
 The large tables have about 80 files each and are Z-ordered by their date and one other key. All
 queries run in one session, in pairs: one run with skipping and one without. Each result is the
 median over the pairs. `files` counts the files of the large tables that the query opens. `model` is
-the number that tpc_model predicts, or `-` if that needs too much memory or time. `by keys`
-counts the skipped files that only join keys skip. The answers are compared with those without
-skipping and with DuckDB's. DuckDB generates the data and the texts of the queries. Writes only to
-the folder demo-output.
+the number that tpc_model predicts, or `-` if the prediction needs too much memory or time.
+`by keys` counts the files that are skipped only because of join keys. The answers are compared with
+those without skipping and with DuckDB's. DuckDB generates the data and the texts of the queries.
+Writes only to the folder demo-output.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ HEADER = [
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A set of queries and tables. The columns by which its large tables are Z-ordered."""
+    """A set of queries and tables, and the columns by which the large tables are Z-ordered."""
 
     name: str
     prefix: str
@@ -110,7 +110,7 @@ class Session:
         self._process = self.spark._jvm.java.lang.ProcessHandle.current()
 
     def run(self, query: str, skips: bool) -> tuple[DataFrame, list[Any], float, float]:
-        """Runs a query. Returns its rows, and the seconds of CPU time and of time that it took."""
+        """Runs a query. Returns its rows, and its CPU time and elapsed time in seconds."""
         self.spark.conf.set(SKIPPING, str(skips).lower())
         cpu, start = self._cpu(), time.perf_counter()
         df = self.spark.sql(query)
@@ -160,7 +160,7 @@ def write_tables(
 def bounds_of(
     benchmark: Benchmark, connection: duckdb.DuckDBPyConnection
 ) -> Iterator[tuple[str, FileBounds]]:
-    """Yields the bounds of the large tables' files, which DuckDB reads from the files."""
+    """Yields the bounds of the large tables' files, as computed by DuckDB."""
     for table in benchmark.large:
         files = demo.OUTPUT / "warehouse" / f"{benchmark.name}.db" / table / "*.parquet"
         columns = [
@@ -183,7 +183,7 @@ def without_limit(query: str) -> exp.Expression:
 
 
 def comparable(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """The rows in a fixed order. Numbers are rounded, as engines round averages differently."""
+    """The rows in a fixed order. Numbers are rounded because engines round averages differently."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, bool) or value is None:
@@ -198,7 +198,7 @@ def comparable(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
 
 
 def same(some: Sequence[Sequence[Any]], others: Sequence[Sequence[Any]]) -> bool:
-    """Whether two answers are equal, except for the last of five digits."""
+    """Whether two answers are equal, except for the last of five significant digits."""
     left, right = comparable(some), comparable(others)
     return len(left) == len(right) and all(
         a == b
@@ -234,8 +234,8 @@ def measured(
 
 
 def predicted(found: Mapping[str, Sequence[int]], scans: Sequence[Any]) -> float:
-    """The files that the model predicts for a query. A table that Spark scans more or less often
-    than the query names it counts with the average of the predictions, once for each scan."""
+    """The number of files that the model predicts for a query. Spark may scan a table more or less
+    often than the query names it, so each scan adds the average prediction for its table."""
     names = [scan.table.split(".")[-1] for scan in scans]
     return sum(
         statistics.mean(found[name]) if name in found else scan.total
@@ -244,7 +244,7 @@ def predicted(found: Mapping[str, Sequence[int]], scans: Sequence[Any]) -> float
 
 
 def lines(session: Session, arguments: argparse.Namespace) -> Iterator[tuple[list[str], Runs]]:
-    """Yields the line of each query for the results."""
+    """Yields the table row and the cost of each query."""
     only = arguments.queries.split(",") if arguments.queries else None
     for benchmark in BENCHMARKS:
         connection = connect(benchmark, arguments.scale)

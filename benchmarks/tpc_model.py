@@ -1,10 +1,10 @@
 """Predicts which files a query needs if each join reduces all of its tables to the rows that match.
 
 The model is independent of Spark and of the index. It inlines the query's CTEs, moves predicates
-into subqueries, and then runs the FROM and WHERE clauses of each SELECT in DuckDB. The columns of a
-table that remain are compared with the bounds of the table's files. A SELECT also passes the values
-of its columns down to the subqueries in which these columns are keys. A join that only removes
-matching rows, such as NOT IN, reduces nothing.
+into subqueries, and then runs the FROM and WHERE clauses of each SELECT in DuckDB. For each table,
+the values in the remaining rows are compared with the bounds of the table's files. A SELECT also
+passes the values of its columns down to the subqueries in which these columns are keys. A join that
+only removes matching rows, such as NOT IN, reduces nothing.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class FileBounds:
-    """The minimum and maximum of each column in each file of a table. A file in which a column is
-    null in all rows has no keys of the column; its minimum is greater than its maximum."""
+    """The minimum and maximum of each column in each file of a table. If a column is null in all
+    rows of a file, no key matches the file: its minimum is greater than its maximum."""
 
     files: int
     columns: Mapping[str, tuple[Array, Array]]
 
     @classmethod
     def of(cls, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> FileBounds:
-        """The bounds of files. A row has the minimum and the maximum of each column of one file."""
+        """The bounds of files. Each row contains the minimum and maximum of all columns in one
+        file."""
         bounds: dict[str, tuple[Array, Array]] = {}
         for at, column in enumerate(columns):
             known = [row for row in rows if row[2 * at] is not None]
@@ -62,7 +63,8 @@ class FileBounds:
 
 
 class Model:
-    """Predicts the files of the tables in `bounds`, which must be views in the connection."""
+    """Predicts how many files of the tables in `bounds` a query needs. The connection must have
+    tables or views with these names."""
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, bounds: Mapping[str, FileBounds]
@@ -82,7 +84,8 @@ class Model:
         """Returns the number of files for each occurrence of each table in a query.
 
         Raises:
-            duckdb.Error: the joins, without the aggregates between them, need more memory or time.
+            duckdb.Error: the joins, which run without the aggregates between them, exceed the
+                memory or time limit.
         """
         limit = Timer(seconds, self._connection.interrupt)
         limit.start()
@@ -104,8 +107,8 @@ class Model:
         """Yields the number of files for each table in a scope.
 
         Args:
-            wanted: for the positions of some columns of the result, the table with the values to
-                which the enclosing query restricts them.
+            wanted: for the position of each result column that the enclosing query restricts, the
+                name of the table that contains the column's allowed values.
         """
         if isinstance(scope.expression, exp.SetOperation):
             for part in scope.set_operation_scopes:
@@ -140,8 +143,8 @@ class Model:
             yield from self._visited_subquery(rows, inner)
 
     def _visited_subquery(self, rows: exp.Select, inner: Scope) -> Iterator[tuple[str, int]]:
-        """Yields the files of a subquery in an expression. The keys of the enclosing query reach it
-        through IN and through equalities with the enclosing query's columns."""
+        """Yields the number of files for each table in a subquery of an expression. The keys of the
+        enclosing query reach it through IN and through equalities with that query's columns."""
         original = inner.expression
         around = without(rows, original)
         wanted: dict[int, str] = {}
@@ -182,7 +185,7 @@ class Model:
 
 
 def inlined(tree: exp.Expression) -> exp.Expression:
-    """Replaces references to CTEs by their queries."""
+    """Replaces references to CTEs with the queries of these CTEs."""
     for query in reversed(list(tree.find_all(exp.Query))):
         with_ = query.args.get("with_") or query.args.get("with")
         if with_ is None:
@@ -205,8 +208,8 @@ def replaced(query: exp.Expression, known: Mapping[str, exp.Expression]) -> exp.
 
 def remaining_rows(scope: Scope) -> exp.Select:
     """Returns a SELECT of the rows that remain after the joins and the WHERE clause of a scope.
-    Leaves out conditions that refer to enclosing queries, and those that only remove rows that
-    match."""
+    Leaves out conditions that refer to enclosing queries, and conditions such as NOT IN, which only
+    remove matching rows."""
     select = scope.expression.copy()
     for part in ("group", "having", "order", "limit", "offset", "distinct", "qualify", "windows"):
         select.set(part, None)
@@ -258,8 +261,8 @@ def joins_of(select: exp.Select) -> list[exp.Expression]:
 
 
 def passed_through(select: exp.Select, position: int) -> exp.Column | None:
-    """Returns the column whose values are a column of the result. None if a restriction of these
-    values would change other rows of the result."""
+    """Returns the column whose values the result contains at this position. Returns None if there
+    is no such column, or if restricting its values would change other rows of the result."""
     column = select.selects[position].unalias()
     if not isinstance(column, exp.Column) or select.args.get("limit"):
         return None

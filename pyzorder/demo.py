@@ -64,7 +64,8 @@ class Answer:
 
 
 def queries(lowest: tuple[int, int], highest: tuple[int, int]) -> list[Query]:
-    """Returns lookups of two values, ranges of 1% of a column, and boxes of 10% of each column.
+    """Returns lookups of two values, ranges that span 1% of a column, and boxes that span 10% of
+    both columns.
 
     The looked-up values come from an article on Z-ordering in Impala.
     """
@@ -97,7 +98,7 @@ def step(what: str) -> Iterator[None]:
 
 def connect(benchmark: str, database: Path | None = None) -> DuckDBPyConnection:
     """Opens a DuckDB database, by default in memory, with the extension `tpcds` or `tpch`, which
-    generates the data of this benchmark."""
+    generates the benchmark's data."""
     import duckdb
 
     package = importlib.import_module(f"duckdb_extension_{benchmark}").__path__[0]
@@ -162,7 +163,7 @@ def write_table(spark: SparkSession, source: Path) -> int:
 
 
 def ask(spark: SparkSession, query: Query) -> Answer:
-    """Runs a query over all columns, and records the files it opens."""
+    """Runs a query over all columns, and records how many files it opens."""
     from pyspark.sql import functions as f
 
     checksum = f.sum(f.xxhash64("*").cast("decimal(38,0)"))
@@ -221,7 +222,8 @@ def print_answers(asked: list[Query], before: list[Answer], after: list[Answer])
 
 
 def print_others(asked: list[Query], after: list[Answer]) -> bool:
-    """Prints the files that DuckDB and Polars open; returns whether they count the same rows."""
+    """Prints how many files DuckDB and Polars open. Returns whether they count as many rows as
+    Spark."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, title_justify="left", title="In other engines")
     for name in ("WHERE", "DuckDB", "Polars", "rows"):
         table.add_column(name, justify="left" if name == "WHERE" else "right", no_wrap=True)
@@ -243,7 +245,7 @@ def print_metrics(metrics: dict[str, Any]) -> None:
 
 
 def files_of(found: dict[str, Any]) -> str:
-    """Formats a number of files and their size as in `101 files (133 MiB)`."""
+    """Formats a number of files and their size, for example as `101 files (133 MiB)`."""
     return f"{counted(found['totalFiles'], 'file')} ({size(found['totalSize'])})"
 
 

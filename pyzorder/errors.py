@@ -302,7 +302,7 @@ def conflict(what: str) -> ZOrderError:
 
 
 def linked(path: str) -> ZOrderError:
-    """The path of a file to write leads through a symbolic link, which pyzorder does not follow."""
+    """A file to be written is reached through a symbolic link, which pyzorder does not follow."""
     return error("ZORDER_SYMBOLIC_LINK.WRITING", path=path)
 
 

@@ -19,7 +19,7 @@ NO_SCAN = "The query scans no Parquet or ORC table."
 
 @dataclass(frozen=True)
 class ScanExplanation:
-    """The effect of data skipping on one scan of a query. Counts are numbers of files."""
+    """The effect of data skipping on one scan of a query. Each count is a number of files."""
 
     table: str
     total: int
@@ -62,7 +62,7 @@ class ScanExplanation:
 
     @property
     def summary(self) -> str:
-        """Describes the opened files, as in `opens 2 of 7 files (2 unindexed)`."""
+        """Describes the opened files, for example as `opens 2 of 7 files (2 unindexed)`."""
         aside = [
             f"{count:,} {what}"
             for count, what in (

@@ -35,7 +35,7 @@ FIELDS = {
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a writing command. Sizes are in bytes."""
+    """One run of OPTIMIZE, RESTORE or VACUUM. Sizes are in bytes."""
 
     run: int
     operation: str
@@ -44,7 +44,7 @@ class Run:
     """Start time according to the writer's clock; None if the run's record is damaged."""
     ended: datetime | None
     """End time according to the store's clock. None if the run is in progress, or if it was killed
-    and will be completed or undone by the next writing command."""
+    and will be completed or undone by the next OPTIMIZE, RESTORE or VACUUM."""
     committed: bool
     """Whether the run replaced files."""
     removed: int
@@ -125,5 +125,5 @@ def moment(milliseconds: int | None) -> datetime | None:
 
 
 def clock(time: datetime | None) -> str:
-    """Formats a time as in `2024-01-31 23:59:59 UTC`. An unknown time becomes an empty string."""
+    """Formats a time such as `2024-01-31 23:59:59 UTC`. An unknown time becomes an empty string."""
     return "" if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"

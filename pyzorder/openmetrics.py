@@ -51,7 +51,7 @@ def text(gauges: Iterable[Gauge]) -> str:
 
 
 def labelled(labels: Labels) -> str:
-    """Formats labels as in `table="db.sales",column="a"`."""
+    """Formats labels, for example as `table="db.sales",column="a"`."""
     return ",".join(f'{name}="{escaped(value)}"' for name, value in labels.items())
 
 

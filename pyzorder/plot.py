@@ -1,8 +1,8 @@
 """Pictures of a table's layout.
 
 `rectangles` draws each data file as the rectangle between its minima and maxima, `depth` shows how
-many files cover each value, and `curve` shows the curves that can order rows. Each function returns
-a matplotlib Figure, which notebooks display and `save` writes to a file.
+many files cover each value, and `curve` shows the curves along which rows can be sorted. Each
+function returns a matplotlib Figure, which notebooks display and `save` writes to a file.
 
 Needs matplotlib: `pip install 'pyzorder-spark[plot]'`.
 """

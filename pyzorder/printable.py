@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-#: Control characters except line feeds, line separators, and characters that change the order in
-#: which other characters are shown.
+#: Line separators, characters that change the order in which other characters are shown, and all
+#: control characters except line feeds.
 DECEPTIVE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 

@@ -340,5 +340,5 @@ def inline(picture: Picture, name: str, title: str) -> Markup:
 
 
 def number(value: float | None) -> str:
-    """Formats a number as in `1,234` or `0.25`. An unknown number becomes a dash."""
+    """Formats a number, such as `1,234` or `0.25`. An unknown number becomes a dash."""
     return "–" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"

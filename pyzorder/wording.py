@@ -6,12 +6,12 @@ import math
 
 
 def counted(count: int, noun: str) -> str:
-    """Formats a count with its noun, as in `1 file` or `2,000 files`."""
+    """Formats a count with its noun, such as `1 file` or `2,000 files`."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def size(count: float) -> str:
-    """Formats a number of bytes as in `1.5 MiB`."""
+    """Formats a number of bytes, for example as `1.5 MiB`."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if count < 1024 or unit == "TiB":
             break
@@ -20,7 +20,7 @@ def size(count: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Formats a share as in `1.5%` or `25%`. An unknown share becomes a dash."""
+    """Formats a share, such as `1.5%` or `25%`. An unknown share becomes a dash."""
     if share is None or not math.isfinite(share):
         return "–"
     if 0 < share < 0.0005:

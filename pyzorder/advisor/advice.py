@@ -39,7 +39,7 @@ class Layout:
 class ColumnUse:
     """How the workload uses a column.
 
-    The counts are numbers of readings. A reading is a scan of the table by a query.
+    Each count is a number of readings. A reading is a scan of the table by a query.
     """
 
     column: str

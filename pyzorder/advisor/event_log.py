@@ -34,8 +34,8 @@ def read(
 ) -> None:
     """Reads the event logs at or below a path, and adds their SQL executions to a workload.
 
-    If spark-sql or the Thrift server ran the query, the description of the execution is the SQL
-    text, which is then analyzed. Otherwise, the physical plan is analyzed.
+    If spark-sql or the Thrift server ran the query, the execution's description contains the SQL
+    text, and this text is analyzed. Otherwise, the physical plan is analyzed.
 
     Raises:
         ZOrderError: there is no log at the path.

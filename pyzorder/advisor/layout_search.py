@@ -54,8 +54,8 @@ class LayoutSearch:
             columns: the columns that the table can be clustered by.
             most: maximum number of clustering columns.
             margin: see `chosen`.
-            weigh: whether to measure how the size of files changes. This measurement writes some
-                files of the best layout with each number of columns.
+            weigh: whether to measure how the size of files changes. For each number of columns,
+                this measurement writes some files of the best layout.
         """
         alone = sorted((self._z_order((c,)) for c in columns), key=lambda o: o.bytes_opened)
         names = [layout.columns[0] for layout in alone[:MOST_COLUMNS]]

@@ -309,7 +309,7 @@ def sql_of(text: str, types: dict[str, str]) -> str:
 
 
 def quoted(column: str) -> str:
-    """Quotes a column's name from a plan for SQL, unless it is already quoted."""
+    """Quotes a column name from a plan for use in SQL, unless it is already quoted."""
     return column if column.startswith("`") else f"`{column}`"
 
 

@@ -100,8 +100,8 @@ class QueryReadings:
     def _lower(
         self, scope: Scope, source: Source, bound: exp.Expression, branch: int
     ) -> exp.Expression | None:
-        """Translates a condition on a subquery to a condition inside it. Returns None if the
-        condition must stay outside."""
+        """Translates a condition on a subquery to a condition inside the subquery. Returns None if
+        the condition must stay outside."""
         inner = source.branches[branch]
         select = inner.select
         name = next(n for n, s in scope.sources.items() if s is source)
@@ -299,12 +299,12 @@ def is_column(node: exp.Expression) -> bool:
 
 
 def sources_in(bound: exp.Expression) -> set[str]:
-    """Returns the names of the sources of the columns in an expression that `bind` returned."""
+    """Returns the names of the sources whose columns occur in an expression from `bind`."""
     return {column.meta[SOURCE] for column in own_columns(bound)}
 
 
 def plain(bound: exp.Expression, qualifier: str | None = None) -> exp.Expression:
-    """Returns an expression from `bind`, with its columns named by their paths.
+    """Returns a copy of an expression from `bind` in which each column is named by its path.
 
     If `qualifier` is given, it precedes each path.
     """
@@ -354,7 +354,7 @@ def is_correlated(query: exp.Expression, scope: Scope) -> bool:
 
 
 def is_hinted(scope: Scope, name: str) -> bool:
-    """Whether a hint in the query broadcasts the source."""
+    """Whether a hint in the query asks Spark to broadcast the source."""
     hint = scope.select.args.get("hint")
     broadcast = ("BROADCAST", "BROADCASTJOIN", "MAPJOIN")
     return hint is not None and any(
@@ -367,7 +367,7 @@ def is_hinted(scope: Scope, name: str) -> bool:
 def other_side(
     scope: Scope, name: str, key: exp.Expression, conditions: list[exp.Expression]
 ) -> str:
-    """Returns a query that selects, from the other side of a join, the key and all columns in use.
+    """Returns a query for the other side of a join. It selects the key and all columns in use.
 
     The size of the query's result determines whether Spark broadcasts it.
     """

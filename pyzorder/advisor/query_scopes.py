@@ -20,7 +20,7 @@ def arg(node: exp.Expression, name: str) -> exp.Expression | None:
 
 
 def conjuncts(condition: exp.Expression | None) -> Iterator[exp.Expression]:
-    """Yields the operands of AND at the top of a condition."""
+    """Yields the operands of a condition's top-level AND."""
     if isinstance(condition, exp.Paren):
         yield from conjuncts(condition.this)
     elif isinstance(condition, exp.And):
@@ -241,7 +241,7 @@ class Scope:
         return None if found is None else [name for name, _ in found]
 
     def projections(self) -> list[tuple[str, exp.Expression]] | None:
-        """Returns the name and expression of each selected column, or None if unknown."""
+        """Returns each selected column's name and expression, or None if they are unknown."""
         found: list[tuple[str, exp.Expression]] = []
         for item in self.select.selects:
             star = item.this if isinstance(item, exp.Column) else item
@@ -281,8 +281,8 @@ class Scope:
     def conditions(self) -> Iterator[tuple[exp.Expression, exp.Join | None]]:
         """Yields the conjuncts of WHERE, ON, USING and HAVING.
 
-        Leaves out conjuncts of HAVING with aggregate functions. Each conjunct of ON or USING comes
-        with its JOIN.
+        Leaves out conjuncts of HAVING that contain aggregate functions. Each conjunct of ON or
+        USING comes with its JOIN.
         """
         where = self.select.args.get("where")
         for part in conjuncts(where.this if where is not None else None):

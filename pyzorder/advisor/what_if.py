@@ -55,7 +55,8 @@ def advise(
     Args:
         table: the table's name in SQL syntax, or the path of its folder.
         queries: a file of SQL statements that end with semicolons, or a list of statements.
-        event_log: a folder of Spark event logs or a single log, in any of Spark's codecs.
+        event_log: a folder of Spark event logs, or a single log. Spark's compression codecs are
+            supported.
         max_columns: maximum number of clustering columns, from 1 to 4.
         margin: share, from 0 to 1, by which each additional column must reduce the total size of
             the files that are opened.

@@ -38,7 +38,8 @@ Examples:
 @click.option(
     "--event-log",
     metavar="DIR",
-    help="A Spark event log or a folder of logs (spark.eventLog.dir), in any store Spark can read.",
+    help="A Spark event log or a folder of logs (spark.eventLog.dir), in any store that Spark can "
+    "read.",
 )
 @click.option(
     "--max-columns",
@@ -54,7 +55,7 @@ Examples:
     default=0.1,
     show_default=True,
     metavar="0-1",
-    help="Minimum reduction in the size of the opened files that justifies an additional column.",
+    help="Minimum reduction in the total size of opened files that justifies an additional column.",
 )
 @click.option(
     "--least-gain",
@@ -62,7 +63,7 @@ Examples:
     default=0.2,
     show_default=True,
     metavar="0-1",
-    help="Minimum reduction in the size of the opened files that justifies a change.",
+    help="Minimum reduction in the total size of opened files that justifies a change.",
 )
 @click.option(
     "--sample-rows",

@@ -49,9 +49,9 @@ Examples:
 def command(settings: Settings, target: Target | None) -> None:
     """Check everything that pyzorder needs, and say what to fix.
 
-    Checks Java, Spark, the jar, versions, the catalog, and the store of TARGET or, by default, of
-    the metastore's warehouse. The store is checked by creating and then deleting a file whose name
-    begins with _. The exit code is 1 if something needs fixing.
+    Checks Java, Spark, the jar, versions, the catalog, and the store that contains TARGET or, by
+    default, the metastore's warehouse. The store is checked by creating and then deleting a file
+    whose name begins with _. The exit code is 1 if something needs fixing.
     """
     failed = False
     checks = []

@@ -34,7 +34,8 @@ TAIL = re.compile(
 
 
 class Interrupted(Exception):
-    """Raised if a signal stopped the command. The message says what happened to its work."""
+    """Raised if a signal stopped the command. The message says what happened to the command's
+    work."""
 
     def __init__(self, message: str, signal: int = 2) -> None:
         super().__init__(message)

@@ -59,10 +59,10 @@ Examples:
     multiple=True,
     metavar="A,B,…",
     help="Columns to cluster by; default: those that the table declares, or else those of the last "
-    "OPTIMIZE. Without any, only small files are merged.",
+    "OPTIMIZE. If there are none, small files are merged.",
 )
 @click.option(
-    "--where", metavar="SQL", help="Optimize only the partitions that meet this condition."
+    "--where", metavar="SQL", help="Optimize only the partitions that match this condition."
 )
 @click.option(
     "--target-size",
@@ -87,7 +87,7 @@ def command(
 ) -> None:
     """Cluster a table's files so that queries open fewer of them.
 
-    Ctrl-C undoes what has not been published. No row is lost or duplicated.
+    Ctrl-C undoes all changes that are not published yet. No row is lost or duplicated.
     """
     if target_size is not None:
         settings = replace(settings, conf={**settings.conf, TARGET_SIZE: target_size})

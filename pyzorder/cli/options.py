@@ -1,6 +1,6 @@
 """The options that all commands with a Spark session share.
 
-They select the session and the form of the output.
+They select the session and the output format.
 """
 
 from __future__ import annotations

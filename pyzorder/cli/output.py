@@ -20,14 +20,14 @@ from pyzorder.wording import counted, size
 def print_json(value: Any) -> None:
     """Prints a JSON document, in which NaN and infinities are null, and dates are strings."""
     text = json.dumps(finite(value), indent=2, default=str, ensure_ascii=False)
-    # JSON requires escapes only for control characters below U+0020.
+    # json.dumps escapes only control characters below U+0020.
     click.echo(DECEPTIVE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def print_text(text: str, err: bool = False) -> None:
     """Prints a message.
 
-    Replaces deceptive characters, which names quoted from a table's folder may contain.
+    Replaces deceptive characters, which may occur in the names of a table's files and columns.
     """
     click.echo(printable(text), err=err)
 
@@ -92,5 +92,5 @@ def print_written(path: Path, as_json: bool) -> None:
 
 
 def files(count: int, total: int) -> str:
-    """Formats a number of files and their size as in `2 files (1.5 MiB)`."""
+    """Formats a number of files and their size, for example as `2 files (1.5 MiB)`."""
     return f"{counted(count, 'file')} ({size(total)})"

@@ -1,5 +1,5 @@
-"""Provides the session of a command: a new session, a session on a Connect server, or the session
-that the caller passes."""
+"""Provides the session of a command: a session in a new Spark application, on a Connect server, or
+in the caller's Spark application."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def connected(settings: Settings) -> SparkSession:
 def started(settings: Settings, scratch: str) -> SparkSession:
     """Starts a session with pyzorder in this process. The JVM's output goes to the log.
 
-    An in-memory catalog starts without tables, so its warehouse is the folder `scratch`.
+    An in-memory catalog starts without tables, so its warehouse is the temporary folder `scratch`.
     """
     jar()  # raises if PySpark or the jar is missing
     from pyspark.sql import SparkSession

@@ -92,7 +92,7 @@ class JobSteps:
 
 
 class RemoteSteps:
-    """Tracks the jobs that a Spark Connect server starts for the statement's tag.
+    """Tracks the jobs that a Spark Connect server starts for the statement, which has its own tag.
 
     Each update is a query. Updates become less frequent the longer the statement runs, because
     servers keep the status of only a limited number of queries.

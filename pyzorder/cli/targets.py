@@ -75,7 +75,7 @@ def if_odd(part: str) -> str:
 
 
 def unquoted(part: str) -> str:
-    """Removes the backticks of a part of a name, if it has any."""
+    """Removes the backticks around a part of a name, if there are any."""
     return part[1:-1].replace("``", "`") if part.startswith("`") else part
 
 

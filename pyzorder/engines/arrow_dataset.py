@@ -66,7 +66,7 @@ def _check_format(format: str | None) -> None:
 
 
 def format_of(table: Table, format: str | None) -> ds.FileFormat:
-    """Returns `format` or, if it is None, the format in the first file's name."""
+    """Returns `format` or, if it is None, the format that the first file's name indicates."""
     if format is None and table.files and table.files[0].path.endswith(".orc"):
         format = "orc"
     return ds.OrcFileFormat() if (format or "").lower() == "orc" else ds.ParquetFileFormat()

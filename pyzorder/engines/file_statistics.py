@@ -31,7 +31,7 @@ from pyzorder.index.snapshots import Snapshot
 #: date by the same number.
 _GREGORIAN = -141_427
 
-#: Read settings that make Spark find columns by field id, by position or by case-sensitive name.
+#: Settings that make Spark find columns by field id, by position or by case-sensitive name.
 _OTHERWISE = ("fieldids=true", "orcpositions=true", "casesensitive=true")
 
 

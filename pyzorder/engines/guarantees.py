@@ -1,4 +1,4 @@
-"""Expresses the information from the index about each file as PyArrow expressions.
+"""Expresses what the index records about each file as PyArrow expressions.
 
 A guarantee is an expression that is TRUE for every row of a file. PyArrow uses it to prove that no
 row can match a filter. For a column with the bounds `low` and `high`, the guarantee is
@@ -161,7 +161,7 @@ def bounds(
             _texts(statistics.taken(rows[f"{column.name}_{end}"])).cast(read)
             for end in ("minValue", "maxValue")
         )
-    except pa.ArrowException:  # a bound does not fit
+    except pa.ArrowException:  # a bound does not fit into the type
         return None
     return list(low), list(high)
 

@@ -89,8 +89,8 @@ def index_files(
 
     Args:
         path: the folder of a table of Parquet files, on a local disk.
-        columns: the parts of the names of the columns to index, if there is no index yet. By
-            default, the first columns of the first file.
+        columns: the columns to index if there is no index yet, each as the parts of its name. By
+            default, the first columns of the first file are indexed.
         dry_run: whether to write nothing.
 
     Raises:

@@ -22,7 +22,8 @@ from pyzorder.index import VisibleFile
 #: that needs only a few rows can stop before all files have been read.
 _TOGETHER = 256 << 20
 
-#: Files may have narrower types than the first file, lack fields, or have additional fields.
+#: Files may have columns of narrower types than in the first file, lack fields, or have additional
+#: fields.
 _CASTS = pl.ScanCastOptions(
     integer_cast="upcast",
     float_cast="upcast",
@@ -126,8 +127,8 @@ class _Source:
     def _may_match_null(self, condition: exp.Expression) -> bool:
         """Whether a condition may be TRUE for nulls in a column of the files.
 
-        Names in the index ignore case, but Polars reads nulls from a file that spells a column
-        differently. For such a file, the index describes other values.
+        Lookups in the index ignore the case of names, but Polars reads nulls from a file in which
+        the column's name is spelled differently. For such a file, the index describes other values.
         """
         partitions = {column.name for column in self._table.partitions}
 

@@ -50,7 +50,7 @@ class Selection:
 
 
 def parsed_condition(text: str) -> list[exp.Expression]:
-    """Parses a condition, and returns the operands of AND at its top.
+    """Parses a condition, and returns the operands of its top-level AND.
 
     Raises:
         ZOrderError: the text is not a condition.

@@ -63,8 +63,8 @@ class SketchLookups:
         self._text = Text(_no_column)
 
     def kept(self, condition: exp.Expression, files: Flags) -> Flags:
-        """Returns those of the files that may have a row for which the condition is TRUE. `files`
-        are the files that bounds do not rule out."""
+        """Returns the files that may have a row for which the condition is TRUE. `files` are the
+        files that bounds do not rule out."""
         if self._table.snapshot is None or not self._table.snapshot.pointer.sketches:
             return files
         try:

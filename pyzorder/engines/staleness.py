@@ -22,7 +22,8 @@ _UNITS = {
 
 
 def seconds_of(staleness: str | float | timedelta | None) -> float:
-    """Converts a duration such as `30min` to seconds. Numbers are seconds, as in Spark's settings.
+    """Converts a duration such as `30min` to seconds. As in Spark's settings, a number without a
+    unit is in seconds.
 
     Raises:
         ZOrderError: `staleness` is not a duration.

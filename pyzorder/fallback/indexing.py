@@ -240,7 +240,7 @@ def _latest(table: Table) -> Snapshot | None:
 
 
 def _finds_otherwise(spark: SparkSession, table: Table) -> bool:
-    """Whether Spark finds columns by position or field id, and not by name. If so, no statistics
+    """Whether Spark finds columns by position or field id rather than by name. If so, no statistics
     are kept."""
     positions = table.format == "orc" and matches_positions(read_settings(spark))
     return positions or matches_field_ids(spark)

@@ -1,4 +1,4 @@
-"""Cuts the space of range ids into cells with about equal numbers of rows, one cell per file.
+"""Cuts the space of range ids into cells with about the same number of rows, one cell per file.
 
 The nodes of the tree are the same as those that io.pyzorder.layout.cells.KdTreeBuilder creates.
 """
@@ -135,7 +135,7 @@ def _even(leaves: int, spreads: Sequence[float]) -> list[float]:
 
 
 def _near(leaves: int, ideal: Sequence[float]) -> list[list[float]]:
-    """Returns candidates with whole slab counts near the ideal ones.
+    """Returns candidates whose slab counts are integers near the ideal counts.
 
     The last column takes the remaining files, so its count is not rounded.
     """

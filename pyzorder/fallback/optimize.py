@@ -98,9 +98,9 @@ def optimize(
     Raises:
         ZOrderError: the condition is ZORDER_FALLBACK_TARGET if `to` cannot be used,
             ZORDER_FALLBACK_TABLE if the table cannot be copied or its location cannot be switched,
-            ZORDER_SYMBOLIC_LINK if a data file is a link to a file of another owner,
-            ZORDER_ROW_COUNT if the copy does not have the table's rows, and ZORDER_CONFLICT if
-            another writer has changed the table.
+            ZORDER_SYMBOLIC_LINK if a data file is a link to another owner's file, ZORDER_ROW_COUNT
+            if the copy's row counts differ from the table's, and ZORDER_CONFLICT if another writer
+            has changed the table.
     """
     found = target(spark, table, format)
     check_served(found)

@@ -42,7 +42,7 @@ def indexable(schema: StructType, table: Table) -> list[IndexedColumn]:
 
     - partition columns, which queries do not read from files,
     - CHAR, whose values are padded,
-    - columns with a default, which files may lack,
+    - columns with a default, because files may lack these columns,
     - collated strings and TIME.
     """
     folders = partition_columns(table, [field.name for field in schema.fields])

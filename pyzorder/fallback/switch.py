@@ -44,7 +44,7 @@ def execute(spark: SparkSession, table: Table, copy: str, sources: Sequence[Sour
 
 
 def _value(part: str) -> str:
-    """Converts a part of a partition's path to SQL, such as `day=1` to `day` = '1'."""
+    """Converts a part of a partition's path to SQL, for example `day=1` to `day` = '1'."""
     name, _, value = part.partition("=")
     text = "NULL" if value == _NULL else _text(unquote(value))
     return f"{quoted(unquote(name))} = {text}"

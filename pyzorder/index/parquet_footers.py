@@ -149,7 +149,7 @@ def _of_chunks(
         return all_null(rows)
     statistics = [chunk.statistics for chunk in valued]
     if not all(known is not None and known.has_min_max for known in statistics):
-        is_decimal = leaf.annotation == "Decimal"  # too many digits may be read as null
+        is_decimal = leaf.annotation == "Decimal"  # values with too many digits may become null
         return ColumnStatistics(null_count=None if is_decimal else count)
     bounds = [(known.min_raw, known.max_raw) for known in statistics]
     return parquet_rules.statistics_of(bounds, leaf, origin, column.data_type, count)

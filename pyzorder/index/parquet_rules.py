@@ -168,7 +168,7 @@ def _instants(
     """Returns the bounds of dates and timestamps, if Spark reads them as stored.
 
     Spark reads them as stored if the file records that they are not rebased, or if the smallest
-    value is modern.
+    value is not before `_MODERN_DAY` or `_MODERN_MICRO`.
     """
     if data_type != "date" and _is_utc(leaf) != (data_type == "timestamp"):
         return None

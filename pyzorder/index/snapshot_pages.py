@@ -22,7 +22,7 @@ _ENCODINGS = {_DATA: 2, _DICTIONARY: 2, _DATA_V2: 4}
 #: encodings, a few bytes can represent many copies of a long string.
 _KNOWN = {0, 2, 3, 8}
 
-#: The numbers of types in Thrift's compact protocol.
+#: The type codes of Thrift's compact protocol.
 _TRUE, _FALSE, _INT, _LONG, _BINARY, _STRUCT = 1, 2, 5, 6, 8, 12
 
 

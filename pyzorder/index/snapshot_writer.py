@@ -1,8 +1,8 @@
 """Publishes snapshots of the index (sql/FORMAT.md, section "Index table").
 
 Publishing is optimistic and does not take a lock. If the next version already has a pointer, the
-writer loads that version's snapshot, applies its own change to it, and retries with the version
-after it.
+writer loads that version's snapshot, applies its own change to it, and tries to publish the result
+as the version after that.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def publish(
         columns: maps the columns that had statistics to the columns of the new snapshot. If a
             column is dropped or its type changes, its statistics are not carried over.
         keep: selects rows of the latest snapshot.
-        entries: rows to add, except for files whose row is kept.
+        entries: rows to add, except for files that already have a kept row.
         is_denied: whether a column must not be recorded in the index. Older snapshots with such a
             column are deleted.
         coverage: computes the new coverage from the latest snapshot and the new rows.

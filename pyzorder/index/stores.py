@@ -1,6 +1,6 @@
 """Access to the folders and files of a table's store.
 
-Local paths are written without a scheme, so `file:/data/t` is `/data/t`.
+Local paths are written without a scheme. For example, `file:/data/t` is written as `/data/t`.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class TableFolder:
         return self._hidden("_staging", run, relative, ".staged")
 
     def retired(self, run: int, relative: str) -> str:
-        """Returns the path of a file that a run has replaced and retired."""
+        """Returns the path to which a run moves a file that it has replaced."""
         return self._hidden("_retired", run, relative, ".retired")
 
     def _hidden(self, place: str, run: int, relative: str, suffix: str) -> str:

@@ -32,8 +32,8 @@ class VisibleFile(NamedTuple):
 
     Attributes:
         path: its path relative to the table's folder. The index identifies the file by this path.
-        place: the full path to read it from. While a run is unfinished, this may be the path of a
-            staged or retired file.
+        place: the full path to read it from. While a run is unfinished, this may be a path in
+            `_zorder/_staging` or `_zorder/_retired`.
         size: its size in bytes.
         modified: its modification time in milliseconds since the epoch.
     """
@@ -233,7 +233,8 @@ def _is_copied(store: Store, state: JournalState, overlay: Overlay, folder: str)
 
 
 def _place(store: Store, state: JournalState, overlay: Overlay, ref: FileRef) -> VisibleFile | None:
-    """Locates a file that is staged or retired, or that was moved into place after the listing."""
+    """Locates a file that is in `_zorder/_staging` or `_zorder/_retired`, or that was moved into
+    place after the listing."""
     hidden = state.folder.staged if overlay.committed else state.folder.retired
     other, own = hidden(state.run, ref.path), state.folder.resolve(ref.path)
     moved: Stat | None = store.stats([other]).get(other)

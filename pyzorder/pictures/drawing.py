@@ -252,7 +252,7 @@ def dress(panel: Any, scales: Sequence[Scale], limits: Sequence[Limits]) -> None
 
 
 def titled(name: str, layout: Layout) -> str:
-    """Returns the panel's title, which includes the numbers of all files and of opened files."""
+    """Returns the panel's title, which says how many files there are and how many are opened."""
     if layout.opened is None:
         return f"{name}: {counted(len(layout.files), 'file')}"
     return f"{name}: opens {len(layout.opened):,} of {counted(len(layout.files), 'file')}"

@@ -175,7 +175,7 @@ def fixed(axis: Any, places: Sequence[float], texts: list[str]) -> None:
 
 
 def text_of(value: Any, type_: str, zone: str) -> str:
-    """Formats a value for people."""
+    """Formats a value for display."""
     if type_ == "BOOLEAN":
         return str(value).lower()
     if type_ == "BINARY":

@@ -31,12 +31,12 @@ Examples:
 @click.option(
     "--time-zone",
     metavar="ZONE",
-    help="Time zone, such as Europe/Berlin, of timestamps in --where that do not name one.",
+    help="Time zone, such as Europe/Berlin, for timestamps in --where that do not specify one.",
 )
 @click.option(
     "--max-staleness",
     metavar="TIME",
-    help="If the index is at most this old, such as 30min, use it without listing the folder.",
+    help="Maximum age, such as 30min, at which the index is used without listing the folder.",
 )
 @click.option("--null", "-0", "null", is_flag=True, help="End each path with a NUL character.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")

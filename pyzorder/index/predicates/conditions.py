@@ -4,9 +4,8 @@ sqlglot replaces many functions with its own, and parses some operators differen
 Function calls are therefore kept verbatim (`Verbatim`), and `Text` supports only a short list of
 nodes that mean the same in Spark. It raises NotUnderstood for all others.
 
-Spark parses `a = b IS NULL` as `(a = b) IS NULL`, and parses IN, LIKE and BETWEEN in the same way.
-sqlglot may group the operands differently. A predicate that is an operand must therefore be in
-parentheses.
+Spark parses `a = b IS NULL` as `(a = b) IS NULL`. The same applies to IN, LIKE and BETWEEN. sqlglot
+may group the operands differently. A predicate that is an operand must therefore be in parentheses.
 """
 
 from __future__ import annotations
@@ -114,14 +113,14 @@ def parse(text: str, only_names: bool = False) -> exp.Expression:
 
 
 def conjuncts(condition: exp.Expression | None) -> Iterator[exp.Expression]:
-    """Yields the operands of AND at the top of a condition, from left to right."""
+    """Yields the operands of a condition's top-level AND, from left to right."""
     return chain(condition, exp.And)
 
 
 def chain(
     condition: exp.Expression | None, connector: type[exp.Connector]
 ) -> Iterator[exp.Expression]:
-    """Yields the operands of a connector at the top of a condition, from left to right."""
+    """Yields the operands of a condition's top-level connector, from left to right."""
     left = [condition]  # a stack, because nesting may exceed Python's recursion limit
     while left:
         node = left.pop()
