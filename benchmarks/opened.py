@@ -1,4 +1,4 @@
-"""Computes which files and row groups queries open, based on the bounds in Parquet footers.
+"""Computes the files and row groups that queries open, based on the bounds in Parquet footers.
 
 A lookup is a query with `column = value` for a value in the table. A box query restricts several
 columns to ranges around the values of a row.

@@ -7,8 +7,8 @@ queries run in one session, in pairs: one run with skipping and one without. Eac
 median over the pairs. `files` counts the files of the large tables that the query opens. `model` is
 the number that tpc_model predicts, or `-` if the prediction needs too much memory or time.
 `by keys` counts the files that are skipped only because of join keys. The answers are compared with
-those without skipping and with DuckDB's. DuckDB generates the data and the texts of the queries.
-Writes only to the folder demo-output.
+DuckDB's, and with the answers without skipping. DuckDB generates the data and the texts of the
+queries. Writes only to the folder demo-output.
 """
 
 from __future__ import annotations

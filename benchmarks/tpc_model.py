@@ -261,7 +261,7 @@ def joins_of(select: exp.Select) -> list[exp.Expression]:
 
 
 def passed_through(select: exp.Select, position: int) -> exp.Column | None:
-    """Returns the column whose values the result contains at this position. Returns None if there
+    """Returns the column whose values appear at this position of the result. Returns None if there
     is no such column, or if restricting its values would change other rows of the result."""
     column = select.selects[position].unalias()
     if not isinstance(column, exp.Column) or select.args.get("limit"):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Maximum number of columns to combine. The columns that save the most on their own are chosen.
 MOST_COLUMNS = 6
 
-#: Number of layouts that each step of the search extends by one more column.
+#: How many layouts each step of the search extends by one more column.
 BEAM = 3
 
 

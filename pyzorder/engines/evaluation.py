@@ -80,7 +80,7 @@ class Evaluator:
         return self._kept(_parsed(text), positive=True)
 
     def _kept(self, node: exp.Expression, positive: bool) -> Any:
-        """Evaluates a filter whose unsupported operands count as `positive`.
+        """Evaluates a filter, treating its unsupported operands as `positive`.
 
         An operand of AND or OR can be replaced with TRUE without turning the filter from true to
         false. Below a NOT, it can be replaced with FALSE.

@@ -122,7 +122,7 @@ def table_of(
     files: VisibleFiles,
     snapshot: Snapshot | None,
 ) -> Table:
-    """Returns the table at a location, with those of the visible files that belong to it."""
+    """Returns the table at a location, with the visible files that belong to it."""
     if location != folder.root:
         inside = folder.relative(location) + "/"
         files = files.only([path.startswith(inside) for path in files.paths])

@@ -1,8 +1,8 @@
 """pyzorder without its jar, for clusters and Connect servers that do not let you add a jar.
 
 The index format does not depend on the jar, so an index written with the jar can be read without
-it, and vice versa. Reading builds on `pyzorder.index`, which does not depend on Spark. The modules
-call each other as follows:
+it, and vice versa. The code that reads indexes builds on `pyzorder.index`, which does not depend on
+Spark. The modules call each other as follows:
 
     SELECT    queries → query_tables, or reader → selection → index.predicates → statistics_frame
     indexes   indexing → statistics → index.snapshot_writer

@@ -17,17 +17,17 @@ Ids = npt.NDArray[np.int32]
 #: Maximum share by which a cut may overfill files. If a cut exceeds it, other columns are tried.
 TOLERATED = 0.25
 
-#: Columns whose spread is at least this share of the widest column's spread count as equally wide.
-#: Equally wide columns are tried in their given order.
+#: Columns whose spread is at least this share of the widest column's spread are treated as equally
+#: wide. Equally wide columns are tried in their given order.
 ABOUT_AS_WIDE = 0.9
 
 #: Placeholder for the number of slabs of a grid's last column, which is cut into as many slabs as
 #: there are files left.
 REST = 0
 
-#: A tree is tolerated if lookups open at most this many times as many files as with the best tree.
-#: Among the tolerated trees, grids are preferred to repeated halving, and grids that favor the
-#: first columns are preferred to other grids.
+#: Maximum number of files that lookups open with a tolerated tree, divided by the number that they
+#: open with the best tree. Among the tolerated trees, grids are preferred to repeated halving, and
+#: grids that favor the first columns are preferred to other grids.
 TOLERATED_SHARE = 1.05
 
 #: Relative accuracy of the spreads, which are estimated from a sample.
@@ -35,7 +35,7 @@ ABOUT = 0.02
 
 
 class KdTree(NamedTuple):
-    """A tree with exactly `leaf_count` files as its leaves, numbered in z-order.
+    """A tree whose leaves contain exactly `leaf_count` files. The files are numbered in z-order.
 
     Nodes are stored in preorder. An inner node splits `column` at the id `cut`. Its left subtree
     follows it directly, and its right subtree starts at the node `right`.
@@ -51,7 +51,7 @@ class KdTree(NamedTuple):
     leaf_count: int
 
     def leaves(self, ids: Sequence[Ids], turns: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-        """Returns the file of each row, from 0 to `leaf_count` - 1.
+        """Returns the number of each row's file, from 0 to `leaf_count` - 1.
 
         Args:
             ids: for each column, the range id of each row.
@@ -217,7 +217,8 @@ class _Builder:
     def _choose(self, rows: npt.NDArray[np.int64], leaves: int, slabs: list[int]) -> _Split | None:
         """Returns a cut of the widest column that can be cut evenly enough.
 
-        If there is none, returns the most even cut, or None if all rows have the same ids.
+        If no column can be cut evenly enough, returns the most even cut. Returns None if all rows
+        have the same ids.
         """
         spreads = [(c, self._spread(c, rows)) for c in range(len(self._ids))]
         wide = {c: width for c, width in spreads if width > 0}

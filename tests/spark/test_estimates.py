@@ -1,4 +1,5 @@
-"""OPTIMIZE … DRY RUN and DESCRIBE SKIPPING INDEX estimate how many files queries open."""
+"""OPTIMIZE … DRY RUN and DESCRIBE SKIPPING INDEX estimate the number of files that
+queries open."""
 
 from __future__ import annotations
 

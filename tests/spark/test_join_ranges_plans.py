@@ -31,7 +31,7 @@ def session(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Spa
 
 
 def test_equal_exchanges_are_still_executed_once(session: SparkSession, tables: Path) -> None:
-    """Ranges that would make two equal exchanges different are not used."""
+    """A range is not used if it would make two equal exchanges differ."""
     side = "(SELECT k, m, s FROM b DISTRIBUTE BY k)"
     df = checked(
         session,
@@ -53,9 +53,9 @@ def test_a_subquery_of_the_same_table(session: SparkSession, tables: Path) -> No
 
 
 def test_a_subquery_that_prunes_partitions(session: SparkSession, tables: Path) -> None:
-    """Spark plans a broadcast twice: for a join, and to prune the partitions of the other side. If
-    the two plans had different ranges, Spark would not prune partitions or would execute the join
-    twice."""
+    """Spark plans a broadcast twice: once for the join, and once to prune the partitions of the
+    other side. If the two plans had different ranges, Spark would not prune partitions or would
+    execute the join twice."""
     session.range(0, 400, 1, 2).selectExpr("id AS l", "CAST(id DIV 20 AS INT) AS p").write.mode(
         "overwrite"
     ).partitionBy("p").saveAsTable("parted")

@@ -1,4 +1,4 @@
-"""COUNT, MIN and MAX return the right answers. Queries that use the index read few files."""
+"""COUNT, MIN and MAX return the right answers. Queries that use the index open few files."""
 
 from __future__ import annotations
 

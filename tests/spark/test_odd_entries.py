@@ -324,8 +324,8 @@ def test_texts_that_would_steer_a_terminal(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("instead", ["a folder", "no id", "not text"])
 def test_incarnations_that_python_cannot_make(tmp_path: Path, instead: str) -> None:
-    """If `_incarnation` is a folder or has no valid content, Python's writer fails immediately. It
-    does not wait for `_incarnation` to change."""
+    """If `_incarnation` is a folder or its content is invalid, Python's writer fails immediately.
+    It does not wait for `_incarnation` to change."""
     path = tmp_path / "_zorder" / "_incarnation"
     path.parent.mkdir()
     if instead == "a folder":

@@ -140,8 +140,8 @@ def test_the_budget(spark: SparkSession, tmp_path: Path, budget: str) -> None:
 
 
 def test_columns_are_chosen(spark: SparkSession, tmp_path: Path) -> None:
-    """If no columns are listed, a column gets sketches if a sample shows that they would skip
-    files."""
+    """If no columns are listed, a sample determines for which columns sketches would skip files.
+    These columns get sketches."""
     table = tmp_path / "t"
     rows(spark, 0, 40).write.parquet(str(table))
     spark.conf.set(sketches.BUDGET, "1")

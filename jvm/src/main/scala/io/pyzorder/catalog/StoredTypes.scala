@@ -30,7 +30,7 @@ object StoredTypes {
       set.foreach(plain.sessionState.conf.unsetConf)
       val stored = SessionAccess.withActive(plain) {
         Try(new TargetLookup(plain).ofPath(table.root.toString, Some(table.provider)).dataSchema)
-      }.getOrElse(new StructType) // Spark cannot read the files without these settings
+      }.getOrElse(new StructType) // without these settings, Spark cannot read the files
       val others = table.dataSchema.filterNot(stored.contains)
       if (others.nonEmpty) {
         throw ZOrderErrors.settingChangesTypes(set, others.map(_.name))

@@ -6,8 +6,9 @@ import org.apache.spark.unsafe.types.ByteArray
  * A box in the space of the columns' ordered bits. The z-order curve may enter and leave the box
  * several times.
  *
- * @param low  the smallest ordered bits of each column in the box, which are unsigned numbers
- * @param high the largest ordered bits of each column in the box, which are unsigned numbers
+ * @param low  for each column, the lower bound of its ordered bits, inclusive. Ordered bits are
+ *             compared as unsigned numbers
+ * @param high for each column, the upper bound of its ordered bits, inclusive
  */
 final class CurveBox(low: Array[Long], high: Array[Long]) {
 

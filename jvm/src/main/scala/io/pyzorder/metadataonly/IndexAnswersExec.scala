@@ -9,9 +9,9 @@ import org.apache.spark.sql.execution.{SQLExecution, SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 
 /**
- * The operator between the partial and the final step of an aggregation without grouping. It passes
- * on the partial buffers of the files that are read, and adds one row of buffers for the files
- * whose aggregates the index contains.
+ * The operator between the partial and the final step of an ungrouped aggregation. It passes on the
+ * partial buffers of the files that are read, and adds one row of buffers for the files whose
+ * aggregates the index contains.
  *
  * This row is not part of the plan itself. When the plan first executes, AnsweringFileIndex
  * computes the row and, at the same time, chooses the files to read. It uses the state that the

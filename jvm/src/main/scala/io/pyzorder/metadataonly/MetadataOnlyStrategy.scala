@@ -14,8 +14,8 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.skipping.plan.SkippingStrategy
 
 /**
- * Plans COUNT, MIN and MAX without grouping over an indexed relation. A file is not read if the
- * index provides the file's contribution to the result. This is a planner strategy rather than an
+ * Plans ungrouped COUNT, MIN and MAX over an indexed relation. A file is not read if the index
+ * provides the file's contribution to the result. This is a planner strategy rather than an
  * optimizer rule, because it must not change the logical plan. Spark compares logical plans to
  * merge, cache and reuse them.
  */

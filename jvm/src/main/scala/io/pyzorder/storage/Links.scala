@@ -40,9 +40,9 @@ private[pyzorder] object Links {
   /**
    * Whether `file`, or a folder on the path from `root` to `file`, is a link whose owner differs
    * from the owner of its target. Anyone with write access to the table's folder can create a link
-   * to a file that they are not allowed to read. A command that is run by a user who can read the
-   * file must copy neither the file nor its minima and maxima into the table's folder. If `file` is
-   * not below `root`, only `file` itself is checked.
+   * to a file that they are not allowed to read. If a user who can read the file runs a command,
+   * the command must not copy the file, its minima or its maxima into the table's folder. If `file`
+   * is not below `root`, only `file` itself is checked.
    */
   def strange(root: Path, file: Path): Boolean = isLocal(root) && {
     val (above, parts) = (partsOf(root), partsOf(file))

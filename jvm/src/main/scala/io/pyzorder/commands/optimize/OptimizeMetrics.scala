@@ -27,8 +27,8 @@ import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
  * @param tasks        number of new files that rows were assigned to
  * @param started      milliseconds since the epoch
  * @param ended        milliseconds since the epoch
- * @param estimates    for each clustering column, the share of the files that queries on it open
- *                     before and after the OPTIMIZE; empty if not estimated
+ * @param estimates    for each clustering column, the share of the files that a query on the column
+ *                     opens, before and after the OPTIMIZE; empty if not estimated
  * @param remark       the verdict of a DRY RUN, and a sentence about poorly clustered files that
  *                     are not rewritten
  */

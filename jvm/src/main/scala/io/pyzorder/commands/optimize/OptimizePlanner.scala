@@ -72,8 +72,8 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   }
 
   /**
-   * For each clustering column, the share of the files that queries on it open now, and the share
-   * that they would open after the plan has been carried out.
+   * For each clustering column, the share of the files that a query on the column opens now, and
+   * the share that it would open after the plan has been carried out.
    */
   def estimates(
       files: Seq[PartitionFiles],

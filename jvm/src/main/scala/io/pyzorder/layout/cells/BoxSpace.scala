@@ -131,8 +131,8 @@ object BoxSpace {
     val total = math.max(1.0, bytes.iterator.map(_.toDouble).sum)
     val reach = distance.scanLeft(0.0)(_ + _)
     val on = new Array[Double](ranks + 1)
-    // The change in the density of the data at each rank. In `byDistance`, density is measured per
-    // unit of distance, and in `byNumber`, per gap between ranks.
+    // The change in the density of the data at each rank. `byDistance` measures density per unit of
+    // distance; `byNumber`, per gap between ranks.
     val byDistance, byNumber = new Array[Double](ranks + 1)
     low.indices.foreach { i =>
       val share = bytes(i) / total

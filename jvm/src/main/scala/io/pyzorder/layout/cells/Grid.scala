@@ -16,8 +16,8 @@ private[layout] object Grid {
   val Rest = 0
 
   /**
-   * The share of the files that lookups open may be up to this many times the smallest possible
-   * share if cells are then narrower in the first columns.
+   * The maximum share of the files that lookups open, divided by the smallest possible share. A
+   * share above the smallest is accepted if cells are then narrower in the first columns.
    */
   val Tolerated = 1.05
 

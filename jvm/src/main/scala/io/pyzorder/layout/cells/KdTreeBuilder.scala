@@ -191,8 +191,9 @@ private[layout] object KdTreeBuilder {
   private val Tolerated = 0.25
 
   /**
-   * Columns whose spread is at least this share of the widest column's spread count as equally
-   * wide, because a sample is no more accurate than that. Such columns are tried in column order.
+   * Columns whose spread is at least this share of the widest column's spread are treated as
+   * equally wide, because a sample is no more accurate than that. Such columns are tried in column
+   * order.
    */
   private val AboutAsWide = 0.9
 

@@ -13,13 +13,14 @@ import io.pyzorder.layout.cells.{BoxSpace, FileBox}
  */
 final case class OpenedShare(lookup: Double, range: Double)
 
-/** Estimates how much of a table queries open before and after a rewrite. */
+/** Estimates how much of a table is opened by queries, before and after a rewrite. */
 object LayoutEstimate {
 
   private val Range = 0.01
 
   /**
-   * For each column, the share of the files that queries on it open before and after a rewrite.
+   * For each column, the share of the files that a query on the column opens, before and after a
+   * rewrite.
    *
    * @param before the current files
    * @param after  the files after the rewrite. Their bounds determine the assumed distribution of

@@ -23,9 +23,9 @@ final case class RewriteGroup(
  *
  * @param groups    the files to replace
  * @param clustered files that are already clustered as requested, whether they are replaced or not
- * @param excess    how much data lookups open in the clustered files that are kept in a partition,
- *                  as a multiple of what they would open if these files were rewritten. This is the
- *                  maximum over all partitions; 1 is best
+ * @param excess    the amount of data that lookups open in the clustered files that are kept in a
+ *                  partition, divided by the amount that they would open if these files were
+ *                  rewritten. This is the maximum over all partitions; 1 is best
  */
 final case class RewritePlan(
     groups: Seq[RewriteGroup],

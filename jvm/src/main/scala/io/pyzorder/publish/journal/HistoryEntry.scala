@@ -5,7 +5,7 @@ import org.apache.hadoop.conf.Configuration
 import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
- * One run in a table's journal, as it is reported to users.
+ * One run in a table's journal, as reported to users.
  *
  * @param operation the command, such as OPTIMIZE; empty if the PREPARE record is torn
  * @param began     when the run began according to the writer's clock, in milliseconds since the

@@ -253,8 +253,8 @@ final class PartitionLocationSwitch private[publish] (
 object PartitionLocationSwitch {
 
   /**
-   * The prefix of the partition parameters in the catalog that record a partition's previous
-   * locations outside the table's folder. Each parameter records one location. In its name, the
+   * The prefix of the names of a partition's catalog parameters that record its previous locations
+   * outside the table's folder. Each parameter records one location. In the parameter's name, the
    * prefix is followed by the number of the run that switched the partition away from the location.
    * The table's journal also records these locations, but the journal is not trusted, because
    * someone with write access to the journal may have no access to the locations.

@@ -41,7 +41,7 @@ private[skipping] final class PartitionEvaluation(
     each
   }
 
-  /** The listed status of each file for whose result `matters` returns true. */
+  /** The statuses, as listed, of the files whose results satisfy `matters`. */
   def filesOf(matters: PruningResult => Boolean): Seq[FileStatus] = {
     val found = ArrayBuffer.empty[FileStatus]
     var i = 0

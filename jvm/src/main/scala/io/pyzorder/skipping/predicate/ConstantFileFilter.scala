@@ -73,7 +73,7 @@ object ConstantFileFilter {
 
   /**
    * Whether the expression is user code, reads session settings, may take a lot of time or memory,
-   * or cannot be evaluated by itself. A column that cannot have statistics remains an attribute,
+   * or cannot be evaluated on its own. A column that cannot have statistics remains an attribute,
    * which cannot be evaluated.
    */
   private def isRefused(expression: Expression): Boolean = expression match {

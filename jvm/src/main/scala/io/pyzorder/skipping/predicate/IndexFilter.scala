@@ -341,7 +341,7 @@ object IndexFilter {
     }
   }
 
-  /** The first values of a list, as they are shown to users. */
+  /** The first values of a list, as shown to users. */
   private def listed(values: Seq[String]): String =
     if (values.length <= 20) values.mkString(", ")
     else values.take(20).mkString("", ", ", s", … ${values.length} values")

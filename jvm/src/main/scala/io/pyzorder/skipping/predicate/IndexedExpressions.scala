@@ -19,12 +19,12 @@ private[pyzorder] final case class IndexedValue(column: IndexedColumn)
 }
 
 /**
- * Replaces the parts of a predicate for which an index has statistics with IndexedValues.
+ * Replaces parts of a predicate with IndexedValues if an index has statistics for them.
  *
  * A part is replaced only if it has the same form as an expression in the index, and if the session
  * has the EvaluationSettings under which the index was computed. Spark would then compute, for
- * every row, the same value as it did for the index. If an IndexedValue has the value of its
- * column, the new predicate therefore has the same outcome as the original predicate.
+ * every row, the same value as it did for the index. With these values in place of the
+ * IndexedValues, the new predicate therefore has the same outcome as the original predicate.
  *
  * @param schema   the columns of the files, as the scan reads them
  * @param columns  the columns of the indexes
@@ -76,7 +76,7 @@ final class IndexedExpressions(
             forms(form) && !usable.contains(form)) => part.sql
     }
 
-  /** A cheap test, so that not every part of a large predicate is converted to its form. */
+  /** A cheap test that avoids converting every part of a large predicate to its form. */
   private def mayBeIndexed(part: Expression): Boolean =
     part.children.nonEmpty && {
       val beginning = ExpressionForm.beginning(part)

@@ -16,8 +16,9 @@ import io.pyzorder.index.model.{IndexedColumn, ZValueColumn}
  * and ends at arbitrary points of the curve fills only part of the box spanned by its bounds.
  *
  * @param curve the z-value column of the index
- * @param low   for each clustering column, the least bits of rows in the box, unsigned
- * @param high  for each clustering column, the greatest bits
+ * @param low   for each clustering column, the lower bound of the ordered bits in the box,
+ *              inclusive; the bits are compared as unsigned numbers
+ * @param high  for each clustering column, the upper bound, inclusive
  */
 final case class ZValueRangeFilter(curve: FilterColumn, low: Seq[Long], high: Seq[Long])
     extends IndexFilter {
@@ -61,7 +62,10 @@ object ZValueRangeFilter {
 
   private val Unsigned: Ordering[Long] = java.lang.Long.compareUnsigned(_, _)
 
-  /** The unsigned range of a column's ordered bits in rows for which a filter may be TRUE. */
+  /**
+   * A range of unsigned numbers that contains the ordered bits of a column in all rows for which a
+   * filter may be TRUE.
+   */
   private final case class Bits(low: Long, high: Long) {
 
     def and(other: Bits): Bits = Bits(Unsigned.max(low, other.low), Unsigned.min(high, other.high))
@@ -72,15 +76,15 @@ object ZValueRangeFilter {
   private object Bits {
     private val Greatest = -1L
 
-    /** The smallest bits that a value can have. The bits of null are 0. */
+    /** The ordered bits of a non-null value are at least this number. The bits of null are 0. */
     private val Least = 1L
 
     val All: Bits = Bits(0L, Greatest)
 
     /**
-     * The bits of a greater value are never smaller, -0.0 and 0.0 have the same bits, and NaN has
-     * the greatest bits. A predicate that is never TRUE for a null is TRUE only for values whose
-     * bits are at least 1.
+     * As unsigned numbers, the bits of a value are never less than those of a smaller value, and
+     * the bits of NaN are greater than those of any number. The bits of -0.0 and 0.0 are the same.
+     * A predicate that is never TRUE for a null is TRUE only for values whose bits are at least 1.
      */
     def of(filter: IndexFilter, column: IndexedColumn): Bits = filter match {
       case IndexFilter.And(left, right) => of(left, column).and(of(right, column))
@@ -106,7 +110,10 @@ object ZValueRangeFilter {
       }
     }
 
-    /** The greatest bits of a string with this prefix. A string's bits are its first 8 bytes. */
+    /**
+     * The upper bound of the ordered bits of strings with this prefix. A string's bits are its
+     * first 8 bytes.
+     */
     private def lastWith(prefix: UTF8String): Long = {
       val bits = OrderedBytes.ofUtf8(prefix)
       if (prefix.numBytes >= 8) bits else bits | (Greatest >>> (8 * prefix.numBytes))
