@@ -14,7 +14,7 @@ import click
 
 from pyzorder import __version__, bridge, errors, versions
 from pyzorder.cli import sessions
-from pyzorder.cli.failures import sentence
+from pyzorder.cli.failures import condition, sentence
 from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import print_json
 from pyzorder.cli.targets import Target, TargetType, quoted
@@ -68,7 +68,7 @@ def command(settings: Settings, target: Target | None) -> None:
 
 
 def all_checks(settings: Settings, target: Target | None) -> Iterator[Check]:
-    """Yields the result of each check. Without a session, omits the checks that need one."""
+    """Yields the result of each check. Omits checks that an earlier failure makes pointless."""
     yield Check("pyzorder", True, f"{__version__}, Python {platform.python_version()}")
     here = [checked("spark", installed_spark)]
     if not settings.remote:
@@ -91,8 +91,9 @@ def all_checks(settings: Settings, target: Target | None) -> Iterator[Check]:
             yield checked("versions", lambda: matching(spark))
             yield checked("catalog", lambda: catalog(spark))
             if not bridge.is_connect(spark):
-                yield checked("store", lambda: store(spark, target))
-                if target is not None:
+                writable = checked("store", lambda: store(spark, target))
+                yield writable
+                if target is not None and writable.ok:
                     yield checked("layout", lambda: layout(spark, target))
             elif target is not None:
                 yield checked("table", lambda: seen(spark, target))
@@ -153,6 +154,8 @@ def store(spark: SparkSession, target: Target | None) -> str:
     try:
         has_one_winner = bridge.creates_if_absent(spark, name)
     except Exception as failure:
+        if (condition(failure) or "").startswith("ZORDER_"):
+            raise
         raise errors.store_not_writable(folder, sentence(failure)) from failure
     if not has_one_winner:
         raise errors.store_has_two_winners(folder)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import click
 import pyarrow.parquet
@@ -19,6 +20,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
 
 import pyzorder
+from pyzorder import bridge
 from pyzorder.cli import sessions
 from pyzorder.cli.app import app
 from pyzorder.cli.options import Settings
@@ -318,7 +320,19 @@ def test_doctor_says_what_to_do(
 ) -> None:
     nowhere = invoke(spark, "doctor", str(tmp_path / "none"))
     assert nowhere.exit_code == 1
-    assert "FIX  store    [ZORDER_NOT_WRITABLE]" in nowhere.stdout
+    assert nowhere.stdout.splitlines()[-1].startswith(
+        f"FIX  store    [ZORDER_PATH_NOT_FOUND] The path {tmp_path}/none does not exist. "
+        "Check its spelling"
+    )
+    assert nowhere.stdout.count("FIX") == 1
+    (tmp_path / "file").write_text("")
+    unusable = invoke(spark, "doctor", str(tmp_path / "file"))
+    assert "FIX  store    [ZORDER_PATH_IS_FILE]" in unusable.stdout
+    with monkeypatch.context() as patched:
+        patched.setattr(bridge, "creates_if_absent", Mock(side_effect=OSError("Read-only disk")))
+        unusable = invoke(spark, "doctor", str(tmp_path))
+    assert "FIX  store    [ZORDER_NOT_WRITABLE] No file can be created in " in unusable.stdout
+    assert "Read-only disk" in unusable.stdout and "layout" not in unusable.stdout
     spark.sql("CREATE VIEW cli_view AS SELECT 1 AS one")
     view = invoke(spark, "doctor", "cli_view")
     spark.sql("DROP VIEW cli_view")
