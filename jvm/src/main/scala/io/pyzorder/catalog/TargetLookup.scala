@@ -133,6 +133,7 @@ final class TargetLookup(session: shim.SparkSession) {
           parts.mkString("."), "a table in a catalog other than spark_catalog")
     }
     if (catalog.isTempView(identifier)) throw ZOrderErrors.view(identifier.table)
+    if (!catalog.tableExists(identifier)) TargetLookup.checkNoPath(parts)
     val entry = catalog.getTableMetadata(identifier)
     if (entry.tableType == CatalogTableType.VIEW) throw ZOrderErrors.view(identifier.table)
     ofCatalog(entry)
@@ -226,6 +227,13 @@ final class TargetLookup(session: shim.SparkSession) {
 }
 
 object TargetLookup {
+
+  /** Throws if the name of a table that does not exist looks like a path. */
+  def checkNoPath(parts: Seq[String]): Unit = parts match {
+    case Seq(name) if name.matches("(?s)([A-Za-z][A-Za-z0-9+.-]*:)?/.*") =>
+      throw ZOrderErrors.pathAsName(name)
+    case _ => ()
+  }
 
   /** The table's format according to the catalog, if it is `parquet` or `orc`. */
   def plainProvider(entry: CatalogTable): Option[String] = {

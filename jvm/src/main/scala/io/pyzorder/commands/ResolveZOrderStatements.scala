@@ -6,6 +6,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.{ResolvedPersistentView, ResolvedTempView}
 import org.apache.spark.sql.catalyst.analysis.{ResolvedTable => ResolvedCatalogTable}
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView
 import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType}
 import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -41,6 +42,9 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
         case view: ResolvedTempView => throw ZOrderErrors.view(view.identifier.name)
         case view: ResolvedPersistentView => throw ZOrderErrors.view(view.identifier.toString)
         case target: PathTarget => ofPath(statement, target)
+        case missing: UnresolvedTableOrView => // Spark looks up names before it applies this rule
+          TargetLookup.checkNoPath(missing.multipartIdentifier)
+          statement
         case _ => statement
       }
   }

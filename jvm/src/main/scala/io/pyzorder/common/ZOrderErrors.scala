@@ -72,6 +72,10 @@ object ZOrderErrors {
   def pathNotFound(path: String): ZOrderException =
     error("ZORDER_PATH_NOT_FOUND", "path" -> path)
 
+  /** For a path in backticks without a format, which is the name of a table that does not exist. */
+  def pathAsName(path: String): ZOrderException =
+    error("ZORDER_TABLE_NOT_FOUND.PATH", "path" -> path)
+
   /** `failure` was thrown while opening the store. */
   def noSuchStore(path: String, failure: Throwable): ZOrderException = {
     val reason = ExceptionUtils.getThrowables(failure).flatMap(t => Option(t.getMessage)).lastOption
