@@ -25,7 +25,7 @@ from tests.support.processes import hive_session
 from tests.support.processes.journal_driver import killed
 from tests.support.processes.kill_matrix import reads
 from tests.support.staleness import bound, fresh
-from tests.support.tables import aim_at, data_files, ids, metrics
+from tests.support.tables import aim_at, data_files, ids, metrics, recorded_runs
 
 ALL = list(range(400))
 BY_LOCATION = "'zorder.publish.method' = 'location'"
@@ -133,8 +133,10 @@ def test_lifecycle(spark: SparkSession, tmp_path: Path) -> None:
     assert location(spark) not in (home, first, second)
     assert read_there(spark) == ids(spark.table("switched")) == [*ALL, 1000, 1001, 2000]
     assert kept <= {path.name for path in data_files(location(spark))}
+    runs = recorded_runs(spark, "switched")
     with pytest.raises(PySparkException, match="ZORDER_CANNOT_RESTORE.*already been undone"):
         spark.sql("RESTORE switched TO BEFORE OPTIMIZE")
+    assert recorded_runs(spark, "switched") == runs
 
     (home / "archive").mkdir()
     (home / "archive" / "theirs.parquet").write_bytes(data_files(home)[0].read_bytes())
@@ -400,8 +402,9 @@ def test_overwritten_behind(spark: SparkSession, tmp_path: Path, mode: str) -> N
     for path in data_files(home) if mode == "append" else []:  # Hive does not delete `_zorder`
         path.unlink()
     spark.range(3).selectExpr("id", "id AS other").write.mode(mode).parquet(str(home))
-    with pytest.raises(PySparkException, match="ZORDER_OVERWRITTEN_BEHIND"):
-        spark.sql("VACUUM switched").collect()
+    for statement in ("VACUUM switched", "RESTORE switched TO BEFORE OPTIMIZE"):
+        with pytest.raises(PySparkException, match="ZORDER_OVERWRITTEN_BEHIND"):
+            spark.sql(statement).collect()
     assert read_there(spark) == ALL
 
 

@@ -23,7 +23,7 @@ from tests.support.partitioned_table import (
     vacuumed,
 )
 from tests.support.staleness import bound, fresh
-from tests.support.tables import data_files, ids, metrics
+from tests.support.tables import data_files, ids, metrics, recorded_runs
 
 pytestmark = pytest.mark.usefixtures("parted")
 
@@ -97,8 +97,10 @@ def test_lifecycle(spark: SparkSession, tmp_path: Path) -> None:
     assert third["1"] not in (start["1"], first["1"], second["1"])
     assert read_there(spark) == ids(spark.table("parted")) == [*ALL, 1000, 1001, 2000]
     assert kept <= {path.name for path in data_files(third["1"])}
+    runs = recorded_runs(spark, "parted")
     with pytest.raises(PySparkException, match="ZORDER_CANNOT_RESTORE.*already been undone"):
         spark.sql("RESTORE parted TO BEFORE OPTIMIZE")
+    assert recorded_runs(spark, "parted") == runs
 
     (start["1"] / "archive").mkdir()
     (start["1"] / "archive" / "theirs").write_text("not ours")
@@ -267,5 +269,6 @@ def test_written_behind(spark: SparkSession, tmp_path: Path) -> None:
     for path in data_files(old["1"]):
         path.unlink()
     append(old["1"], 2000)
-    with pytest.raises(PySparkException, match="ZORDER_OVERWRITTEN_BEHIND"):
-        spark.sql("VACUUM parted").collect()
+    for statement in ("VACUUM parted", "RESTORE parted TO BEFORE OPTIMIZE"):
+        with pytest.raises(PySparkException, match="ZORDER_OVERWRITTEN_BEHIND"):
+            spark.sql(statement).collect()

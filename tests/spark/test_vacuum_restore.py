@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import pyzorder
 from tests.support import scans
-from tests.support.tables import aim_at, data_files, metrics, rows_of, sales
+from tests.support.tables import aim_at, data_files, metrics, recorded_runs, rows_of, sales
 
 FORMATS = ["parquet", "orc"]
 CHECK = "spark.sql.zorder.vacuum.retentionCheck"
@@ -185,6 +185,7 @@ def test_restore_without_a_dropped_partition(
     ):
         spark.sql("RESTORE t TO BEFORE OPTIMIZE")
     assert data_files(tmp_path / "x") == files and rows_of(spark.table("t")) == rows
+    assert recorded_runs(spark, "t") == ["OPTIMIZE"]
     spark.sql("MSCK REPAIR TABLE t")
     spark.sql("RESTORE t TO BEFORE OPTIMIZE")
     assert rows_of(spark.table("t")) == rows_of(sales(spark, 300))
@@ -255,6 +256,7 @@ def test_restore_with_a_reused_name(
         with pytest.raises(AnalysisException, match="ZORDER_NAME_TAKEN.*part-0.parquet,"):
             spark.sql("RESTORE numbered TO BEFORE OPTIMIZE").collect()
         assert spark.table("numbered").count() == 110
+    assert "RESTORE" not in recorded_runs(spark, "numbered")
     added.rename(added.with_name("part-1.parquet"))
     spark.catalog.refreshTable("numbered")
     spark.sql("RESTORE numbered TO BEFORE OPTIMIZE")
@@ -275,6 +277,7 @@ def test_restore_step_by_step(spark: SparkSession, database: str, tmp_path: Path
     assert data_files(folder) == states[0]
     with pytest.raises(AnalysisException, match="ZORDER_CANNOT_RESTORE.*Every recorded OPTIMIZE"):
         spark.sql("RESTORE t TO BEFORE OPTIMIZE").collect()
+    assert recorded_runs(spark, "t") == ["OPTIMIZE", "OPTIMIZE", "RESTORE", "RESTORE"]
     spark.sql("OPTIMIZE t ZORDER BY (c)")
     spark.sql("RESTORE t TO BEFORE OPTIMIZE")
     assert data_files(folder) == states[0]
@@ -320,10 +323,21 @@ def test_restore_refuses(
     folder = tmp_path / "db" / "t"
     change(spark, folder)
     rows, files = rows_of(spark.table("t")), data_files(folder)
+    runs = recorded_runs(spark, "t")
     with pytest.raises(AnalysisException, match=sentence):
         spark.sql("RESTORE t TO BEFORE OPTIMIZE").collect()
     assert data_files(folder) == files
     assert rows_of(spark.table("t")) == rows
+    assert recorded_runs(spark, "t") == runs
+
+
+def test_nothing_to_restore(spark: SparkSession, database: str) -> None:
+    """A RESTORE of a table that has only an index is refused and not recorded as a run."""
+    created(spark)
+    spark.sql("CREATE SKIPPING INDEX ON t")
+    with pytest.raises(AnalysisException, match="no OPTIMIZE has replaced files"):
+        spark.sql("RESTORE t TO BEFORE OPTIMIZE")
+    assert recorded_runs(spark, "t") == []
 
 
 def test_python_door(spark: SparkSession, tmp_path: Path) -> None:

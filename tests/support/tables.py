@@ -81,6 +81,12 @@ def target_size(spark: SparkSession, size: int) -> None:
     spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size))
 
 
+def recorded_runs(spark: SparkSession, table: str) -> list[str]:
+    """The operations of the runs that are recorded for a table."""
+    rows = spark.sql(f"SELECT operation FROM optimize_history('{table}') ORDER BY run").collect()
+    return [row["operation"] for row in rows]
+
+
 def ids(df: DataFrame) -> list[int]:
     """The sorted values of the column `id`."""
     return sorted(row["id"] for row in df.select("id").collect())

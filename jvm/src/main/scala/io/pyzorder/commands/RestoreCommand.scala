@@ -12,12 +12,12 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.catalog.{ResolvedTable, TableFiles}
 import io.pyzorder.commands.action.{FileCopies, ResultColumns, SkippingIndex, SwitchingTables}
 import io.pyzorder.commands.action.TableAction
-import io.pyzorder.common.ZOrderErrors
+import io.pyzorder.common.{ZOrderErrors, ZOrderException}
 import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.publish.{Filled, LastOptimize, Writer}
-import io.pyzorder.publish.journal.{LayoutRecord, Records, RetireRecord, SummaryFiles}
+import io.pyzorder.publish.journal.{Journal, LayoutRecord, Records, RetireRecord, SummaryFiles}
 import io.pyzorder.publish.relocate.{LastSwitch, PartitionLocationSwitch, PreviousLocations}
-import io.pyzorder.storage.{FileRef, FileSystems}
+import io.pyzorder.storage.{FileRef, FileSystems, Incarnation}
 
 /**
  * RESTORE … TO BEFORE OPTIMIZE: replaces the files written by the last OPTIMIZE with the files that
@@ -48,22 +48,46 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
   private val hadoopConf = session.sessionState.newHadoopConf()
   private val folder = table.folder(session)
 
+  /**
+   * Refuses before the lock is taken if possible, because whoever takes the lock is recorded as a
+   * run. `run` checks everything again.
+   */
   override def validate(): Option[Row] = {
     val fs = folder.root.getFileSystem(hadoopConf)
     if (!fs.exists(folder.zorder)) throw ZOrderErrors.nothingToRestore(folder.root.toString)
+    val before = Journal.read(hadoopConf, folder)
+    // An unfinished run belongs to another writer or must be recovered first. If the last run has
+    // switched the table to another folder, the statement must follow it there.
+    if (!before.unfinished && before.switch.isEmpty) {
+      try {
+        previous.check()
+        prepare(Incarnation.read(hadoopConf, folder))
+      } catch {
+        case refused: ZOrderException if Journal.read(hadoopConf, folder).token == before.token =>
+          throw refused
+        case NonFatal(_) => () // another writer has interfered, or the store has failed
+      }
+    }
     None
   }
 
-  override def run(writer: Writer): Row =
-    new PreviousLocations(session, folder, table.identifier)
-      .lastSwitch(within = LastOptimize.number(hadoopConf, writer)) match {
-      case Some(last: LastSwitch.OfPartitions) => switchBack(writer, last)
-      case Some(last: LastSwitch.OfTable) => switchBack(writer, last)
-      case None => putBack(writer, LastOptimize.find(hadoopConf, writer))
+  override def run(writer: Writer): Row = prepare(Some(writer.incarnation))(writer)
+
+  private def previous = new PreviousLocations(session, folder, table.identifier)
+
+  /**
+   * Returns a function that restores the files. Changes nothing. Throws if there is nothing to
+   * restore, or if it cannot be restored.
+   */
+  private def prepare(incarnation: Option[String]): Writer => Row =
+    previous.lastSwitch(within = LastOptimize.number(hadoopConf, folder, incarnation)) match {
+      case Some(last: LastSwitch.OfPartitions) => switchBack(last)
+      case Some(last: LastSwitch.OfTable) => switchBack(last)
+      case None => putBack(LastOptimize.find(hadoopConf, folder, incarnation))
     }
 
   /** Restores files within the table's folder. */
-  private def putBack(writer: Writer, last: LastOptimize): Row = {
+  private def putBack(last: LastOptimize): Writer => Row = {
     checkPartitions(last.record)
     SummaryFiles.without(last.record.retire).map(_.path)
       .find { path =>
@@ -71,14 +95,16 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
         FileSystems.exists(file.getFileSystem(hadoopConf), file)
       }
       .foreach(path => throw ZOrderErrors.restoreNameTaken(folder.root.toString, path))
-    writer.checkSpace(last.record.retire.map(_.size).sum)
     val places = last.record.retire.map(file =>
-      file.path -> writer.folder.retiredPath(last.run, file.path))
-    val copies = FileCopies.stage(session, writer, places, Records.Restore)
-    writer.layout = LayoutRecord.last(hadoopConf, writer.folder, before = last.run)
-    writer.publish(last.record.add, copies, Nil, identity)
-    reindex()
-    resultRow(SummaryFiles.without(last.record.retire), last.record.add)
+      file.path -> folder.retiredPath(last.run, file.path))
+    writer => {
+      writer.checkSpace(last.record.retire.map(_.size).sum)
+      val copies = FileCopies.stage(session, writer, places, Records.Restore)
+      writer.layout = LayoutRecord.last(hadoopConf, folder, before = last.run)
+      writer.publish(last.record.add, copies, Nil, identity)
+      reindex()
+      resultRow(SummaryFiles.without(last.record.retire), last.record.add)
+    }
   }
 
   /** Throws if files would be restored to dropped partitions, because no query would read them. */
@@ -111,36 +137,38 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
    * Switches the table to a new folder, which contains copies of the replaced files and of the
    * files that were added after the OPTIMIZE.
    */
-  private def switchBack(writer: Writer, last: LastSwitch.OfTable): Row = {
+  private def switchBack(last: LastSwitch.OfTable): Writer => Row = {
     SwitchingTables.check(session, table)
     val now = TableFiles.list(session, table)
     SwitchingTables.checkFlat(session, table, now)
     val added = last.add.map(_.path).toSet
     val summaries = SummaryFiles.in(hadoopConf, last.home, last.retire.map(_.folder))
     val places = SwitchingTables.placesOf(last.home, last.retire ++ summaries) ++
-      SwitchingTables.placesOf(writer.folder, now.filterNot(file => added(file.path)))
+      SwitchingTables.placesOf(folder, now.filterNot(file => added(file.path)))
     checkNames(places.map(_._1))
-    val to = writer.switchLocation(table.identifier.get, now) { to =>
-      val filler = Writer.begin(session, to.root, Records.Restore)
-      Writer.use(filler) {
-        filler.checkSpace(last.retire.map(_.size).sum)
-        val copies = FileCopies.stage(session, filler, places, Records.Restore)
-        filler.layout = LayoutRecord.last(hadoopConf, last.home)
-        filler.publish(Nil, copies, Nil, identity,
-          rowsOf = places.collect { case (name, place) if !SummaryFiles.isOne(name) => place })
+    writer => {
+      val to = writer.switchLocation(table.identifier.get, now) { to =>
+        val filler = Writer.begin(session, to.root, Records.Restore)
+        Writer.use(filler) {
+          filler.checkSpace(last.retire.map(_.size).sum)
+          val copies = FileCopies.stage(session, filler, places, Records.Restore)
+          filler.layout = LayoutRecord.last(hadoopConf, last.home)
+          filler.publish(Nil, copies, Nil, identity,
+            rowsOf = places.collect { case (name, place) if !SummaryFiles.isOne(name) => place })
+        }
       }
+      val columns = SkippingIndex.latest(session, table).map(_.columns)
+      val restored = SwitchingTables.current(session, table)
+      columns.filter(_ => restored.root == to.root).foreach(reindex(restored, _))
+      resultRow(last.retire, last.add)
     }
-    val columns = SkippingIndex.latest(session, table).map(_.columns)
-    val restored = SwitchingTables.current(session, table)
-    columns.filter(_ => restored.root == to.root).foreach(reindex(restored, _))
-    resultRow(last.retire, last.add)
   }
 
   /**
    * Switches partitions to new folders, which contain copies of the replaced files and of the files
    * that were added after the OPTIMIZE.
    */
-  private def switchBack(writer: Writer, last: LastSwitch.OfPartitions): Row = {
+  private def switchBack(last: LastSwitch.OfPartitions): Writer => Row = {
     SwitchingTables.check(session, table)
     val places = last.switch.moves.map(move => folder.relativize(move.to) -> move).toMap
     val now = TableFiles.list(session, table).filter(file => places.contains(file.folder))
@@ -150,19 +178,21 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
         move.read.map(file => if (place.isEmpty) file.name else s"$place/${file.name}")
       })
     val moves = SwitchingTables.moves(session, table, places.keys.toSeq)
-    writer.layout = LayoutRecord.last(hadoopConf, folder, before = last.switch.run)
-    writer.switchPartitions(table.identifier.get, moves, now) { folders =>
-      writer.checkSpace(last.switch.record.read.map(_.size).sum)
-      val restored = places.toSeq.flatMap { case (place, move) =>
-        move.read.map(file => s"${folders(place)}/${file.name}" -> folder.resolve(file.path))
+    writer => {
+      writer.layout = LayoutRecord.last(hadoopConf, folder, before = last.switch.run)
+      writer.switchPartitions(table.identifier.get, moves, now) { folders =>
+        writer.checkSpace(last.switch.record.read.map(_.size).sum)
+        val restored = places.toSeq.flatMap { case (place, move) =>
+          move.read.map(file => s"${folders(place)}/${file.name}" -> folder.resolve(file.path))
+        }
+        val kept =
+          added.map(file => s"${folders(file.folder)}/${file.name}" -> folder.resolve(file.path))
+        Filled(
+          FileCopies.stage(session, writer, restored ++ kept, Records.Restore), Nil, identity)
       }
-      val kept =
-        added.map(file => s"${folders(file.folder)}/${file.name}" -> folder.resolve(file.path))
-      Filled(
-        FileCopies.stage(session, writer, restored ++ kept, Records.Restore), Nil, identity)
+      reindex()
+      resultRow(last.switch.record.read, last.add)
     }
-    reindex()
-    resultRow(last.switch.record.read, last.add)
   }
 
   private def resultRow(restored: Seq[FileRef], removed: Seq[FileRef]): Row = Row(

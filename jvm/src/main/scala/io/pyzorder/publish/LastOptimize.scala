@@ -16,14 +16,15 @@ final case class LastOptimize(run: Long, record: RetireRecord)
 object LastOptimize {
 
   /**
-   * Finds the OPTIMIZE that a RESTORE by `writer` would undo. Throws ZORDER_CANNOT_RESTORE if no
-   * OPTIMIZE is left to undo, if other writers have replaced files that the OPTIMIZE wrote, if
-   * files that the OPTIMIZE replaced are gone, or if a folder in its record no longer belongs to
-   * the table.
+   * Finds the OPTIMIZE that a RESTORE would undo. Throws ZORDER_CANNOT_RESTORE if no OPTIMIZE is
+   * left to undo, if other writers have replaced files that the OPTIMIZE wrote, if files that the
+   * OPTIMIZE replaced are gone, or if a folder in its record no longer belongs to the table.
    */
-  def find(hadoopConf: Configuration, writer: Writer): LastOptimize = {
-    val folder = writer.folder
-    val runs = runsBefore(hadoopConf, writer)
+  def find(
+      hadoopConf: Configuration,
+      folder: TableFolder,
+      incarnation: Option[String]): LastOptimize = {
+    val runs = runsOf(hadoopConf, folder, incarnation)
     val root = folder.root.toString
     val last = lastOf(runs).getOrElse {
       if (runs.exists(isCommitted)) throw ZOrderErrors.everyOptimizeUndone(root)
@@ -44,18 +45,23 @@ object LastOptimize {
   }
 
   /**
-   * The run number of the last OPTIMIZE that replaced files in place and has not been undone,
-   * considering only runs before that of `writer`. None if there is no such OPTIMIZE.
+   * The run number of the last OPTIMIZE that replaced files in place and has not been undone. None
+   * if there is no such OPTIMIZE.
    */
-  def number(hadoopConf: Configuration, writer: Writer): Option[Long] =
-    lastOf(runsBefore(hadoopConf, writer)).map(_.run)
+  def number(
+      hadoopConf: Configuration,
+      folder: TableFolder,
+      incarnation: Option[String]): Option[Long] =
+    lastOf(runsOf(hadoopConf, folder, incarnation)).map(_.run)
 
-  private def runsBefore(hadoopConf: Configuration, writer: Writer): Seq[JournalState] =
-    Journal.runs(hadoopConf, writer.folder).sortBy(_.run).filter(run =>
-      run.run < writer.run &&
-        run.said.exists(r =>
-          r.incarnation == writer.incarnation &&
-            SummaryFiles.without(r.retire).nonEmpty))
+  /** The runs that have recorded which files they replace. The caller's run has not done so yet. */
+  private def runsOf(
+      hadoopConf: Configuration,
+      folder: TableFolder,
+      incarnation: Option[String]): Seq[JournalState] =
+    Journal.runs(hadoopConf, folder).sortBy(_.run).filter(
+      _.said.exists(r =>
+        incarnation.contains(r.incarnation) && SummaryFiles.without(r.retire).nonEmpty))
 
   private def lastOf(runs: Seq[JournalState]): Option[JournalState] = {
     var undone = Set.empty[Set[String]]

@@ -32,7 +32,7 @@ object LastSwitch {
 
 /**
  * The previous folders of a table or of its partitions, except those that VACUUM has deleted. Only
- * the holder of the lock of the table's folder may use this class.
+ * the holder of the lock of the table's folder may call `carry` and `delete`.
  *
  * @param folder the table's current folder
  * @param name   the table's name in the catalog; None if it was named by its path, in which case
@@ -48,6 +48,12 @@ final class PreviousLocations(
 
   /** Whether the table itself has previous locations. */
   def movedTable: Boolean = !table.isEmpty
+
+  /** Throws overwrittenBehind if a previous folder was overwritten. */
+  def check(): Unit = {
+    table.check()
+    partitions.check()
+  }
 
   /**
    * Copies files to the current location of the table or partition if an INSERT that was planned

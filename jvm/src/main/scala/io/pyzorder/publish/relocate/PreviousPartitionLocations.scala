@@ -11,7 +11,7 @@ import io.pyzorder.storage.TableFolder
 
 /**
  * The previous folders that the table's journal records for the table's partitions, except those
- * that VACUUM has deleted. Only the holder of the table's lock may use this class.
+ * that VACUUM has deleted.
  *
  * @param table the table's name in the catalog; None if it was named by its path, in which case its
  *              partitions are unknown
@@ -80,7 +80,16 @@ private[relocate] final class PreviousPartitionLocations(
    * is the time at which a task wrote it, not the time at which the INSERT committed. Throws
    * overwrittenBehind if a previous folder was overwritten.
    */
-  def carry(): Unit = for {
+  def carry(): Unit = checked(_.carry(_, folder))
+
+  /** Throws overwrittenBehind if a previous folder was overwritten. */
+  def check(): Unit = checked((_, _) => ())
+
+  /**
+   * Calls `act` for the folders to which files have been added that have not been copied yet, and
+   * the current locations of their partitions.
+   */
+  private def checked(act: (PreviousLocation, Path) => Unit): Unit = for {
     (switch, _) <- switches
     move <- left(switch) if move.left.late.nonEmpty
     place <- locations.get(move.what.spec)
@@ -88,7 +97,7 @@ private[relocate] final class PreviousPartitionLocations(
     if (move.left.incomplete) {
       throw ZOrderErrors.overwrittenBehind(move.from.toString, place.toString)
     }
-    move.left.carry(place, folder)
+    act(move.left, place)
   }
 
   /** The partitions' files in those previous folders whose retention period has ended. */

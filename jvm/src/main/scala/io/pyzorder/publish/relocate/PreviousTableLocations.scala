@@ -9,8 +9,7 @@ import io.pyzorder.storage.{FileRef, FileSystems, SiblingFolder, TableFolder}
 
 /**
  * The previous folders of a table, except those that VACUUM has deleted. The last run in each
- * folder's journal is the run that switched the table to the next folder. Only the holder of the
- * lock of the table's current folder may use this class.
+ * folder's journal is the run that switched the table to the next folder.
  *
  * @param folder the table's current folder
  */
@@ -74,17 +73,23 @@ private[relocate] final class PreviousTableLocations(
   private def operationOf(switch: TableLocationSwitch): Option[String] =
     Journal.read(hadoopConf, switch.from).prepare.map(_.operation)
 
+  /** Throws overwrittenBehind if a previous folder was overwritten. */
+  def check(): Unit = checked(_ => ())
+
   /**
    * Copies files to the table's current folder if an INSERT that was planned before a switch has
    * added them to a previous folder. Throws overwrittenBehind if a previous folder was overwritten.
    */
-  def carry(): Unit = {
+  def carry(): Unit = checked(_.carry(folder))
+
+  /** Calls `act` for the folders to which files have been added that have not been copied yet. */
+  private def checked(act: TableLocationSwitch => Unit): Unit = {
     (folder +: switches.map(_._1.from)).filter(one => SiblingFolder.isOne(one.root.getName))
       .flatMap(SiblingFolder.origin(hadoopConf, _)).filter(isAnew).foreach(refuse)
     val ours = switches.map(_._1).filterNot(switch => taken(switch.from.root))
     ours.filter(_.late.nonEmpty).foreach { switch =>
       if (switch.incomplete) refuse(switch.from)
-      switch.carry(folder)
+      act(switch)
     }
   }
 
