@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,8 +13,6 @@ from pyzorder.engines import failures
 if TYPE_CHECKING:
     import polars
     import pyarrow.dataset
-
-log = logging.getLogger(__name__)
 
 
 def files(
@@ -46,14 +43,12 @@ def files(
         paths in that file system.
 
     Raises:
-        ZOrderError: the path is not the folder of a plain table, or `where` is not a condition.
+        ZOrderError: the path is not the folder of a plain table, `where` is not a condition, or
+            `where` refers to a column that the table does not have.
     """
     with needed_packages("arrow"):
         from pyzorder.engines.matching_files import matching_files
-    found = matching_files(path, where, time_zone, max_staleness, filesystem)
-    for reason in found.reasons:
-        log.info("%s is not used to skip files: %s", path, reason)
-    return found.paths
+    return matching_files(path, where, time_zone, max_staleness, filesystem).paths
 
 
 def dataset(
@@ -88,7 +83,8 @@ def dataset(
         filesystem: the PyArrow or fsspec file system that contains the path.
 
     Raises:
-        ZOrderError: the path is not the folder of a plain table, or has no data files.
+        ZOrderError: the path is not the folder of a plain table, or has no data files; or `where`
+            is not a condition, or refers to a column that the table does not have.
     """
     with needed_packages("arrow"):
         from pyzorder.engines.arrow_dataset import open_dataset

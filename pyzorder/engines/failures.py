@@ -68,6 +68,15 @@ def no_column(path: str, column: str, known: Sequence[str]) -> ZOrderError:
     return error("ZORDER_ENGINE_TABLE.COLUMN", path=path, column=column, known=listed)
 
 
+def unknown_column(path: str, column: str, known: Sequence[str]) -> ZOrderError:
+    """A condition refers to a column that the table does not have.
+
+    Args:
+        known: columns that the user may have meant.
+    """
+    return error("ZORDER_UNKNOWN_COLUMN", table=path, column=column, known=", ".join(known))
+
+
 def not_written(folder: str, failure: OSError) -> ZOrderError:
     """The index cannot be written."""
     if failure.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -11,10 +11,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from pyzorder.engines import failures
-from pyzorder.engines.selection import parsed_condition, select_files
+from pyzorder.engines.selection import select_files, select_where
 from pyzorder.engines.staleness import seconds_of
 from pyzorder.engines.tables import open_table, without_garbage_collection
-from pyzorder.index.predicates.conditions import NotUnderstood
 
 
 @dataclass(frozen=True)
@@ -51,18 +50,13 @@ def matching_files(
     staleness = seconds_of(max_staleness)
     if time_zone is not None:
         _check_zone(time_zone)
-    try:
-        conditions = parsed_condition(where) if where is not None else []
-        obscure: tuple[str, ...] = ()
-    except NotUnderstood as reason:
-        conditions, obscure = [], (f"{where}: {reason}",)
     table = open_table(path, filesystem, staleness)
-    found = select_files(table, conditions, time_zone)
+    found = select_files(table, []) if where is None else select_where(table, where, time_zone)
     return MatchingFiles(
         [table.files.place(number) for number in np.flatnonzero(found.kept).tolist()],
         len(table.files),
         found.unindexed,
-        obscure + found.reasons,
+        found.reasons,
     )
 
 

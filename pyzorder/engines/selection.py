@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from pyzorder.engines import failures, values
+from pyzorder.engines.columns import check_columns
 from pyzorder.engines.evaluation import Evaluator, evaluator_of
 from pyzorder.engines.file_statistics import FileStatistics
 from pyzorder.engines.partitions import PartitionColumn
@@ -24,6 +25,8 @@ from pyzorder.index.predicates.conditions import NotUnderstood, Verbatim, conjun
 from pyzorder.index.predicates.index_filters import IndexFilters
 from pyzorder.index.predicates.monotonic_functions import Found, Types
 from pyzorder.index.snapshot_statistics import Flags
+
+log = logging.getLogger(__name__)
 
 #: Stands for an unknown time zone. No rule treats it as a zone with a fixed offset.
 _UNKNOWN_ZONE = "unknown"
@@ -67,6 +70,32 @@ def parsed_condition(text: str) -> list[exp.Expression]:
     if any(not (node.expressions or node.args.get("query")) for node in found.find_all(exp.In)):
         raise failures.not_a_condition(text, "IN needs at least one value")
     return list(conjuncts(parse(text)))
+
+
+def select_where(
+    table: Table, where: str, time_zone: str | None = None, schema: pa.Schema | None = None
+) -> Selection:
+    """Selects the files that may have rows for which a condition in SQL is TRUE, and logs which
+    parts of the condition do not rule out any files.
+
+    Args:
+        time_zone: the time zone for timestamps that do not specify one.
+        schema: the columns that the caller reads, if they are known.
+
+    Raises:
+        ZOrderError: the text is not a condition, or refers to a column that the table does not
+            have.
+    """
+    try:
+        conditions = parsed_condition(where)
+    except NotUnderstood as reason:
+        found = replace(select_files(table, []), reasons=(f"{where}: {reason}",))
+    else:
+        check_columns(table, conditions, schema)
+        found = select_files(table, conditions, time_zone)
+    for said in found.reasons:
+        log.info("%s is not used to skip files: %s", table.location, said)
+    return found
 
 
 def select_files(
@@ -168,17 +197,10 @@ class _Names:
             exact = [n for n in same if self._paths[n] == parts]
             if len(same) != 1 and len(exact) != 1:
                 self.problem = f"the index has no statistics for {'.'.join(parts)}"
-                if not same:
-                    self.problem += self._suggestion(".".join(parts))
                 raise NotUnderstood(self.problem)
             number = same[0] if len(same) == 1 else exact[0]
         quoted = (f"`{part.replace('`', '``')}`" for part in self._paths[number])
         return Found(number, ".".join(quoted))
-
-    def _suggestion(self, name: str) -> str:
-        known = [".".join(path) for path in self._paths]
-        similar = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
-        return f"; did you mean {similar[0]}?" if similar else ""
 
 
 class _Frame:

@@ -9,7 +9,9 @@ from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import pyzorder
@@ -55,7 +57,11 @@ CASES = [
     ("ts >= '2024-01-03T12:00:00Z'", "234"), ("tn = '2024-01-03 12:00:00'", "2"),
     ("tn >= DATE'2024-01-04'", "34"), ("bin > X'02FF'", "34"),
     ("i + 0 = 15", "01234"), ("lower(s) = 'k11'", "01234"), ("lower(s) = 'x' AND i = 15", "1"),
-    ("unknown = 7", "01234"), ("unknown = 7 AND i = 15", "1"), ("unknown = 7 OR i = 15", "01234"),
+    ("u = 7", "01234"), ("u = 7 AND i = 15", "1"), ("u = 7 OR i = 15", "01234"),
+    ("d < current_date", "01234"), ("timestampdiff(DAY, tn, ts) = 0 AND i = 15", "1"),
+    ("datediff(DAY, tn, ts) = 0", "01234"), ("_metadata.file_size > 0", "01234"),
+    ("exists(array(1), v -> v = 1)", "01234"), ("i IN (SELECT v FROM t)", "01234"),
+    ("m.k = 1 AND i = 15", "1"), ("u.f = 7", "01234"),
     ("ts >= '2024-01-03'", "01234"), ("s = 'a\\b'", "01234"), ("i = (SELECT 1)", "01234"),
     ("i IN (SELECT 1)", "01234"), ("rand() < 0.5", "01234"), ("false", ""), ("true", "01234"),
 ]  # fmt: skip
@@ -63,8 +69,16 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    files = {f"f{k}.parquet": rows(k) for k in range(5)}
-    return make(tmp_path_factory.mktemp("selection"), files)
+    """A table whose index has no statistics for the columns u and m."""
+    folder, files = (
+        tmp_path_factory.mktemp("selection"),
+        {f"f{k}.parquet": rows(k) for k in range(5)},
+    )
+    maps = pa.array([[("k", 1)]] * 10, pa.map_(pa.string(), pa.int64()))
+    for name, indexed in files.items():
+        write(folder, {name: indexed.append_column("u", [range(10)]).append_column("m", maps)})
+    index(folder, files)
+    return folder
 
 
 def kept(table: Path, where: str | None, **options) -> str:
@@ -84,17 +98,82 @@ def test_a_time_zone(table: Path) -> None:
 
 
 def test_reasons(table: Path) -> None:
-    found = matching_files(table, "unknown = 7 AND i = 15 AND ts > '2024-01-01'", None, None, None)
+    found = matching_files(table, "u = 7 AND i = 15 AND ts > '2024-01-01'", None, None, None)
     assert (len(found.paths), found.total, found.unindexed) == (1, 5, 0)
     first, second = found.reasons
-    assert "the index has no statistics for unknown" in first
+    assert "the index has no statistics for u" in first
     assert "depends on a time zone" in second
 
 
-def test_a_misspelled_column(tmp_path: Path) -> None:
-    make(tmp_path / "t", {"a.parquet": pa.table({"customer_id": [7]})})
-    (reason,) = matching_files(tmp_path / "t", "custmer_id = 8", None, None, None).reasons
-    assert reason.endswith("did you mean customer_id?")
+#: Conditions on columns that the table below does not have, the first of these columns, and the
+#: columns that the message suggests.
+MISSPELLED = [
+    ("custmer_id = 8", "custmer_id", "customer_id"), ("day = 1 AND DAI = 2", "DAI", "day"),
+    ("upper(Custmer_ID) = 'A' OR day = 1", "Custmer_ID", "customer_id"),
+    ("place.citi = 'x'", "place.citi", "place.city, place"),
+    ("datediff(DAY, day, dy) > 1", "dy", "day"), ("x = 1", "x", "customer_id, place.city, day, place"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+@pytest.mark.parametrize(("where", "column", "known"), MISSPELLED)
+def test_a_misspelled_column(
+    tmp_path: Path, where: str, column: str, known: str, indexed: bool
+) -> None:
+    """`files` and `dataset` raise the same error, whether or not the table has an index."""
+    files = {"day=1/a.parquet": pa.table({"customer_id": [7], "place": [{"city": "x"}]})}
+    write(tmp_path, files)
+    if indexed:
+        index(tmp_path, files)
+    for opened in (pyzorder.files, pyzorder.dataset):
+        with pytest.raises(ZOrderError) as raised:
+            opened(tmp_path, where)
+        assert raised.value.condition == "ZORDER_UNKNOWN_COLUMN"
+        assert f"There is no column {column} in {tmp_path}." in str(raised.value)
+        if indexed:
+            assert str(raised.value).endswith(f"Use one of its columns: {known}.")
+
+
+def test_columns_of_some_files(tmp_path: Path) -> None:
+    """Columns of the first file, the newest file, the index and the caller's schema are known."""
+    files = {
+        "a.parquet": pa.table({"first": [1]}),
+        "b.parquet": pa.table({"newest": [1]}),
+        "c.parquet": pa.table({"other": [1]}),
+    }
+    write(tmp_path, files)
+    index(tmp_path, {"c.parquet": pa.table({"indexed": [1]})})
+    for number, name in enumerate(("a.parquet", "c.parquet", "b.parquet")):
+        os.utime(tmp_path / name, (number, number))
+    condition = "first = 1 AND newest = 1 AND indexed = 1"
+    assert len(pyzorder.files(tmp_path, condition)) == 3
+    with pytest.raises(ZOrderError, match="There is no column other"):
+        pyzorder.files(tmp_path, f"{condition} AND other = 1")
+    schema = pa.schema([("other", pa.int64())])
+    assert len(pyzorder.dataset(tmp_path, f"{condition} AND other = 1", schema=schema).files) == 3
+    (tmp_path / "b.parquet").write_bytes(b"damaged")
+    os.utime(tmp_path / "b.parquet", (2, 2))
+    assert len(pyzorder.files(tmp_path, "unknown = 1")) == 3
+    with pytest.raises(ZOrderError, match="ZORDER_UNREADABLE|ZORDER_UNKNOWN"):
+        (tmp_path / "a.parquet").write_bytes(b"damaged")
+        pyzorder.dataset(tmp_path, "unknown = 1")
+
+
+def test_other_engines_refuse_unknown_columns(table: Path) -> None:
+    """The errors of `files` and `dataset` agree with those of the engines that read the table."""
+    with pytest.raises(pl.exceptions.ColumnNotFoundError, match="unknown"):
+        pyzorder.scan_polars(table).filter(pl.col("unknown") == 1).collect()
+    with pytest.raises(pa.ArrowInvalid, match="unknown"):
+        pyzorder.dataset(table).to_table(filter=pc.field("unknown") == 1)
+
+
+def test_the_log(table: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """`files` and `dataset` log the parts of a condition that do not rule out any files."""
+    for opened in (pyzorder.files, pyzorder.dataset):
+        caplog.clear()
+        with caplog.at_level("INFO"):
+            opened(table, "u = 7")
+        assert "the index has no statistics for u" in caplog.text
 
 
 @pytest.mark.parametrize(

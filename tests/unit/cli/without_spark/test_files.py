@@ -8,14 +8,17 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.support.engine_tables import make
+from tests.support.engine_tables import index, write
 from tests.support.without_spark import run
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    files = {f"f{k}.parquet": pa.table({"a": [10 * k, 10 * k + 9]}) for k in range(3)}
-    return make(tmp_path_factory.mktemp("cli"), files)
+    files = {f"f{k}.parquet": pa.table({"a": [10 * k, 10 * k + 9], "b": [1, 2]}) for k in range(3)}
+    folder = tmp_path_factory.mktemp("cli")
+    write(folder, files)
+    index(folder, files, ["a"])
+    return folder
 
 
 def test_paths(table: Path) -> None:
@@ -42,6 +45,7 @@ def test_json(table: Path) -> None:
     ("words", "code", "said"),
     [
         (["{table}", "--where", "a ="], 1, "[ZORDER_NOT_A_CONDITION]"),
+        (["{table}", "--where", "aa = 1"], 1, "Use one of its columns: a."),
         (["{table}", "--where", "a = 1; DROP TABLE t"], 1, "[ZORDER_NOT_A_CONDITION]"),
         (["{table}/none"], 1, "[ZORDER_PATH_NOT_FOUND]"),
         (["{table}", "--max-staleness", "soon"], 1, "[ZORDER_NOT_A_DURATION]"),
