@@ -16,12 +16,13 @@ object StoreFailures {
   /**
    * Runs a command that writes to the table's folder. Throws ZORDER_NO_SPACE or ZORDER_NOT_WRITABLE
    * if the store refuses a write, and ZORDER_CONFLICT if the folder or a file in it disappears
-   * while the command runs.
+   * while the command runs. Some Spark versions, such as 3.5, wrap an exception that a task throws.
+   * If that exception is one of pyzorder's errors, it is thrown without the wrapper.
    */
   def translate[T](root: Path)(command: => T): T =
     try command
     catch {
-      case known: ZOrderException => throw known
+      case NonFatal(Known(error)) => throw error
       case NonFatal(failure) if isFull(failure) =>
         val error = ZOrderErrors.noSpace(root.toString, said(failure, saysFull))
         throw ZOrderErrors.because(failure, error)
@@ -32,6 +33,12 @@ object StoreFailures {
         val error = ZOrderErrors.conflict(s"$root, or a file in it, was replaced or deleted")
         throw ZOrderErrors.because(failure, error)
     }
+
+  /** One of pyzorder's errors, or an exception that is caused by one. */
+  private object Known {
+    def unapply(failure: Throwable): Option[ZOrderException] =
+      causes(failure).collectFirst { case error: ZOrderException => error }
+  }
 
   /** Whether the store is full or a quota is exhausted. */
   def isFull(failure: Throwable): Boolean = causes(failure).exists(saysFull)
