@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -115,6 +116,8 @@ def test_every_type(spark: SparkSession, tmp_path: Path, name: str, data_type: s
 def test_a_widened_column(spark: SparkSession, tmp_path: Path, narrow: str, wide: str) -> None:
     """Lookups find rows even if their file's sketch was made before the column's type was widened.
     Trino lost such rows because of its Bloom filters (#30544)."""
+    if wide != "INT" and spark.version < "4":
+        pytest.skip("Spark 3.5 cannot read Parquet files as this type")
     spark.conf.set(sketches.BUDGET, "1")
     values = VALUES[narrow]
     table = tmp_path / "t"
@@ -133,6 +136,7 @@ def test_a_widened_column(spark: SparkSession, tmp_path: Path, narrow: str, wide
         assert opened >= needed  # without bounds, there are no sketches
 
 
+@pytest.mark.skipif(pyspark.__version__ < "4", reason="Spark 3.5 cannot widen Parquet columns")
 def test_files_of_two_types(spark: SparkSession, tmp_path: Path) -> None:
     """Lookups find all rows even if ALTER COLUMN … TYPE has widened the column's type and some
     files still have the narrower type."""

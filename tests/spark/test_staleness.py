@@ -24,7 +24,7 @@ from pyzorder.index.coverage import Coverage
 from pyzorder.index.entries import FileEntry
 from tests.support import indexes
 from tests.support.processes.journal_driver import paused
-from tests.support.scans import explain, settings
+from tests.support.scans import FAILURES, explain, plain, settings
 from tests.support.staleness import KINDS, append, bound, count, fresh, insert
 from tests.support.tables import data_files, delete_folder
 
@@ -272,6 +272,13 @@ def test_a_table_dropped_and_made_anew(
     delete_folder(table)
     spark.sql(KINDS[request.node.callspec.params["table"]].format(table))
     spark.sql("INSERT INTO stale VALUES (1, 1)")
+    if spark.version < "4" and not (table / "p=1").exists():
+        # Spark has cached the old listing before any rule runs, and fails as it does without pyzorder
+        with plain(reader), pytest.raises(FAILURES, match="does not exist"):
+            count(reader)
+        with pytest.raises(FAILURES, match="does not exist"):
+            count(reader)
+        reader.sql("REFRESH TABLE stale")
     assert count(reader) == 1
     spark.sql("ALTER TABLE stale RENAME TO stale_too")
     with suppress(Exception):
