@@ -49,6 +49,7 @@ def session(threads: int = 1, memory: str = "1g", **settings: str) -> SparkSessi
         # By default, each broadcast table takes a page of up to 64 MiB.
         .config("spark.buffer.pageSize", "1m")
         .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     )
     for name, value in settings.items():
         builder = builder.config(name.replace("__", "."), value)
