@@ -106,10 +106,66 @@ CASES = [
     Case("to the right side of a semi join", f"""
         SELECT s.ticket FROM sales s LEFT SEMI JOIN web w ON s.day = w.day AND s.ticket = w.ticket
         JOIN {JULY} ON s.day = d""", web=(MONTH,)),
-    # Cases in which all files must be read.
-    Case("not to the right side of an anti join", f"""
+    Case("to the right side of an anti join", f"""
         SELECT s.ticket FROM sales s LEFT ANTI JOIN web w ON s.day = w.day AND s.ticket = w.ticket
-        JOIN {JULY} ON s.day = d""", web=(ALL,)),
+        JOIN {JULY} ON s.day = d""", web=(MONTH,)),
+    Case("to the right side of an existence join", f"""
+        SELECT s.ticket FROM sales s JOIN {JULY} ON s.day = d WHERE s.q < 3
+        OR EXISTS (SELECT 1 FROM web w WHERE s.day = w.day AND s.ticket = w.ticket)""", web=(MONTH,)),
+    # Keys that come from a broadcast on the other side of a join.
+    Case("to the broadcast side", f"""
+        SELECT /*+ BROADCAST(w) */ s.q, w.pad FROM sales s JOIN {JULY} ON s.day = d
+        JOIN web w ON w.day = s.day AND w.ticket = s.ticket""", web=(MONTH,)),
+    Case("to the broadcast side of a left outer join", f"""
+        SELECT /*+ BROADCAST(w) */ s.q, w.pad FROM sales s JOIN {JULY} ON s.day = d
+        LEFT JOIN web w ON w.day = s.day AND w.ticket = s.ticket""", web=(MONTH,)),
+    Case("to the broadcast side of an anti join", f"""
+        SELECT /*+ BROADCAST(w) */ s.q FROM sales s JOIN {JULY} ON s.day = d
+        LEFT ANTI JOIN web w ON w.day = s.day AND w.ticket = s.ticket""", web=(MONTH,)),
+    Case("to the other side of a sort-merge join", f"""
+        SELECT s.q, w.pad FROM (SELECT s.day, s.ticket, s.q FROM sales s JOIN {JULY} ON s.day = d) s
+        JOIN web w ON w.day = s.day AND w.ticket = s.ticket""", web=(MONTH,)),
+    Case("from a grouped side", f"""
+        SELECT s.t, w.pad FROM (SELECT day, max(ticket) AS t FROM sales JOIN {JULY} ON day = d GROUP BY day) s
+        JOIN web w ON w.day = s.day AND w.ticket = s.t""", web=(MONTH,)),
+    Case("a function of the key", f"""
+        SELECT s.q, w.pad FROM (SELECT d + 1 AS e, s.ticket, s.q FROM sales s JOIN {JULY} ON s.day = d) s
+        JOIN web w ON w.day = s.e AND w.ticket = s.ticket""", web=(MONTH,)),
+    Case("a key that is null in rows without a match", f"""
+        SELECT s.q, w.pad FROM (SELECT d, s.ticket, s.q FROM sales s LEFT JOIN {JULY} ON s.day = d) s
+        LEFT JOIN web w ON w.day = s.d AND w.ticket = s.ticket""", sales=(ALL,), web=(MONTH,)),
+    Case("not a key that rows without a match keep", f"""
+        SELECT s.q, w.pad FROM (SELECT s.day, s.ticket, s.q FROM sales s LEFT JOIN {JULY} ON s.day = d) s
+        JOIN web w ON w.day = s.day AND w.ticket = s.ticket""", sales=(ALL,), web=(ALL,)),
+    Case("not to a side whose unmatched rows are kept", f"""
+        SELECT /*+ BROADCAST(s) */ s.q, w.pad FROM web w
+        LEFT JOIN (SELECT s.day, s.ticket, s.q FROM sales s JOIN {JULY} ON s.day = d) s
+        ON w.day = s.day AND w.ticket = s.ticket""", web=(ALL,)),
+    # Keys that restrict the rows of a broadcast, and thereby its own keys.
+    Case("a dimension restricted by another one", """
+        SELECT s.q FROM sales s JOIN days ON s.day = d JOIN (VALUES (2), (9)) AS v (m) ON month = m"""),
+    Case("a dimension restricted by another one above a shuffle", f"""
+        SELECT s.day, s.v, e.l FROM (SELECT month, day, sum(q) AS v FROM sales JOIN days ON day = d
+        GROUP BY month, day) s JOIN (SELECT * FROM days WHERE l = 11) e ON s.month = e.month"""),
+    Case("a dimension restricted by a dimension of the other side", f"""
+        SELECT s.q, w.pad FROM sales s JOIN (SELECT * FROM days WHERE month = 2) a ON s.day = a.d
+        JOIN web w ON s.ticket = w.ticket JOIN days b ON w.day = b.d AND a.month = b.month""",
+         web=(MONTH,)),
+    Case("not a dimension whose rows are kept without a match", f"""
+        SELECT s.q FROM sales s LEFT JOIN (SELECT d, month FROM days JOIN (VALUES (2)) AS v (m) ON month = m)
+        ON s.day = d""", sales=(ALL,)),
+    # Equal exchanges, which need the keys of all joins above them.
+    Case("the keys of both references to a CTE", f"""
+        WITH s AS (SELECT day, sum(q) AS v FROM sales GROUP BY day)
+        SELECT a.v, b.v FROM s a JOIN {JULY} ON a.day = d
+        JOIN (SELECT s.* FROM s JOIN days ON day = d WHERE month = 3) b ON a.day = b.day - 5""",
+         sales=(2 * MONTH,)),
+    Case("the keys of both references to a CTE restrict a dimension", """
+        WITH s AS (SELECT month, day, sum(q) AS v FROM sales JOIN days ON day = d GROUP BY month, day)
+        SELECT a.v, b.v FROM s a JOIN (VALUES (1)) AS x (m) ON a.month = m
+        JOIN (SELECT s.* FROM s JOIN (VALUES (3), (9)) AS y (m) ON month = m) b ON a.day = b.day - 10""",
+         sales=(2 * MONTH,)),
+    # Cases in which all files must be read.
     Case("not to the right side of NOT IN", f"""
         SELECT s.ticket FROM sales s JOIN {JULY} ON s.day = d
         WHERE (s.day, s.ticket) NOT IN (SELECT day, ticket FROM web)""", web=(ALL,)),

@@ -1,48 +1,92 @@
 package io.pyzorder.skipping.joins
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
-import org.apache.spark.sql.execution.FileSourceScanExec
+import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
 import org.apache.spark.sql.execution.pyzorder.BuildSide
 
 import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeyFilter, KeyValues}
 
 /**
- * The keys of a join's broadcast side. Their values are collected once for all scans that use them.
+ * The values that expressions have in the rows of a broadcast side. They are collected once for all
+ * scans that use them.
  *
- * @param build   the broadcast side, as it was in the plan when this object was created
- * @param built   the keys on the broadcast side
- * @param maxKeys the maximum number of distinct values; if there are more, only the least and the
- *                greatest value are used
+ * Other joins may restrict the rows: a row whose value of a restriction's column is not among the
+ * restriction's keys does not affect the query's result. Such a row matters to no scan, so its
+ * values are left out. For example, in `sales JOIN days ON day JOIN weeks ON week`, sales need only
+ * be read for days in one of the weeks.
+ *
+ * @param build        the broadcast side, as it was in the plan when this object was created
+ * @param built        the expressions over its rows
+ * @param maxKeys      the maximum number of values; if there are more, they are combined into this
+ *                     many ranges
+ * @param restrictions keys of other joins, in terms of the columns of its rows
+ * @param alternatives sources whose first key may also have the values of this source's first key;
+ *                     if there are any, each source has only one
  */
 private[joins] final class BroadcastKeys(
     val build: BuildSide,
-    built: Seq[Expression],
-    maxKeys: Int)
-    extends KeySource {
+    private val built: Seq[Expression],
+    maxKeys: Int,
+    val restrictions: Seq[JoinedKey[BroadcastKeys]] = Nil,
+    val alternatives: Seq[BroadcastKeys] = Nil)
+    extends KeySource[BroadcastKeys] {
 
   private val usable: Set[Int] =
     if (!built.forall(k => k.deterministic && !SubqueryExpression.hasSubquery(k))) Set.empty
     else built.indices.filter(i => FilterColumn.isOrdered(built(i).dataType)).toSet
 
+  /** All sources whose values are needed, besides those of the side itself. */
+  private def others: Seq[BroadcastKeys] = restrictions.map(_.from) ++ alternatives
+
+  /** The plans that must be executed before the values are known. The first is the side itself. */
+  def sides: Seq[SparkPlan] = build.side +: others.flatMap(_.sides)
+
   /**
    * Whether the scan's copy of the broadcast side is certain to have the same rows as the join's
    * copy. This is always true for a stage, because a stage is not executed again.
    */
-  lazy val isRepeatable: Boolean = build.isStage || RepeatableRows(build.rows)
+  lazy val isRepeatable: Boolean =
+    (build.isStage || RepeatableRows(build.rows)) && others.forall(_.isRepeatable)
+
+  /** The values with only these restrictions. */
+  def restrictedBy(kept: Seq[JoinedKey[BroadcastKeys]]): BroadcastKeys =
+    if (kept.size == restrictions.size) this
+    else new BroadcastKeys(build, built, maxKeys, kept, alternatives)
+
+  override def or(ordinal: Int, other: BroadcastKeys, ofOther: Int): BroadcastKeys = {
+    val (mine, others) = (only(ordinal), other.only(ofOther))
+    new BroadcastKeys(build, mine.built, maxKeys, restrictions, mine.alternatives :+ others)
+  }
+
+  private def only(ordinal: Int): BroadcastKeys =
+    if (built.size == 1) this
+    else new BroadcastKeys(build, Seq(built(ordinal)), maxKeys, restrictions)
+
+  /** The same values, computed from other copies of the sides. None if a side has no copy. */
+  def movedTo(copies: SparkPlan => Option[SparkPlan]): Option[BroadcastKeys] =
+    for {
+      copied <- copies(build.side).flatMap(BuildSide.unapply)
+      moved = alternatives.flatMap(_.movedTo(copies)) if moved.size == alternatives.size
+    } yield {
+      val kept =
+        restrictions.flatMap(key => key.from.movedTo(copies).map(to => key.copy(from = to)))
+      new BroadcastKeys(copied, built, maxKeys, kept, moved)
+    }
 
   override def fit(ordinal: Int, column: Expression): Boolean =
-    usable(ordinal) && built(ordinal).dataType == column.dataType
+    usable(ordinal) && built(ordinal).dataType == column.dataType &&
+      alternatives.forall(_.fit(0, column))
 
   /**
    * The filters derived from the keys. A key is left out if no filter can be derived from it.
    *
-   * @param executed the broadcast side in the plan that is executed
+   * @param executed the sides in the plan that is executed
    */
-  def filters(executed: BuildSide, wanted: Seq[ScanKey]): Seq[JoinKeyFilter] =
+  def filters(executed: Seq[BuildSide], wanted: Seq[ScanKey]): Seq[JoinKeyFilter] =
     for {
       key <- wanted
       found <- values(executed).get(key.ordinal)
-      text = s"${name(key.ordinal)} ($found after ${executed.millis} ms)"
+      text = s"${name(key.ordinal)} ($found after ${executed.map(_.millis).max} ms)"
       filter <- JoinKeyFilter.of(key.column, found, text)
     } yield filter
 
@@ -52,20 +96,53 @@ private[joins] final class BroadcastKeys(
     val tables = build.rows.collectLeaves().collect { case scan: FileSourceScanExec =>
       scan.tableIdentifier.fold(scan.relation.location.rootPaths.head.getName)(_.table)
     }
-    if (tables.length == 1) s"${tables.head}.$key" else key
+    val own = if (tables.length == 1) s"${tables.head}.$key" else key
+    val of = restrictions.map(r => r.from.name(r.ordinal)).distinct
+    val whole = if (of.isEmpty) own else s"$own of ${of.mkString(" and ")}"
+    (whole +: alternatives.map(_.name(0))).distinct.mkString(" or ")
   }
 
   private var collected: Option[Map[Int, KeyValues]] = None
 
-  private def values(executed: BuildSide): Map[Int, KeyValues] = synchronized {
-    if (collected.isEmpty)
-      collected =
-        executed.valuesOf(built, BroadcastKeys.RowsPerKey * maxKeys).map(summarized)
+  private def values(executed: Seq[BuildSide]): Map[Int, KeyValues] = synchronized {
+    if (collected.isEmpty) {
+      val (ofRestrictions, ofAlternatives) = sidesOf(executed.tail).splitAt(restrictions.size)
+      collected = executed.head
+        .valuesOf(
+          built ++ restrictions.map(_.column),
+          build.side.output,
+          BroadcastKeys.RowsPerKey * maxKeys)
+        .flatMap { rows =>
+          val more = alternatives.zip(ofAlternatives).map { case (a, sides) =>
+            a.values(sides).get(0)
+          }
+          if (more.forall(_.isDefined))
+            Some(summarized(rows.filter(matching(ofRestrictions)), more.flatten))
+          else None
+        }
+    }
     collected.getOrElse(Map.empty)
   }
 
-  private def summarized(rows: Iterator[Seq[Any]]): Map[Int, KeyValues] = {
+  /** The sides of each of the other sources. */
+  private def sidesOf(executed: Seq[BuildSide]): Seq[Seq[BuildSide]] = {
+    val starts = others.scanLeft(0)(_ + _.sides.size)
+    starts.zip(starts.tail).map { case (start, end) => executed.slice(start, end) }
+  }
+
+  /** Whether a row, with its values of the restrictions' columns last, satisfies all of these. */
+  private def matching(executed: Seq[Seq[BuildSide]]): Seq[Any] => Boolean = {
+    val allowed = restrictions.zip(executed).map { case (key, sides) =>
+      key.from.values(sides).get(key.ordinal).map(_.test(key.column.dataType))
+    }
+    row =>
+      allowed.zip(row.drop(built.size)).forall { case (test, value) => test.forall(_(value)) }
+  }
+
+  /** @param more the values of the first key's alternatives */
+  private def summarized(rows: Iterator[Seq[Any]], more: Seq[KeyValues]): Map[Int, KeyValues] = {
     val builders = usable.toSeq.map(i => i -> new KeyValues.Builder(built(i).dataType, maxKeys))
+    builders.foreach { case (_, builder) => more.foreach(builder.addAll) }
     rows.foreach(row => builders.foreach { case (i, builder) => builder.add(row(i)) })
     builders.map { case (i, builder) => i -> builder.result }.toMap
   }

@@ -20,17 +20,40 @@ import io.pyzorder.skipping.files.ZOrderFileIndex
  */
 private[joins] object CheapKeys extends PredicateHelper {
 
-  /** Why the scan should not wait, or None if it should. */
-  def obstacle(keys: BroadcastKeys, index: ZOrderFileIndex): Option[String] = {
-    val rows = keys.build.rows
+  /**
+   * Why the scan should not wait, or None if it should.
+   *
+   * @param isRestricted whether the keys of another join, for which the scan should wait, restrict
+   *                     the rows of the broadcast side
+   */
+  def obstacle(
+      keys: BroadcastKeys,
+      index: ZOrderFileIndex,
+      isRestricted: Boolean = false): Option[String] =
+    ofAnyScan(keys, isRestricted).orElse(ofBytes(keys, index))
+      .orElse(keys.alternatives.flatMap(obstacle(_, index, isRestricted = false)).headOption)
+
+  /** Whether the keys are selective, and some scan should wait for them. */
+  def mayHelp(keys: BroadcastKeys): Boolean =
+    isSelective(keys) && ofAnyScan(keys, isRestricted = false).isEmpty &&
+      keys.alternatives.forall(mayHelp)
+
+  /** Whether the keys are probably only some of all keys. */
+  def isSelective(keys: BroadcastKeys): Boolean =
+    isSelective(keys.build.rows) && keys.alternatives.forall(isSelective)
+
+  private def ofAnyScan(keys: BroadcastKeys, isRestricted: Boolean): Option[String] =
     if (!keys.isRepeatable) Some("its rows may differ each time it is executed")
     else if (keys.build.isDone) None
-    else if (!startsAtOnce(rows)) Some("it needs a shuffle or waits for keys itself")
-    else if (!isSelective(rows)) Some("it has no condition")
-    else if (rows.collectLeaves().map(bytesOf).sum * 2 > index.sizeInBytes)
+    else if (!startsAtOnce(keys.build.rows)) Some("it needs a shuffle or waits for keys itself")
+    else if (!isRestricted && !isSelective(keys.build.rows)) Some("it has no condition")
+    else None
+
+  private def ofBytes(keys: BroadcastKeys, index: ZOrderFileIndex): Option[String] =
+    if (!keys.build.isDone &&
+      keys.build.rows.collectLeaves().map(bytesOf).sum * 2 > index.sizeInBytes)
       Some("it reads more than half as many bytes as the scan")
     else None
-  }
 
   private def startsAtOnce(plan: SparkPlan): Boolean = !plan.exists {
     case _: ShuffleExchangeLike | _: ScanWithKeysExec => true

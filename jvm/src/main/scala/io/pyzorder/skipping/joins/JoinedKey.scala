@@ -11,10 +11,13 @@ import io.pyzorder.skipping.files.ZOrderFileIndex
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /** Supplies the values, or a superset of the values, that the keys of a join can have. */
-private[joins] trait KeySource {
+private[joins] trait KeySource[Self <: KeySource[Self]] {
 
   /** Whether the values of the key can be compared with the values of the column. */
   def fit(ordinal: Int, column: Expression): Boolean
+
+  /** A source of one key, with the values of a key of this source and of a key of another one. */
+  def or(ordinal: Int, other: Self, ofOther: Int): Self
 }
 
 /**
@@ -26,7 +29,7 @@ private[joins] trait KeySource {
  * @param isWaited whether an exchange is between the join and the plan. If so, the plan could start
  *                 before the keys are known
  */
-private[joins] final case class JoinedKey[+Source <: KeySource](
+private[joins] final case class JoinedKey[Source <: KeySource[Source]](
     column: Expression,
     ordinal: Int,
     from: Source,
@@ -39,6 +42,10 @@ private[joins] final case class JoinedKey[+Source <: KeySource](
    */
   def below(named: Map[ExprId, Expression]): JoinedKey[Source] =
     copy(column = JoinedKey.replaced(column, named))
+
+  /** A key of which it is known only that it equals this key or the other one. */
+  def or(other: JoinedKey[Source]): JoinedKey[Source] =
+    copy(ordinal = 0, from = from.or(ordinal, other.from, other.ordinal), isWaited = true)
 
   /** The key as a column of the scan, if its values can be compared with the source's. */
   def of(scan: FileSourceScanExec): Option[ScanKey] =

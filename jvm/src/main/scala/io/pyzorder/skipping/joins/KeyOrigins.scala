@@ -39,7 +39,8 @@ private[joins] object KeyOrigins {
           case Seq(side) => apply(side, key)
           case _ => None
         }
-      case reused: ReusedExchangeExec => renamed(reused.output, reused.child, key)
+      case reused: ReusedExchangeExec =>
+        renamed(reused.output, reused.child, key).flatMap(apply(reused.child, _))
       case stage: QueryStageExec => apply(stage.plan, key)
       case _: FilterExec | _: SortExec | _: Exchange | _: AQEShuffleReadExec | _: SkippingScanExec |
           _: WholeStageCodegenExec | _: InputAdapter |
@@ -62,27 +63,33 @@ private[joins] object KeyOrigins {
     index.scan(known(files.partitionFilters), known(files.dataFilters))
   }
 
-  /** In every group, the value of a grouping expression is its value in some row of the group. */
   private def ofGroups(
       aggregate: BaseAggregateExec,
-      key: Expression): Option[Seq[ScannedColumn]] = {
+      key: Expression): Option[Seq[ScannedColumn]] =
+    belowGroups(aggregate, key).flatMap(apply(aggregate.child, _))
+
+  /**
+   * The key in terms of the columns below an aggregate, or None if it does not consist of grouping
+   * expressions. In every group, the value of a grouping expression is its value in some row of the
+   * group.
+   */
+  def belowGroups(aggregate: BaseAggregateExec, key: Expression): Option[Expression] = {
     val groups = aggregate.groupingExpressions
     val ofGroup =
       JoinedKey.replaced(key, JoinedKey.definitions(aggregate.resultExpressions))
     if (!ofGroup.references.forall(a => groups.exists(_.exprId == a.exprId))) None
-    else apply(aggregate.child, JoinedKey.replaced(ofGroup, JoinedKey.definitions(groups)))
+    else Some(JoinedKey.replaced(ofGroup, JoinedKey.definitions(groups)))
   }
 
   private def ofUnion(union: UnionExec, key: Expression): Option[Seq[ScannedColumn]] = {
-    val branches = union.children.map(renamed(union.output, _, key))
+    val branches = union.children.map { branch =>
+      renamed(union.output, branch, key).flatMap(apply(branch, _))
+    }
     if (branches.forall(_.isDefined)) Some(branches.flatMap(_.get)) else None
   }
 
-  /** The origins of a key in a plan whose columns have these names above it. */
-  private def renamed(
-      names: Seq[Attribute],
-      plan: SparkPlan,
-      key: Expression): Option[Seq[ScannedColumn]] =
+  /** The key in terms of the columns of a plan whose columns have other names above it. */
+  def renamed(names: Seq[Attribute], plan: SparkPlan, key: Expression): Option[Expression] =
     if (names.map(_.exprId).distinct.size != names.size) None
-    else apply(plan, JoinedKey.replaced(key, names.map(_.exprId).zip(plan.output).toMap))
+    else Some(JoinedKey.replaced(key, names.map(_.exprId).zip(plan.output).toMap))
 }

@@ -21,13 +21,19 @@ import io.pyzorder.skipping.plan.SkippingScanExec
  * Passes the keys of joins down a plan, to the scans whose rows they restrict.
  *
  * @param whole  the plan
- * @param shared exchanges below which no keys are passed, in canonical form
+ * @param shared equal exchanges, in canonical form, and the keys that are passed into all of them
  */
-private[joins] abstract class KeyPushdown[Source <: KeySource](
+private[joins] abstract class KeyPushdown[Source <: KeySource[Source]](
     whole: SparkPlan,
-    shared: Set[SparkPlan]) {
+    shared: KeyPushdown.Shared[Source]) {
 
-  private val exchanges = ArrayBuffer.empty[(SparkPlan, SparkPlan)]
+  private val exchanges = ArrayBuffer.empty[PassedExchange]
+
+  /** An exchange before and after keys were passed into it, and the keys that could be passed. */
+  private case class PassedExchange(
+      before: SparkPlan,
+      after: SparkPlan,
+      wanted: Seq[JoinedKey[Source]])
 
   /** Whether keys have been passed to a scan below an exchange that they may make different. */
   protected var isSplitting: Boolean = false
@@ -35,12 +41,34 @@ private[joins] abstract class KeyPushdown[Source <: KeySource](
   /** The plan with the keys in its scans. */
   def result: SparkPlan = withKeys(whole, Nil)
 
-  /** The exchanges that were equal and now differ, in canonical form. */
-  def split: Set[SparkPlan] =
-    if (!isSplitting) Set.empty
-    else exchanges.groupBy(_._1.canonicalized).collect {
-      case (before, same) if same.map(_._2.canonicalized).distinct.size > 1 => before
-    }.toSet
+  /** The exchanges that were equal and now differ, with the keys that they can share. */
+  def split: KeyPushdown.Shared[Source] =
+    if (!isSplitting) Map.empty
+    else exchanges.groupBy(_.before.canonicalized).collect {
+      case (before, same) if same.map(_.after.canonicalized).distinct.size > 1 =>
+        before -> (if (shared.contains(before)) Nil else common(same.toSeq))
+    }
+
+  /**
+   * For each column of equal exchanges, the union of the keys that could be passed into them. Each
+   * of the exchanges returns rows whose keys do not matter to it, but all return the same rows. No
+   * keys are passed for a column if one of the exchanges needs its rows for all keys.
+   */
+  private def common(same: Seq[PassedExchange]): Seq[(Int, JoinedKey[Source])] =
+    for {
+      column <- same.head.before.output.indices
+      keys = same.map { one =>
+        best(one.wanted.filter(_.column.semanticEquals(one.before.output(column))))
+      }
+      if keys.forall(_.isDefined)
+    } yield column -> keys.flatten.reduce(_ or _)
+
+  /** The most useful of several keys for the same column. */
+  protected def best(keys: Seq[JoinedKey[Source]]): Option[JoinedKey[Source]] = keys.headOption
+
+  /** The exchange with the keys that have been passed into it. Other plans are returned as is. */
+  protected def passed(plan: SparkPlan): SparkPlan =
+    exchanges.find(_.before eq plan).fold(plan)(_.after)
 
   /** The join, with the keys of joins above it and its own keys passed to its sides. */
   protected def joined(
@@ -146,12 +174,15 @@ private[joins] abstract class KeyPushdown[Source <: KeySource](
    */
   private def exchanged(exchange: Exchange, wanted: Seq[JoinedKey[Source]]): SparkPlan = {
     val mayPass = wanted.nonEmpty &&
-      !(shared.nonEmpty && shared(exchange.canonicalized)) &&
       !(exchange.isInstanceOf[BroadcastExchangeLike] && prunesPartitions) &&
       !isRandomRepartition(exchange)
-    val passed = if (mayPass) wanted.map(_.copy(isWaited = true)) else Nil
+    val possible = if (mayPass) wanted.map(_.copy(isWaited = true)) else Nil
+    val ofAll = if (shared.isEmpty) None else shared.get(exchange.canonicalized)
+    val passed = ofAll.fold(possible)(_.map { case (column, key) =>
+      key.copy(column = exchange.output(column))
+    })
     val result = exchange.withNewChildren(Seq(below(exchange.child, passed)))
-    exchanges += exchange -> result
+    exchanges += PassedExchange(exchange, result, possible)
     result
   }
 
@@ -169,14 +200,13 @@ private[joins] abstract class KeyPushdown[Source <: KeySource](
    * Given the keys of joins above a join, returns the keys that may be pushed to the join's left
    * side, and those that may be pushed to its right side. Keys may be pushed to a side whose rows
    * contribute to the result independently of each other: either side of an inner join, the left
-   * side of a left outer, semi or anti join, and the right side of a right outer join.
+   * side of a left outer, semi, anti or existence join, and the right side of a right outer join.
    *
    * If such a key is also a key of this join, both sides have equal keys in every pair of
-   * matching rows. In an inner, left outer or left semi join, a right row affects only the left
-   * rows that it matches. If the right row's key equals no key of the join above, neither do the
-   * keys of these left rows, so the join above drops them whether or not they match. The same
-   * applies to the left side of a right outer join. It does not apply to an anti join, because a
-   * null on the right side of NOT IN affects every row.
+   * matching rows. On the other side of the join, a row affects only the rows that it matches. If
+   * its key equals no key of the join above, neither do the keys of these rows, so the join above
+   * drops them whether or not they match. This does not apply to a null-aware anti join (NOT IN),
+   * in which a null on the right side affects every row.
    */
   private def fromAbove(
       join: BaseJoinExec,
@@ -186,8 +216,8 @@ private[joins] abstract class KeyPushdown[Source <: KeySource](
     join.joinType match {
       case _ if !isDeterministic(join) => (Nil, Nil)
       case _: InnerLike => (wanted ++ toLeft, wanted ++ toRight)
-      case LeftSemi | LeftOuter => (wanted, toRight)
-      case LeftAnti => (wanted, Nil)
+      case LeftAnti if KeyPushdown.isNullAware(join) => (wanted, Nil)
+      case LeftSemi | LeftAnti | LeftOuter | _: ExistenceJoin => (wanted, toRight)
       case RightOuter => (toLeft, wanted)
       case _ => (Nil, Nil)
     }
@@ -219,24 +249,33 @@ private[joins] object KeyPushdown {
    * - right outer: the left side.
    * A null-aware anti join (NOT IN) also depends on right rows that match nothing.
    */
-  def prunable(join: BaseJoinExec): (Boolean, Boolean) = join match {
-    case hash: BroadcastHashJoinExec if hash.isNullAwareAntiJoin => (false, false)
-    case _ => join.joinType match {
-        case _: InnerLike | LeftSemi => (true, true)
-        case LeftOuter | LeftAnti | _: ExistenceJoin => (false, true)
-        case RightOuter => (true, false)
-        case _ => (false, false)
-      }
+  def prunable(join: BaseJoinExec): (Boolean, Boolean) = join.joinType match {
+    case _ if isNullAware(join) => (false, false)
+    case _: InnerLike | LeftSemi => (true, true)
+    case LeftOuter | LeftAnti | _: ExistenceJoin => (false, true)
+    case RightOuter => (true, false)
+    case _ => (false, false)
+  }
+
+  private def isNullAware(join: BaseJoinExec): Boolean = join match {
+    case hash: BroadcastHashJoinExec => hash.isNullAwareAntiJoin
+    case _ => false
   }
 
   /**
-   * Passes keys down the plan, but not below equal exchanges that the keys would make different.
-   * Spark executes equal exchanges only once, which saves more than the keys would.
+   * For each exchange, in canonical form, the keys that are passed into it, each with the position
+   * of the column that must equal the key.
+   */
+  type Shared[Source <: KeySource[Source]] = Map[SparkPlan, Seq[(Int, JoinedKey[Source])]]
+
+  /**
+   * Passes keys down the plan. Equal exchanges get the same keys and therefore remain equal. Spark
+   * executes equal exchanges only once, which saves more than different keys would.
    */
   @scala.annotation.tailrec
-  def withoutSplits(
-      pushdown: Set[SparkPlan] => KeyPushdown[_],
-      shared: Set[SparkPlan] = Set.empty): SparkPlan = {
+  def withoutSplits[Source <: KeySource[Source]](
+      pushdown: Shared[Source] => KeyPushdown[Source],
+      shared: Shared[Source] = Map.empty[SparkPlan, Seq[(Int, JoinedKey[Source])]]): SparkPlan = {
     val pass = pushdown(shared)
     val result = pass.result
     val split = pass.split

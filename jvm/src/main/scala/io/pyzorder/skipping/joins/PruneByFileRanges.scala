@@ -59,18 +59,21 @@ case class PruneByFileRanges(isAdaptive: Boolean) extends Rule[SparkPlan] {
 
   @scala.annotation.tailrec
   private def pruned(plan: SparkPlan, rounds: Int): SparkPlan = {
-    val result = KeyPushdown.withoutSplits(new Pass(plan, _))
+    val result = KeyPushdown.withoutSplits[Origins](new Pass(plan, _))
     if ((result eq plan) || rounds == 1) result else pruned(result, rounds - 1)
   }
 
   /** The columns whose values include every value of one of the join's keys. */
   private final case class Origins(columns: Seq[ScannedColumn], dataType: DataType)
-      extends KeySource {
+      extends KeySource[Origins] {
     override def fit(ordinal: Int, column: Expression): Boolean =
       FilterColumn.isOrdered(dataType) && dataType == column.dataType
+
+    override def or(ordinal: Int, other: Origins, ofOther: Int): Origins =
+      copy(columns = (columns ++ other.columns).distinct)
   }
 
-  private class Pass(whole: SparkPlan, shared: Set[SparkPlan])
+  private class Pass(whole: SparkPlan, shared: KeyPushdown.Shared[Origins])
       extends KeyPushdown[Origins](whole, shared) {
 
     override protected def joined(

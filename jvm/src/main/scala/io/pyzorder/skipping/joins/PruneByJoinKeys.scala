@@ -1,7 +1,11 @@
 package io.pyzorder.skipping.joins
 
+import java.util.IdentityHashMap
+
+import scala.collection.mutable
 import scala.util.control.NonFatal
 
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -19,24 +23,30 @@ import io.pyzorder.skipping.files.ZOrderFileIndex
  * the rule runs on the whole plan before Spark divides it into stages, and whenever Spark re-plans
  * the rest of the query. Otherwise, it runs once, on the final plan.
  *
- * A join is eligible if unmatched rows on its scanned side do not affect the result. The scanned
- * side depends on the join type:
+ * The broadcast side of a join restricts the other side if unmatched rows there do not affect the
+ * result:
  * - inner: either side;
  * - left semi (IN, EXISTS): the left side, because a left row without a match is dropped.
  *
  * An outer join keeps the rows of its preserved side, an anti join (NOT EXISTS, NOT IN) returns
  * exactly the rows without a match, and an existence join (IN below OR) returns "false" for them.
- * In these joins, skipping a file would lose rows. The other side of an outer join could be pruned
- * by the keys of the preserved side, but Spark never broadcasts the preserved side in a hash join.
+ * In these joins, skipping a file would lose rows.
  *
  * A pair of keys must be compared by `=`, which is never TRUE for a null. Spark represents the keys
  * of `a <=> b` as coalesce(a, …) and isnull(a), which are not columns. Two rows join only if all
  * pairs are equal, so each pair yields its own filter. Any further join conditions only drop more
  * rows.
  *
- * Sort-merge and shuffled hash joins provide no keys, because a shuffle reveals its size but not
- * its keys. However, the keys of a join above such a join are pushed to the scans below it, and
- * the files of one side provide ranges of keys for the other (see PruneByFileRanges).
+ * A sort-merge or shuffled hash join has no keys of its own, because a shuffle reveals its size but
+ * not its keys. However, the keys of one side of any join may come from a broadcast in the plan of
+ * that side (see BroadcastOrigins). The other side is restricted by all values that this broadcast
+ * has for the key, if KeyPushdown.prunable allows it. In a hash join, this also restricts the
+ * broadcast side. The files of one side also provide ranges of keys for the other side (see
+ * PruneByFileRanges).
+ *
+ * Keys that restrict the rows of a broadcast side also restrict the keys that this side provides
+ * (see BroadcastKeys): if dropping rows there does not change the result, then neither does it
+ * change the result to drop the rows that match no other row there.
  *
  * @param isAdaptive whether the rule runs in adaptive execution
  */
@@ -45,7 +55,7 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan =
     try {
       if (maxKeys > 0 && conf.exchangeReuseEnabled && joinsKeys(plan))
-        KeyPushdown.withoutSplits(new Pass(plan, _))
+        KeyPushdown.withoutSplits[BroadcastKeys](new Pass(plan, _))
       else plan
     } catch {
       case NonFatal(failure) =>
@@ -58,27 +68,46 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
   private def joinsKeys(plan: SparkPlan): Boolean =
     plan.exists(_.isInstanceOf[BroadcastHashJoinExec])
 
-  private class Pass(whole: SparkPlan, shared: Set[SparkPlan])
+  private class Pass(whole: SparkPlan, shared: KeyPushdown.Shared[BroadcastKeys])
       extends KeyPushdown[BroadcastKeys](whole, shared) {
+
+    private val known = new IdentityHashMap[SparkPlan, mutable.Map[Expression, BroadcastKeys]]
+
+    override def result: SparkPlan = withFinalSides(super.result)
 
     override protected def joined(
         join: BaseJoinExec,
         ofLeft: Seq[JoinedKey[BroadcastKeys]],
-        ofRight: Seq[JoinedKey[BroadcastKeys]]): SparkPlan =
+        ofRight: Seq[JoinedKey[BroadcastKeys]]): SparkPlan = {
+      val (toLeft, toRight) = KeyPushdown.prunable(join)
+      def moreOfLeft = if (toLeft) from(join, join.right, join.rightKeys, join.leftKeys) else Nil
+      def moreOfRight = if (toRight) from(join, join.left, join.leftKeys, join.rightKeys) else Nil
       join match {
         case hash: BroadcastHashJoinExec if hash.buildSide == BuildLeft =>
-          val left = below(hash.left, ofLeft)
-          hash.withNewChildren(Seq(left, below(hash.right, ofRight ++ keysOf(hash, left))))
+          val ofBuilt = ofLeft ++ moreOfLeft
+          val left = below(hash.left, ofBuilt)
+          val right = below(hash.right, ofRight ++ keysOf(hash, left, ofBuilt))
+          hash.withNewChildren(Seq(left, right))
         case hash: BroadcastHashJoinExec =>
-          val right = below(hash.right, ofRight)
-          hash.withNewChildren(Seq(below(hash.left, ofLeft ++ keysOf(hash, right)), right))
-        case _ => join.withNewChildren(Seq(below(join.left, ofLeft), below(join.right, ofRight)))
+          val ofBuilt = ofRight ++ moreOfRight
+          val right = below(hash.right, ofBuilt)
+          val left = below(hash.left, ofLeft ++ keysOf(hash, right, ofBuilt))
+          hash.withNewChildren(Seq(left, right))
+        case _ =>
+          val left = below(join.left, ofLeft ++ moreOfLeft)
+          join.withNewChildren(Seq(left, below(join.right, ofRight ++ moreOfRight)))
       }
+    }
 
-    /** The keys that a join's broadcast side provides for its other side. */
+    /**
+     * The keys that a join's broadcast side provides for its other side.
+     *
+     * @param ofBuilt keys that restrict the rows of the broadcast side
+     */
     private def keysOf(
         join: BroadcastHashJoinExec,
-        side: SparkPlan): Seq[JoinedKey[BroadcastKeys]] = {
+        side: SparkPlan,
+        ofBuilt: Seq[JoinedKey[BroadcastKeys]]): Seq[JoinedKey[BroadcastKeys]] = {
       val (built, streamed) =
         if (join.buildSide == BuildLeft) (join.leftKeys, join.rightKeys)
         else (join.rightKeys, join.leftKeys)
@@ -90,9 +119,68 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
       BuildSide.unapply(side)
         .filter(build => isEligible && (isAdaptive || !build.isStage) && !isLarge(build.rows))
         .fold(Seq.empty[JoinedKey[BroadcastKeys]]) { build =>
-          val from = new BroadcastKeys(build, built, maxKeys)
-          streamed.zipWithIndex.map { case (column, i) => JoinedKey(column, i, from) }
+          val source = new BroadcastKeys(build, built, maxKeys, restrictions(side, built, ofBuilt))
+          streamed.zipWithIndex.map { case (column, i) => JoinedKey(column, i, source) }
         }
+    }
+
+    /**
+     * Those keys that probably leave only some rows of a broadcast side. If the join has only one
+     * key, that key need not be restricted: the restriction is also passed to the other side of the
+     * join.
+     */
+    private def restrictions(
+        side: SparkPlan,
+        built: Seq[Expression],
+        ofBuilt: Seq[JoinedKey[BroadcastKeys]]): Seq[JoinedKey[BroadcastKeys]] =
+      ofBuilt.filter { key =>
+        val columns = key.column.references
+        val isOnlyKey = built.size == 1 && built.head.semanticEquals(key.column)
+        !isOnlyKey && columns.nonEmpty && columns.subsetOf(side.outputSet) &&
+        key.column.deterministic && key.from.fit(key.ordinal, key.column) &&
+        CheapKeys.isSelective(key.from) && key.from.isRepeatable
+      }
+        .map(key => key.copy(from = key.from.restrictedBy(Nil)))
+        .take(PruneByJoinKeys.MaxRestrictions)
+
+    /**
+     * Keys for one side of a join that come from broadcast sides in the plan of the other side. The
+     * scans that use them wait for these broadcasts, which they would otherwise not need.
+     */
+    private def from(
+        join: BaseJoinExec,
+        other: SparkPlan,
+        theirs: Seq[Expression],
+        ours: Seq[Expression]): Seq[JoinedKey[BroadcastKeys]] =
+      if (!isDeterministic(join)) Nil
+      else for {
+        (their, our) <- theirs.zip(ours)
+        origin <- BroadcastOrigins(other, their).take(PruneByJoinKeys.MaxOrigins)
+        of = known.computeIfAbsent(origin.build.side, _ => mutable.Map.empty)
+        source = of.getOrElseUpdate(
+          origin.value.canonicalized,
+          new BroadcastKeys(origin.build, Seq(origin.value), maxKeys))
+        if CheapKeys.mayHelp(source) && !isLarge(origin.build.rows)
+      } yield JoinedKey(our, 0, source, isWaited = true)
+
+    override protected def best(
+        keys: Seq[JoinedKey[BroadcastKeys]]): Option[JoinedKey[BroadcastKeys]] =
+      keys.find(key => CheapKeys.mayHelp(key.from)).orElse(keys.headOption)
+
+    /**
+     * Replaces broadcast sides that were found before keys were passed into them. A side that has
+     * become a copy with keys is not used. It could have received them from the very scan that
+     * waits for it, and both would then wait for each other.
+     */
+    private def withFinalSides(plan: SparkPlan): SparkPlan = {
+      val moved = new IdentityHashMap[BroadcastKeys, Option[BroadcastKeys]]
+      def copyOf(side: SparkPlan): Option[SparkPlan] = {
+        val copy = passed(side)
+        if ((copy eq side) || !copy.exists(_.isInstanceOf[ScanWithKeysExec])) Some(copy) else None
+      }
+      plan.transform { case scan: ScanWithKeysExec =>
+        scan.movedTo(from => moved.computeIfAbsent(from, _.movedTo(copyOf)))
+      }
     }
 
     /**
@@ -109,29 +197,42 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
       val found = for {
         index <- ScanWithKeysExec.indexOf(scan).toSeq
         if index.couldSkip
-        key <- wanted
-        column <- key.of(files)
-        if !key.isWaited || isCheap(key, column, index, files)
-      } yield key -> column
-      isSplitting ||= found.exists(_._1.isWaited)
-      if (found.isEmpty) scan
-      else ScanWithKeysExec(
-        scan,
-        found.map(_._1.from).distinct.map { from =>
-          ScanKeys(found.collect { case (key, column) if key.from eq from => column }.distinct)(
-            from)
-        })
+        from <- wanted.map(_.from).distinct
+        keys = wanted.filter(_.from eq from)
+        columns = keys.flatMap(_.of(files)).distinct
+        if columns.nonEmpty
+        source <- sourceFor(keys.head, columns, index, files)
+      } yield source -> columns
+      if (found.isEmpty) scan else ScanWithKeysExec(scan, found)
     }
 
-    /** Whether the scan should wait for the key. If not, records why. */
-    private def isCheap(
+    /**
+     * The source of a key, with those restrictions for which the scan should wait. None, and a
+     * record of the reason, if the scan should not wait for the key itself.
+     */
+    private def sourceFor(
         key: JoinedKey[BroadcastKeys],
-        column: ScanKey,
+        columns: Seq[ScanKey],
         index: ZOrderFileIndex,
-        files: FileSourceScanExec): Boolean = {
-      val obstacle = CheapKeys.obstacle(key.from, index)
-      obstacle.foreach(why => NotAwaited.add(files, column.column, why))
-      obstacle.isEmpty
+        files: FileSourceScanExec): Option[BroadcastKeys] = {
+      def isWaited(restriction: JoinedKey[BroadcastKeys]): Boolean =
+        key.isWaited || restriction.isWaited
+      val kept = key.from.restrictions.filter(restriction =>
+        !isWaited(restriction) || CheapKeys.obstacle(restriction.from, index).isEmpty)
+      val obstacle =
+        if (key.isWaited) CheapKeys.obstacle(key.from, index, kept.nonEmpty) else None
+      if (obstacle.isEmpty) isSplitting ||= key.isWaited || kept.exists(isWaited)
+      for (why <- obstacle; column <- columns) NotAwaited.add(files, column.column, why)
+      if (obstacle.isEmpty) Some(key.from.restrictedBy(kept)) else None
     }
   }
+}
+
+object PruneByJoinKeys {
+
+  /** The maximum number of broadcast sides in the plan of one side of a join that provide keys. */
+  private val MaxOrigins = 4
+
+  /** The maximum number of joins that restrict the rows of one broadcast side. */
+  private val MaxRestrictions = 4
 }

@@ -1,5 +1,6 @@
 package io.pyzorder.skipping.joins
 
+import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import org.apache.spark.rdd.RDD
@@ -26,14 +27,15 @@ import io.pyzorder.skipping.predicate.JoinKeyFilter
  * There are no deadlocks, because a scan waits only for broadcasts that are below it, and a plan is
  * a finite tree. Spark reuses a broadcast in place of another only if their trees are equal. If a
  * broadcast waited for itself through reuse, its tree would contain a tree equal to itself, which
- * is impossible.
+ * is impossible. PruneByJoinKeys adds broadcasts to a scan before it has passed keys into them, and
+ * then replaces each with its final form, but only if no scan in that form waits for keys.
  *
  * Two scans are equal only if their keys are equal. Spark therefore replaces an exchange above one
  * scan with an exchange above another only if both scans skip the same files.
  *
  * @param scan  the file scan, possibly below a node that reports what it skips
  * @param sides the broadcast sides
- * @param keys  for each side, the columns of the scan that must equal its keys
+ * @param keys  the columns of the scan that must equal keys of these sides
  */
 private[joins] final case class ScanWithKeysExec(
     scan: SparkPlan,
@@ -68,6 +70,17 @@ private[joins] final case class ScanWithKeysExec(
     if (found.isEmpty) scan else ScanWithKeysExec.mapIndex(scan)(_.withJoins(found))
   }
 
+  /** The same scan, with other copies of the broadcast sides, or without keys that have no copy. */
+  def movedTo(copies: BroadcastKeys => Option[BroadcastKeys]): SparkPlan = {
+    val moved = keys.flatMap(wanted => copies(wanted.from).map(_ -> wanted.keys))
+    if (moved.isEmpty) scan
+    else {
+      val node = ScanWithKeysExec.of(scan, moved)
+      node.copyTagsFrom(this)
+      node
+    }
+  }
+
   protected override def doExecute(): RDD[InternalRow] = {
     chooseFiles
     scan.execute()
@@ -94,16 +107,18 @@ private[joins] final case class ScanWithKeysExec(
    * If a broadcast fails, the scan reads all files, and the join reports the failure.
    */
   private def filters(isJoins: BuildSide => Boolean): Seq[JoinKeyFilter] =
-    try
-      for {
-        (BuildSide(build), wanted) <- sides.zip(keys)
-        if wanted.from.isRepeatable || isJoins(build)
-        filter <- wanted.from.filters(build, wanted.keys)
-      } yield filter
-    catch {
-      case NonFatal(failure) =>
-        logDebug("No file is skipped by join keys", failure)
-        Nil
+    keys.flatMap { wanted =>
+      try {
+        val executed = wanted.sides.map(sides).flatMap(BuildSide.unapply)
+        if (executed.size == wanted.sides.size &&
+          (wanted.from.isRepeatable || isJoins(executed.head)))
+          wanted.from.filters(executed, wanted.keys)
+        else Nil
+      } catch {
+        case NonFatal(failure) =>
+          logDebug("No file is skipped by join keys", failure)
+          Nil
+      }
     }
 
   override def simpleString(maxFields: Int): String = s"$nodeName [${keys.mkString(", ")}]"
@@ -116,10 +131,23 @@ private[joins] final case class ScanWithKeysExec(
 private[joins] object ScanWithKeysExec {
 
   /** The scan with its own copy of the file index, to which filters may be added later. */
-  def apply(scan: SparkPlan, keys: Seq[ScanKeys]): ScanWithKeysExec = {
-    val node = ScanWithKeysExec(mapIndex(scan)(_.withJoins(Nil)), keys.map(_.from.build.side), keys)
+  def apply(scan: SparkPlan, found: Seq[(BroadcastKeys, Seq[ScanKey])]): ScanWithKeysExec = {
+    val node = of(mapIndex(scan)(_.withJoins(Nil)), found)
     node.copyTagsFrom(scan)
     node
+  }
+
+  private def of(scan: SparkPlan, found: Seq[(BroadcastKeys, Seq[ScanKey])]): ScanWithKeysExec = {
+    val sides = mutable.ArrayBuffer.empty[SparkPlan]
+    val keys = found.map { case (from, keys) =>
+      ScanKeys(
+        keys,
+        from.sides.map { side =>
+          if (!sides.exists(_.sameResult(side))) sides += side
+          sides.indexWhere(_.sameResult(side))
+        })(from)
+    }
+    ScanWithKeysExec(scan, sides.toSeq, keys)
   }
 
   def indexOf(scan: SparkPlan): Option[ZOrderFileIndex] = scan match {
@@ -152,10 +180,13 @@ private[joins] object ScanWithKeysExec {
 private[joins] final case class ScanKey(column: Expression, ordinal: Int)
 
 /**
- * A scan's columns that must equal the keys of one broadcast side. The comparison of two instances
- * ignores the side itself, which ScanWithKeysExec compares as one of its children.
+ * A scan's columns that must equal keys of the same source. The comparison of two instances ignores
+ * the source, because ScanWithKeysExec compares the broadcast sides as its children.
+ *
+ * @param sides the positions of the source's broadcast sides
  */
-private[joins] final case class ScanKeys(keys: Seq[ScanKey])(@transient val from: BroadcastKeys) {
+private[joins] final case class ScanKeys(keys: Seq[ScanKey], sides: Seq[Int])(
+    @transient val from: BroadcastKeys) {
   override def toString: String = keys.map(_.column.sql).mkString(", ")
 }
 

@@ -62,7 +62,7 @@ private[skipping] object ColumnFilters {
   def notPrefix(c: FilterColumn, p: UTF8String): IndexFilter =
     if (p.numBytes == 0) Never else NotPrefix(c, p)
 
-  private def isNaN(value: Any): Boolean = value match {
+  private[predicate] def isNaN(value: Any): Boolean = value match {
     case d: Double => d.isNaN
     case f: Float => f.isNaN
     case _ => false

@@ -1,7 +1,6 @@
 package io.pyzorder.skipping.predicate
 
-import org.apache.spark.sql.catalyst.expressions.{And, Expression, GreaterThanOrEqual, InSet}
-import org.apache.spark.sql.catalyst.expressions.{LessThanOrEqual, Literal}
+import org.apache.spark.sql.catalyst.expressions.{Expression, InSet}
 
 /**
  * A filter over the index, derived from the keys on the broadcast side of a join. It keeps every
@@ -41,10 +40,6 @@ object JoinKeyFilter {
   private def filter(column: Expression, keys: KeyValues): Option[IndexFilter] = keys match {
     case KeyValues.Each(values) if values.isEmpty => Some(IndexFilter.Never)
     case KeyValues.Each(values) => filter(InSet(column, values))
-    case KeyValues.Range(min, max) =>
-      filter(And(
-          GreaterThanOrEqual(column, Literal(min, column.dataType)),
-          LessThanOrEqual(column, Literal(max, column.dataType))))
     case KeyValues.Ranges(ranges, mayBeNaN) =>
       FilterColumn.unapply(column).map(ColumnFilters.within(_, ranges, mayBeNaN))
   }

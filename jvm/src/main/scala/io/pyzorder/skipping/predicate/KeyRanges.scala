@@ -1,8 +1,5 @@
 package io.pyzorder.skipping.predicate
 
-import scala.collection.mutable.ArrayBuffer
-
-import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.types.DataType
 
 /**
@@ -14,12 +11,11 @@ import org.apache.spark.sql.types.DataType
  * separately. Bounds that differ only in the sign of a zero are equal in Spark's order.
  *
  * @param dataType the type of the values
- * @param limit    the maximum number of ranges; if there are more, neighbouring ranges are merged
+ * @param limit    the maximum number of ranges
  */
 final class KeyRanges(dataType: DataType, limit: Int) {
 
-  private val ordering = TypeUtils.getInterpretedOrdering(dataType)
-  private val found = ArrayBuffer.empty[(Any, Any)]
+  private val union = new RangeUnion(dataType, limit)
   private var mayBeNaN = false
   private var isKnown = true
 
@@ -28,7 +24,7 @@ final class KeyRanges(dataType: DataType, limit: Int) {
     val seen = IndexFilter.seenAs(column, facts)
     if (seen.mayHaveValue(file)) {
       mayBeNaN ||= seen.nanSeen(file)
-      if (seen.bounded(file)) found += ((seen.min(file), seen.max(file)))
+      if (seen.bounded(file)) union.add(seen.min(file), seen.max(file))
       else if (!seen.empty(file)) addUnknown()
     }
   }
@@ -38,22 +34,5 @@ final class KeyRanges(dataType: DataType, limit: Int) {
 
   /** The ranges; None if nothing is known about some of the values. */
   def result: Option[KeyValues.Ranges] =
-    if (isKnown) Some(KeyValues.Ranges(limited(disjoint), mayBeNaN)) else None
-
-  private def disjoint: IndexedSeq[(Any, Any)] = {
-    val merged = ArrayBuffer.empty[(Any, Any)]
-    found.sortWith((a, b) => ordering.lt(a._1, b._1)).foreach { case (low, high) =>
-      merged.lastOption match {
-        case Some((first, last)) if ordering.lteq(low, last) =>
-          merged(merged.length - 1) = (first, ordering.max(last, high))
-        case _ => merged += ((low, high))
-      }
-    }
-    merged.toIndexedSeq
-  }
-
-  private def limited(ranges: IndexedSeq[(Any, Any)]): IndexedSeq[(Any, Any)] =
-    if (ranges.length <= limit) ranges
-    else ranges.grouped((ranges.length + limit - 1) / limit)
-      .map(several => (several.head._1, several.last._2)).toIndexedSeq
+    if (isKnown) Some(KeyValues.Ranges(union.result, mayBeNaN)) else None
 }

@@ -3,7 +3,9 @@ package org.apache.spark.sql.execution.pyzorder
 import java.util.concurrent.{TimeUnit, TimeoutException}
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{BindReferences, BoundReference, Expression}
+import org.apache.spark.sql.catalyst.expressions.{
+  Attribute, BindReferences, BoundReference, Expression
+}
 import org.apache.spark.sql.catalyst.plans.physical.BroadcastPartitioning
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
@@ -46,27 +48,30 @@ final class BuildSide private (
     .flatMap(exchange.metrics.get).map(_.value.max(0L)).sum
 
   /**
-   * The values of the join's keys. Each combination of values occurs at least once. Waits for the
-   * broadcast, but not longer than the join itself would. None if the broadcast takes longer or has
-   * more than `limit` rows, or if its hash table was not built from these keys.
+   * The values of expressions over the rows. Each combination occurs at least once, except in rows
+   * whose join key is null. Waits for the broadcast, but not longer than the join itself would.
+   * None if the broadcast takes longer or has more than `limit` rows.
    *
-   * Spark packs several integral keys into one LONG, which is then the hash table's key. In any
-   * case, the hash table's key is computed from `keys` without losing information. All rows with
-   * the same hash table key therefore have the same values of `keys`, and it is enough to compute
-   * the keys of the first row.
+   * If the expressions are the keys from which the hash table was built, only the first row of each
+   * entry is read. Spark packs several integral keys into one LONG, which is then the hash table's
+   * key. In any case, the hash table's key is computed from the join's keys without losing
+   * information, so all rows of an entry have the same values of these keys.
    *
    * Values that refer to the memory of Spark's rows are copied.
+   *
+   * @param columns the rows' columns, as they are called in the expressions
    */
-  def valuesOf(keys: Seq[Expression], limit: Long): Option[Iterator[Seq[Any]]] =
-    if (!madeBy(keys)) None
-    else awaited.filter(_ => exchange.runtimeStatistics.rowCount.exists(_ <= limit)).collect {
+  def valuesOf(
+      expressions: Seq[Expression],
+      columns: Seq[Attribute],
+      limit: Long): Option[Iterator[Seq[Any]]] =
+    awaited.filter(_ => exchange.runtimeStatistics.rowCount.exists(_ <= limit)).collect {
       case shared: HashedRelation =>
         val table = shared.asReadOnlyCopy() // each copy has its own row for the results of get()
-        val bound = keys.map(BindReferences.bindReference(_, side.output))
-        table.keys().map { key =>
-          val row = table.get(key).next()
-          bound.map(expression => InternalRow.copyValue(expression.eval(row)))
-        }
+        val bound = expressions.map(BindReferences.bindReference(_, columns))
+        val rowsOfEntry = if (madeBy(expressions, columns)) 1 else Int.MaxValue
+        for (key <- table.keys(); row <- table.get(key).take(rowsOfEntry))
+          yield bound.map(expression => InternalRow.copyValue(expression.eval(row)))
     }
 
   private def awaited: Option[Any] =
@@ -74,8 +79,8 @@ final class BuildSide private (
         exchange.relationFuture.get(side.conf.broadcastTimeout, TimeUnit.SECONDS).value)
     catch { case _: TimeoutException => None }
 
-  private def madeBy(keys: Seq[Expression]): Boolean = {
-    val bound = HashJoin.rewriteKeyExpr(keys).map(BindReferences.bindReference(_, side.output))
+  private def madeBy(keys: Seq[Expression], columns: Seq[Attribute]): Boolean = {
+    val bound = HashJoin.rewriteKeyExpr(keys).map(BindReferences.bindReference(_, columns))
     bound.map(comparable) == mode.key.map(comparable)
   }
 
