@@ -144,14 +144,14 @@ CASES = [
     # Keys that restrict the rows of a broadcast, and thereby its own keys.
     Case("a dimension restricted by another one", """
         SELECT s.q FROM sales s JOIN days ON s.day = d JOIN (VALUES (2), (9)) AS v (m) ON month = m"""),
-    Case("a dimension restricted by another one above a shuffle", f"""
+    Case("a dimension restricted by another one above a shuffle", """
         SELECT s.day, s.v, e.l FROM (SELECT month, day, sum(q) AS v FROM sales JOIN days ON day = d
         GROUP BY month, day) s JOIN (SELECT * FROM days WHERE l = 11) e ON s.month = e.month"""),
-    Case("a dimension restricted by a dimension of the other side", f"""
+    Case("a dimension restricted by a dimension of the other side", """
         SELECT s.q, w.pad FROM sales s JOIN (SELECT * FROM days WHERE month = 2) a ON s.day = a.d
         JOIN web w ON s.ticket = w.ticket JOIN days b ON w.day = b.d AND a.month = b.month""",
          web=(MONTH,)),
-    Case("not a dimension whose rows are kept without a match", f"""
+    Case("not a dimension whose rows are kept without a match", """
         SELECT s.q FROM sales s LEFT JOIN (SELECT d, month FROM days JOIN (VALUES (2)) AS v (m) ON month = m)
         ON s.day = d""", sales=(ALL,)),
     # Equal exchanges, which need the keys of all joins above them.

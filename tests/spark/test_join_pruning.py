@@ -320,7 +320,12 @@ def test_a_query_planned_before_skipping_is_switched_off(spark: SparkSession, ta
 
 @pytest.mark.parametrize(
     ("limit", "opened", "text"),
-    [("3", 2, ["dim.k (3 values)"]), ("2", 2, ["dim.k (2 ranges)"]), ("1", 11, ["dim.k (1 range)"]), ("0", ALL, [])],
+    [
+        ("3", 2, ["dim.k (3 values)"]),
+        ("2", 2, ["dim.k (2 ranges)"]),
+        ("1", 11, ["dim.k (1 range)"]),
+        ("0", ALL, []),
+    ],
 )
 def test_more_keys_than_the_limit(
     spark: SparkSession, tables: Path, limit: str, opened: int, text: list[str]
