@@ -1,6 +1,6 @@
 """Runs the queries of TPC-DS and TPC-H with and without skipping, and checks their answers.
 
-    python benchmarks/tpc.py [--scale 1] [--files 80] [--pairs 5] [--queries ds6,h3]
+    python benchmarks/tpc.py [--scale 1] [--files 80] [--pairs 5] [--queries ds6,h3] [--continue]
 
 The large tables have about 80 files each and are Z-ordered by their date and one other key. All
 queries run in one session, in pairs: one run with skipping and one without. Each result is the
@@ -8,13 +8,16 @@ median over the pairs. `files` counts the files of the large tables that the que
 the number that tpc_model predicts, or `-` if the prediction needs too much memory or time.
 `by keys` counts the files that are skipped only because of join keys. The answers are compared with
 DuckDB's, and with the answers without skipping. DuckDB generates the data and the texts of the
-queries. Writes only to the folder demo-output.
+queries. `--continue` keeps what an earlier run with the same jar and arguments has measured. Writes
+only to the folder demo-output.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import hashlib
+import json
 import math
 import shutil
 import statistics
@@ -35,6 +38,7 @@ from tpc_model import FileBounds, Model
 
 import pyzorder
 from pyzorder import demo
+from pyzorder.session import jar
 
 FOLDER = demo.OUTPUT / "tpc"
 HEADER = [
@@ -100,6 +104,34 @@ class Runs:
     @property
     def slowest(self) -> float:
         return max(self._ratios(self.time))
+
+
+class Measurements:
+    """The measured queries, in a file from which an interrupted run can be continued.
+
+    The first line of the file identifies the jar and the arguments.
+    """
+
+    def __init__(self, keeps: bool, *arguments: float) -> None:
+        self._path = FOLDER / "measured.jsonl"
+        self._known: dict[str, tuple[list[str], Runs]] = {}
+        head = [hashlib.sha256(jar().read_bytes()).hexdigest(), *arguments]
+        found = self._path.read_text().splitlines() if self._path.exists() else []
+        if keeps and found and json.loads(found[0]) == head:
+            for row, cpu, seconds in map(json.loads, found[1:]):
+                of = [{True: on, False: off} for on, off in (cpu, seconds)]
+                self._known[row[0]] = row, Runs(*of)
+        else:
+            FOLDER.mkdir(parents=True, exist_ok=True)
+            self._path.write_text(json.dumps(head) + "\n")
+
+    def get(self, query: str) -> tuple[list[str], Runs] | None:
+        return self._known.get(query)
+
+    def add(self, row: list[str], runs: Runs) -> None:
+        pairs = [[of[True], of[False]] for of in (runs.cpu, runs.time)]
+        with self._path.open("a") as file:
+            file.write(json.dumps([row, *pairs]) + "\n")
 
 
 class Session:
@@ -245,6 +277,7 @@ def predicted(found: Mapping[str, Sequence[int]], scans: Sequence[Any]) -> float
 
 def lines(session: Session, arguments: argparse.Namespace) -> Iterator[tuple[list[str], Runs]]:
     """Yields the table row and the cost of each query."""
+    known = Measurements(arguments.keep, arguments.scale, arguments.files, arguments.pairs)
     only = arguments.queries.split(",") if arguments.queries else None
     for benchmark in BENCHMARKS:
         connection = connect(benchmark, arguments.scale)
@@ -256,6 +289,9 @@ def lines(session: Session, arguments: argparse.Namespace) -> Iterator[tuple[lis
             name = f"{benchmark.prefix}{number}"
             if only and name not in only:
                 continue
+            if (measured_before := known.get(name)) is not None:
+                yield measured_before
+                continue
             scans, runs, differs = measured(session, benchmark, connection, query, arguments.pairs)
             try:
                 expected = f"{predicted(model.files(query), scans):.0f}"
@@ -263,13 +299,15 @@ def lines(session: Session, arguments: argparse.Namespace) -> Iterator[tuple[lis
                 expected = "-"
             opened, total = sum(scan.opened for scan in scans), sum(scan.total for scan in scans)
             by_keys = sum(scan.skipped_by_joins for scan in scans)
-            yield [
+            row = [
                 name, str(opened), expected, str(total), str(total - opened - by_keys),
                 str(by_keys),
                 f"{statistics.median(runs.cpu[True]):.2f} s", f"{runs.cpu_ratio:.2f}",
                 f"{runs.time_ratio:.2f}", f"{runs.slowest:.2f}",
                 f"not as {differs}" if differs else "equal",
-            ], runs  # fmt: skip
+            ]  # fmt: skip
+            known.add(row, runs)
+            yield row, runs
 
 
 def main() -> int:
@@ -278,6 +316,9 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=80, help="files of each large table")
     parser.add_argument("--pairs", type=int, default=5, help="measured pairs of runs of each query")
     parser.add_argument("--queries", default="", help="only these queries, such as ds6,h3")
+    parser.add_argument(
+        "--continue", dest="keep", action="store_true", help="keep what an earlier run has measured"
+    )
     arguments = parser.parse_args()
     session, rows, all_runs = Session(), [HEADER], []
     print(" | ".join(HEADER))
