@@ -73,7 +73,7 @@ def _are_plain(rows: pa.Table) -> bool:
 
 
 def is_forged(path: str) -> bool:
-    """Whether no listing of a table's folder could find a file with this name."""
+    """Whether a listing of a table's folder can never contain a file with this name."""
     return is_whole(path) or leaves(path) or is_hidden(path)
 
 

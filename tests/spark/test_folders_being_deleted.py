@@ -131,7 +131,7 @@ def test_no_folder_stays_that_is_emptied_from_both_sides(
 
 
 def test_no_record_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
-    """A writer removes its record DONE if all other records have been deleted. A process that
+    """A writer removes its DONE record if all other records have been deleted. A process that
     deletes the table may have listed the records before DONE was written."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
@@ -144,7 +144,7 @@ def test_no_record_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path
 
 
 def test_no_record_stays_of_a_run_that_has_ended(spark: SparkSession, tmp_path: Path) -> None:
-    """A writer removes its record DONE even if the other records are deleted after it has checked
+    """A writer removes its DONE record even if the other records are deleted after it has checked
     whether they still exist."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))

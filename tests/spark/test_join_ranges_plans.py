@@ -46,7 +46,8 @@ GROUPS = "(SELECT k, sum(m) AS v FROM b WHERE k IS NOT NULL GROUP BY k)"
 
 
 def test_a_subquery_of_the_same_table(session: SparkSession, tables: Path) -> None:
-    """Spark executes the subquery GROUPS only once. With ranges, it would execute GROUPS twice."""
+    """Spark executes the subquery GROUPS only once. If ranges were used, it would execute
+    GROUPS twice."""
     sql = f"SELECT q.k FROM {SOME} q JOIN {GROUPS} r ON q.k = r.k WHERE v > (SELECT avg(v) FROM {GROUPS})"
     df = checked(session, sql)
     assert set(counts(df, "b")) == {ALL}

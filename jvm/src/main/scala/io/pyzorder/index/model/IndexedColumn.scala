@@ -31,7 +31,7 @@ object IndexedColumn {
    */
   def nameOf(path: Seq[String]): String = path.map(quoteIfNeeded).mkString(".")
 
-  /** The text of an expression, or the name of any other column. */
+  /** The text of an expression that is indexed as a column, or the name of an ordinary column. */
   def labelOf(path: Seq[String]): String =
     ExpressionColumn.ofPath(path).fold(nameOf(path))(_.text)
 

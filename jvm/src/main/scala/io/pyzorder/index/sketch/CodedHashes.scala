@@ -64,8 +64,8 @@ object CodedHashes {
   }
 
   /**
-   * Encodes sorted, distinct `bits`-bit numbers. Keeps as many of each number's highest bits as fit
-   * into `most` bytes. None if too few bits fit.
+   * Encodes sorted, distinct `bits`-bit numbers in at most `most` bytes. To this end, it keeps only
+   * the highest bits of the numbers, the same number of bits of each. None if too few bits fit.
    */
   private def fitting(sorted: Array[Long], bits: Int, most: Long): Option[CodedHashes] = {
     Iterator.range(bits, 0, -1)

@@ -22,7 +22,7 @@ private[skipping] final case class FilteredScan private[files] (
   /** The state of the files for estimates. */
   private[files] def state: TableState = index.estimatedState(partitionFilters)
 
-  /** The files that the scan would read, for estimates. */
+  /** The files that the scan is expected to read. */
   def estimated: IndexedSeq[ExaminedFile] = {
     val now = state
     withoutLast match {

@@ -153,8 +153,8 @@ object PruneByFileRanges {
   private val Rounds = 3
 
   /**
-   * The maximum number of comparisons of one scan's files with ranges in one round. Ranges beyond
-   * that are not tried, so a scan with more files than that is left alone.
+   * The maximum number of comparisons of one scan's files with ranges in one round. Once it is
+   * reached, no further ranges are tried. A scan of more files than this number is left alone.
    */
   private val MaxTests = 500000
 }

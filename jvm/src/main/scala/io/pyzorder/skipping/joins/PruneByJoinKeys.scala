@@ -155,13 +155,15 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
       if (!isDeterministic(join)) Nil
       else for {
         (their, our) <- theirs.zip(ours)
-        origin <- BroadcastOrigins(other, their).take(PruneByJoinKeys.MaxOrigins)
-        of = known.computeIfAbsent(origin.build.side, _ => mutable.Map.empty)
-        source = of.getOrElseUpdate(
+        source <- BroadcastOrigins(other, their).filterNot(origin => isLarge(origin.build.rows))
+          .map(sourceOf).filter(CheapKeys.mayHelp).take(PruneByJoinKeys.MaxOrigins)
+      } yield JoinedKey(our, 0, source, isWaited = true)
+
+    private def sourceOf(origin: BroadcastOrigins.Origin): BroadcastKeys =
+      known.computeIfAbsent(origin.build.side, _ => mutable.Map.empty)
+        .getOrElseUpdate(
           origin.value.canonicalized,
           new BroadcastKeys(origin.build, Seq(origin.value), maxKeys))
-        if CheapKeys.mayHelp(source) && !isLarge(origin.build.rows)
-      } yield JoinedKey(our, 0, source, isWaited = true)
 
     override protected def best(
         keys: Seq[JoinedKey[BroadcastKeys]]): Option[JoinedKey[BroadcastKeys]] =

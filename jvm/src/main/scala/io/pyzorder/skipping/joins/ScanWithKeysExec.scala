@@ -60,8 +60,8 @@ private[joins] final case class ScanWithKeysExec(
   override def vectorTypes: Option[Seq[String]] = scan.vectorTypes
 
   /**
-   * The scan alone, restricted to the files that may contain one of the keys. All sides must have
-   * been broadcast.
+   * The scan alone, restricted to the files that may contain one of the keys. The plans in `sides`
+   * must already have been broadcast.
    *
    * @param joined the broadcasts of the joins in the scan's own stage
    */

@@ -20,7 +20,7 @@ object CatalogAccess {
   }
 
   /**
-   * A copy of the schema in which all columns are nullable. Spark reads files with such a schema.
+   * A copy of the schema in which all columns are nullable. Spark uses such a copy to read files.
    */
   def asNullable(schema: StructType): StructType = schema.asNullable
 
