@@ -82,6 +82,9 @@ test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fi
 		tests/spark/test_older_plans.py tests/spark/test_moved_partitions.py \
 		tests/spark/test_reads_after_a_kill.py
 
+test-long: jar ## Run more variants of tests, for example joins without adaptive execution
+	$(RUN) -m pytest -m long -n $(JOBS) --dist worksteal tests
+
 test-fallback: jar ## Test the fallback for sessions without the jar, including Connect sessions and random queries
 	$(RUN) -m pytest -m "" tests/fallback tests/unit/test_index.py tests/unit/index \
 	  tests/spark/test_journal_vectors.py

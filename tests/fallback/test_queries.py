@@ -182,6 +182,7 @@ def test_without_ansi(spark: SparkSession, tmp_path: Path) -> None:
                 assert rows_of(found) == rows_of(expected), predicate
 
 
+@pytest.mark.fallback
 def test_long_conditions(spark: SparkSession, tables: Path) -> None:
     many = " OR ".join(f"a = {25 + 100 * k}" for k in range(500))
     assert fallback.sql(spark, f"SELECT * FROM t WHERE a < 30 AND ({many})").count() == 2

@@ -20,7 +20,7 @@ from tests.support import scans
 from tests.support.tables import data_files, delete_folder, ids
 
 #: The number of random attacks in a test run. A different FORGED_SEED selects different attacks.
-DRAWN = int(os.environ.get("FORGED_CASES", "30"))
+DRAWN = int(os.environ.get("FORGED_CASES", "20"))
 
 OWN, FOREIGN = range(0, 100), range(100_000, 100_040)
 

@@ -142,7 +142,10 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield folder
 
 
-@pytest.fixture(params=["true", "false"], ids=["adaptive", "not adaptive"])
+@pytest.fixture(params=[
+    pytest.param("true", id="adaptive"),
+    pytest.param("false", id="not adaptive", marks=pytest.mark.long),
+])  # fmt: skip
 def session(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[SparkSession]:
     """A session without broadcasts, with and without adaptive execution."""
     with without_broadcasts(spark, request.param):

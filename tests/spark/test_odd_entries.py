@@ -202,7 +202,9 @@ def test_a_file_where_a_run_needs_a_folder(
     assert rows(spark, table) == ROWS
 
 
-@pytest.mark.parametrize("instead", ["folder", "link to nothing"])
+@pytest.mark.parametrize(
+    "instead", ["folder", pytest.param("link to nothing", marks=pytest.mark.long)]
+)
 def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, instead: str) -> None:
     """No row is lost if one of pyzorder's files is replaced with a folder or a dangling link.
 
@@ -459,7 +461,7 @@ def run(spark: SparkSession, table: Path, statement: str | None) -> None:
 
 
 @pytest.mark.parametrize("instead", ["pipe", "checksum", "checksum's pipe"])
-@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("begun", [pytest.param(True, marks=pytest.mark.long), False])
 def test_reads_that_fail_or_wait(
     spark: SparkSession, source: Path, tmp_path: Path, instead: str, begun: bool
 ) -> None:

@@ -192,6 +192,7 @@ def test_the_direct_method(spark: SparkSession, database: str) -> None:
         spark.sql("OPTIMIZE t FULL ZORDER BY (b, a)").collect()
 
 
+@pytest.mark.long
 def test_the_direct_method_with_ever_other_columns(spark: SparkSession, database: str) -> None:
     """After many OPTIMIZE runs with different clustering columns, the index contains the z-values
     of only a limited number of clusterings, and is still readable."""

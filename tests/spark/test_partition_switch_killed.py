@@ -137,6 +137,7 @@ def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, ta
         assert ("-zorder-" in str(place)) == switched
 
 
+@pytest.mark.crash
 @pytest.mark.parametrize("table", TABLES, ids=["Spark's", "Hive's"])
 def test_a_metastore_remembers_a_place_elsewhere(
     spark: SparkSession, tmp_path: Path, table: str
