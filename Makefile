@@ -65,8 +65,11 @@ test-packages: env spark-repository ## Publish to a folder, and start spark-sql 
 	$(RUN) -m tests.support.programs.packages
 
 publish: spark-repository ## Publish the jar, sources and Scaladoc to the Maven repository build/packages
+	@echo "Maven builds the jar for Spark $(SPARK), which takes some minutes."
+	@rm -rf build/ivy
 	mvn -B -q -f jvm -P spark-$(SPARK),release deploy -DskipTests -Dmaven.install.skip=true \
 	  -DaltDeploymentRepository=local::file:$(CURDIR)/build/packages
+	@echo "The jar for Spark $(SPARK) is in the Maven repository build/packages."
 
 test-cli: jar ## Test the command line, and interrupt OPTIMIZE at every step
 	$(RUN) -m pytest -m "" tests/unit/test_cli.py tests/unit/cli tests/spark/test_cli.py

@@ -26,7 +26,7 @@ UNAVAILABLE = (
 
 #: The part of Spark's messages that only helps Spark developers.
 TAIL = re.compile(
-    r"[;.]?\s*(\n?;?\s*line \d+,? pos \d+|SQLSTATE: \w{5}|\n== (SQL|DataFrame)|"
+    r";?\s*(\n?;?\s*line \d+,? pos \d+|SQLSTATE: \w{5}|\n== (SQL|DataFrame)|"
     r"\n?This stopped SparkContext was created at|\n?JVM stacktrace|\n?Driver stacktrace|"
     r"\n\s*at \S+\().*",
     re.DOTALL,

@@ -133,12 +133,11 @@ def _has(fields: pa.Schema | pa.StructType, parts: tuple[str, ...]) -> bool:
 
 
 def _similar(name: str, columns: Sequence[str]) -> list[str]:
-    """Returns the columns with similar names or, if there are none, the first columns."""
+    """Returns the first columns, beginning with those that have similar names."""
     known = {column.lower(): column for column in reversed(columns)}
-    found = difflib.get_close_matches(name.lower(), known)
-    first = list(dict.fromkeys(columns))
-    more = ["…"] if len(first) > _MOST_SHOWN else []
-    return [known[close] for close in found] or [*first[:_MOST_SHOWN], *more]
+    similar = [known[close] for close in difflib.get_close_matches(name.lower(), known)]
+    shown = list(dict.fromkeys([*similar, *columns]))
+    return [*shown[:_MOST_SHOWN], *(["…"] if len(shown) > _MOST_SHOWN else [])]
 
 
 def _lower(parts: Sequence[str]) -> tuple[str, ...]:

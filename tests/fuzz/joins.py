@@ -89,7 +89,7 @@ class Queries:
     def query(self) -> str:
         """A query that combines all rows of a random relation into a single row."""
         relation = self.relation(self.random.choice([1, 2, 2, 2, 3]))
-        if self.random.random() < 0.6:
+        if self.random.random() < 0.95:
             relation = f"({self.star(relation)})"
         hashed = f"pmod(xxhash64({', '.join(INTEGERS)}, s, x + 0.0D, d), 1000003)"
         return f"SELECT count(*), sum({hashed}), max(k), min(s) FROM {relation}"
@@ -98,7 +98,7 @@ class Queries:
         """A relation that is joined with one or two dimensions, which restrict its rows."""
         outer = self.name()
         joins = ""
-        for _ in range(self.random.choice([1, 1, 2])):
+        for _ in range(self.random.choice([1, 2, 2])):
             inner = self.name()
             key = self.random.choice(["k", "k", "tag", "s", "d", "n"])
             kind = self.random.choice(["JOIN", "JOIN", "LEFT SEMI JOIN"])

@@ -9,18 +9,18 @@ from pyzorder.cli.failures import UNAVAILABLE, Interrupted, exit_code, sentence
 
 # (the exception, the exit code, the sentence)
 FAILURES: list[tuple[BaseException, int, str]] = [
-    (ValueError("[ZORDER_CONFLICT] Too late. SQLSTATE: 40001"), 4, "[ZORDER_CONFLICT] Too late"),
+    (ValueError("[ZORDER_CONFLICT] Too late. SQLSTATE: 40001"), 4, "[ZORDER_CONFLICT] Too late."),
     (ValueError("[ZORDER_CONCURRENT_OPTIMIZE] Wait."), 4, "[ZORDER_CONCURRENT_OPTIMIZE] Wait."),
     (
         ValueError("[A.B] No such\ntable.; line 1 pos 14;\n'Project [*]\n+- 'Unresolved"),
         1,
-        "[A.B] No such table",
+        "[A.B] No such table.",
     ),
     (ValueError("[X] Not this\n== SQL ==\nSELECT 1"), 1, "[X] Not this"),
     (
         ValueError("It stopped.\nThis stopped SparkContext was created at:\n\norg.apache.X(Y:1)"),
         1,
-        "It stopped",
+        "It stopped.",
     ),
     (ValueError("plain\n\tat org.x.Y(Z.scala:1)"), 1, "plain"),
     (errors.no_workload(), 1, str(errors.no_workload())),

@@ -105,8 +105,8 @@ def test_reasons(table: Path) -> None:
     assert "depends on a time zone" in second
 
 
-#: Conditions on columns that the table below does not have, the first of these columns, and the
-#: columns that the message suggests.
+#: Conditions on columns that the table below does not have, the first of these columns, and how
+#: the message's list of columns begins.
 MISSPELLED = [
     ("custmer_id = 8", "custmer_id", "customer_id"), ("day = 1 AND DAI = 2", "DAI", "day"),
     ("upper(Custmer_ID) = 'A' OR day = 1", "Custmer_ID", "customer_id"),
@@ -131,7 +131,7 @@ def test_a_misspelled_column(
         assert raised.value.condition == "ZORDER_UNKNOWN_COLUMN"
         assert f"There is no column {column} in {tmp_path}." in str(raised.value)
         if indexed:
-            assert str(raised.value).endswith(f"Use one of its columns: {known}.")
+            assert f"Use one of its columns: {known}" in str(raised.value)
 
 
 def test_columns_of_some_files(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_json(table: Path) -> None:
     ("words", "code", "said"),
     [
         (["{table}", "--where", "a ="], 1, "[ZORDER_NOT_A_CONDITION]"),
-        (["{table}", "--where", "aa = 1"], 1, "Use one of its columns: a."),
+        (["{table}", "--where", "aa = 1"], 1, "Use one of its columns: a, "),
         (["{table}", "--where", "a = 1; DROP TABLE t"], 1, "[ZORDER_NOT_A_CONDITION]"),
         (["{table}/none"], 1, "[ZORDER_PATH_NOT_FOUND]"),
         (["{table}", "--max-staleness", "soon"], 1, "[ZORDER_NOT_A_DURATION]"),

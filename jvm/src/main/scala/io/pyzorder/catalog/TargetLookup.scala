@@ -230,8 +230,7 @@ object TargetLookup {
 
   /** Throws if the name of a table that does not exist looks like a path. */
   def checkNoPath(parts: Seq[String]): Unit = parts match {
-    case Seq(name) if name.matches("(?s)([A-Za-z][A-Za-z0-9+.-]*:)?/.*") =>
-      throw ZOrderErrors.pathAsName(name)
+    case Seq(name) if name.contains("/") => throw ZOrderErrors.pathAsName(name)
     case _ => ()
   }
 
