@@ -37,6 +37,14 @@ def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
     return reference.MARKER.sub(lambda marker: made()[marker[1]], text)
 
 
+def on_page_content(html: str, *, page: Page, **_: Any) -> str:
+    """Restores the backquotes in the commands' help, which is plain text and not Markdown."""
+    if page.file.src_uri != "reference/cli.md":
+        return html
+    written, heading, from_code = html.partition('<h2 id="pyzorder">')
+    return written + heading + reference.unquoted(from_code)
+
+
 @cache
 def made() -> dict[str, str]:
     """Returns the generated parts of the reference. The first call starts Spark."""

@@ -71,9 +71,10 @@ def test_the_list_of_conditions_is_the_catalogue() -> None:
 
 
 def test_placeholders_are_no_html() -> None:
-    assert reference.placeholders("<a> and `x.<b>`.") == "*a* and `x.<b>`."
-    assert not [
-        row
-        for row in reference.conditions_text().splitlines()
-        if "<" in row.replace("`<path>`", "")
-    ]
+    assert reference.placeholders("<a> and x.`<b>`.") == r"*a* and x.\`*b*\`."
+    assert "<" not in reference.conditions_text()
+
+
+def test_paragraphs_of_help_show_backquotes() -> None:
+    html = "<p>So is <code>a b</code>.</p><pre><code>x</code></pre>"
+    assert reference.unquoted(html) == "<p>So is `a b`.</p><pre><code>x</code></pre>"
