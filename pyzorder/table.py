@@ -31,7 +31,7 @@ class ZOrderTable:
         """Returns a table in the catalog.
 
         Args:
-            name: the table's name in SQL syntax, such as "sales", "db.sales" or "`odd name`".
+            name: the table's name in SQL syntax, such as sales, db.sales or `` `odd name` ``.
 
         Raises:
             ZOrderError: the session does not run pyzorder.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mkdocs.structure.files import File
 
-from website import links, reference
+from website import breaks, links, reference
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -25,6 +25,8 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
         if source == "LICENSE":
             text = f"# License\n\n```\n{text}\n```\n"
         files.append(File.generated(config, page, content=text))
+    style = (reference.ROOT / "website" / "site.css").read_text(encoding="utf-8")
+    files.append(File.generated(config, "assets/site.css", content=style))
     return files
 
 
@@ -35,6 +37,19 @@ def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
         markdown, uri, lambda path: log.warning("%s links to %s, which is not a page", uri, path)
     )
     return reference.MARKER.sub(lambda marker: made()[marker[1]], text)
+
+
+def on_page_content(html: str, *, page: Page, **_: Any) -> str:
+    """Restores the backquotes in the commands' help, which is plain text and not Markdown."""
+    if page.file.src_uri != "reference/cli.md":
+        return html
+    written, heading, from_code = html.partition('<h2 id="pyzorder">')
+    return written + heading + reference.unquoted(from_code)
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Lets long names break. The search index has been filled before, with the whole names."""
+    return breaks.mark(output)
 
 
 @cache

@@ -139,7 +139,10 @@ def refused_text() -> str:
     rows = [line.split(" | ") for line in lines("rejected.txt")]
     return table(
         ["statement", "condition", "the message contains"],
-        [[f"`` {sql} ``", f"`{condition}`", f"… {words} …"] for sql, condition, words in rows],
+        [
+            [f"`` {sql} ``", f"`{condition}`", f"… {escaped(words)} …"]
+            for sql, condition, words in rows
+        ],
     )
 
 
@@ -156,12 +159,23 @@ def conditions_text() -> str:
 
 
 def placeholders(sentence: str) -> str:
-    """Returns a sentence of the catalogue as Markdown, with placeholders in italics unless they are
-    in code."""
-    parts = re.split(r"(`[^`]*`)", sentence)
-    return "".join(
-        part if number % 2 else re.sub(r"<(\w+)>", r"*\1*", part)
-        for number, part in enumerate(parts)
+    """Returns a sentence of the catalogue as Markdown, with placeholders in italics and with
+    backquotes as they are in the message."""
+    return re.sub(r"<(\w+)>", r"*\1*", escaped(sentence))
+
+
+def escaped(text: str) -> str:
+    """Returns Markdown that shows the backquotes of a text."""
+    return text.replace("`", "\\`")
+
+
+def unquoted(html: str) -> str:
+    """Returns HTML whose paragraphs show backquotes in place of code."""
+    return re.sub(
+        r"<p>.*?</p>",
+        lambda paragraph: re.sub(r"</?code>", "`", paragraph[0]),
+        html,
+        flags=re.DOTALL,
     )
 
 

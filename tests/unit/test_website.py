@@ -6,7 +6,7 @@ import pytest
 
 from pyzorder import errors
 from tests.support.documents import ROOT
-from website import links, reference
+from website import breaks, links, reference
 
 # (page of the site, a link in the repository, the same link on the site or None if there is no such
 # page)
@@ -71,9 +71,32 @@ def test_the_list_of_conditions_is_the_catalogue() -> None:
 
 
 def test_placeholders_are_no_html() -> None:
-    assert reference.placeholders("<a> and `x.<b>`.") == "*a* and `x.<b>`."
-    assert not [
-        row
-        for row in reference.conditions_text().splitlines()
-        if "<" in row.replace("`<path>`", "")
-    ]
+    assert reference.placeholders("<a> and x.`<b>`.") == r"*a* and x.\`*b*\`."
+    assert "<" not in reference.conditions_text()
+
+
+def test_paragraphs_of_help_show_backquotes() -> None:
+    html = "<p>So is <code>a b</code>.</p><pre><code>x</code></pre>"
+    assert reference.unquoted(html) == "<p>So is `a b`.</p><pre><code>x</code></pre>"
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("<td>ZORDER_CANNOT_RESTORE</td>", "<td>ZORDER_<wbr>CANNOT_<wbr>RESTORE</td>"),
+        ("<h3>spark.sql.maxColumns</h3>", "<h3>spark.<wbr>sql.<wbr>max<wbr>Columns</h3>"),
+        ("<td>a.optimize().where(b)</td>", "<td>a.<wbr>optimize().<wbr>where(<wbr>b)</td>"),
+        ("<p>spark.sql.maxColumns</p>", None),
+        (f"<p>{'a' * 20}.{'b' * 20}</p>", f"<p>{'a' * 20}.<wbr>{'b' * 20}</p>"),
+        (
+            "<code>--event-log DIR</code>",
+            '<code><span class="option">--event-log</span> DIR</code>',
+        ),
+        ("<td>Spark 4.3, pyzorder.plot</td>", None),
+        ('<td><a href="from_delta_to_pyzorder">a</a></td>', None),
+        ("<td><pre>ZORDER_CANNOT_RESTORE</pre></td>", None),
+    ],
+)
+def test_long_names_can_break(text: str, marked: str | None) -> None:
+    page = "<nav>ZORDER_CANNOT_RESTORE</nav><article>{}</article><p>ZORDER_CANNOT_RESTORE</p>"
+    assert breaks.mark(page.format(text)) == page.format(marked or text)

@@ -1,0 +1,37 @@
+"""Marks where a browser may break long names, so that they fit a narrow screen."""
+
+from __future__ import annotations
+
+import re
+
+TAG = re.compile(r"(<[^>]*>)")
+CODE_BLOCK = re.compile(r"<(/?)(?:pre|script|style|svg)\b")
+NARROW = re.compile(r"<(/?)(?:td|th|h[1-6])\b")
+LONG = re.compile(r"[^\s<>&;]{16,}")
+LONGER = re.compile(r"[^\s<>&;]{36,}")
+PLACE = re.compile(r"(?<=[\w)][._/=(])(?=\w)|(?<=[a-z])(?=[A-Z])")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+def mark(page: str) -> str:
+    """Returns a page in which long names of its article can break at `<wbr>`, and in which options
+    such as `--dry-run` do not break.
+
+    In cells of tables and in headings, names of 16 characters can break; elsewhere, only names that
+    may not fit a line. Code blocks are not changed.
+    """
+    head, start, rest = page.partition("<article")
+    article, end, tail = rest.partition("</article>")
+    parts = TAG.split(start + article)
+    code_blocks = narrow = 0
+    for i, part in enumerate(parts):
+        if i % 2:
+            if tag := CODE_BLOCK.match(part):
+                code_blocks += -1 if tag[1] else 1
+            elif tag := NARROW.match(part):
+                narrow += -1 if tag[1] else 1
+        elif not code_blocks:
+            names = LONG if narrow else LONGER
+            text = names.sub(lambda name: PLACE.sub("<wbr>", name[0]), part)
+            parts[i] = OPTION.sub(r'<span class="option">\g<0></span>', text)
+    return head + "".join(parts) + end + tail
