@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -212,6 +213,21 @@ def test_equal_exchanges_with_other_keys_are_still_executed_once(session: SparkS
 def test_no_broadcast_is_executed_twice(session: SparkSession) -> None:
     df = checked(session, f"{SOLD} JOIN {JULY} ON s.day = d")
     assert len(scans_of(df, "days")) == 1
+
+
+def test_many_rows_with_the_same_key(session: SparkSession) -> None:
+    """The values of another column are collected in a time that is linear in the number of rows."""
+    side = "(SELECT concat('x', 7 + id DIV 1000000) AS s, CAST(id % 5 + 10 AS INT) AS d FROM range(200000) WHERE id >= 0)"
+    df = session.sql(f"""
+        SELECT count(*) FROM (SELECT /*+ BROADCAST(b) */ b.d FROM sales s JOIN {side} b
+        ON concat('x', s.ticket) = b.s) q JOIN web w ON w.day = q.d""")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(df.collect)
+        try:
+            running.result(timeout=90)
+        finally:
+            session.sparkContext.cancelAllJobs()
+    assert counts(df, "web") == (MONTH,)
 
 
 def test_without_reuse_no_keys_are_used(session: SparkSession) -> None:

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.execution.pyzorder
 
+import java.util.HashSet
 import java.util.concurrent.{TimeUnit, TimeoutException}
 
 import org.apache.spark.sql.catalyst.InternalRow
@@ -70,7 +71,12 @@ final class BuildSide private (
         val table = shared.asReadOnlyCopy() // each copy has its own row for the results of get()
         val bound = expressions.map(BindReferences.bindReference(_, columns))
         val rowsOfEntry = if (madeBy(expressions, columns)) 1 else Int.MaxValue
-        for (key <- table.keys(); row <- table.get(key).take(rowsOfEntry))
+        // keys() may return a key once for each of its rows
+        val seen = new HashSet[InternalRow]
+        val keys =
+          if (rowsOfEntry == 1 || table.keyIsUnique) table.keys()
+          else table.keys().filter(key => seen.add(key.copy()))
+        for (key <- keys; row <- table.get(key).take(rowsOfEntry))
           yield bound.map(expression => InternalRow.copyValue(expression.eval(row)))
     }
 
