@@ -20,7 +20,7 @@ from tests.fuzz.joins import DIMENSIONS, FACTS, Queries, create, settings_of
 from tests.support.joins import rows
 from tests.support.scans import FAILURES, explain, plain, settings
 
-COUNT = int(os.environ.get("JOIN_QUERIES", "12"))
+COUNT = int(os.environ.get("JOIN_QUERIES", "20"))
 SEED = int(os.environ.get("JOIN_SEED", "100"))
 #: The maximum duration of a query. It is far below the 300 seconds for which Spark waits for a
 #: broadcast, so the test also fails if a broadcast times out because of a deadlock.
@@ -61,8 +61,10 @@ def test_join_keys_change_no_answer(spark: SparkSession, tables: None) -> None:
                       f" {by_ranges}", flush=True)  # fmt: skip
     print(f"{done} of {COUNT} queries: join keys skip files in {skipped}, ranges in {by_ranges}")
     assert done >= 0.9 * COUNT
-    assert skipped >= 0.1 * done
-    assert by_ranges >= 0.1 * done
+    assert skipped and by_ranges
+    if done >= 100:  # shares of fewer queries vary too much
+        assert skipped >= 0.3 * done
+        assert by_ranges >= 0.1 * done
 
 
 def in_time(df: DataFrame, what: str) -> list[str]:
