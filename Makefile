@@ -45,7 +45,7 @@ test: jar ## Run all tests, or only TESTS=tests/unit, on one version (SPARK=4.3)
 	$(RUN) -m pytest -n $(JOBS) --dist worksteal --durations=25 $(TESTS)
 
 spark-repository: ## If Maven Central lacks Spark $(SPARK), provide PySpark's jars to Maven
-	@command -v mvn > /dev/null || { echo "This target needs Maven (mvn). 'make jar' does not." >&2; exit 1; }
+	@command -v mvn > /dev/null || { echo "This target needs Maven. Install mvn, or build the jar with 'make jar', which does not need Maven." >&2; exit 1; }
 	@needed=$$($(PYTHON) jvm/spark_repository.py --needed $(SPARK)) || exit 1; \
 	if [ $$needed = yes ]; then $(MAKE) --no-print-directory env && $(RUN) jvm/spark_repository.py; fi
 

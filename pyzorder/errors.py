@@ -124,11 +124,6 @@ def versions_differ(package: str, jar: str) -> ZOrderError:
     return error("ZORDER_VERSIONS_DIFFER", package=package, jar=jar)
 
 
-def jar_for_other_spark(built: str, running: str) -> ZOrderError:
-    """The jar in the JVM was built for another version of Spark."""
-    return error("ZORDER_JAR_FOR_OTHER_SPARK", built=built, running=running)
-
-
 def java_missing(program: str | None, spark: str, needed: int) -> ZOrderError:
     """There is no Java, or the `java` program that Spark would use does not run."""
     if program is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
@@ -30,6 +29,7 @@ FIELDS = {
     "keptBytes": "kept_bytes",
     "partitions": "partitions",
     "seconds": "seconds",
+    "undone": "undone",
 }
 
 
@@ -58,6 +58,8 @@ class Run:
     """Number of folders whose data files the run processed."""
     seconds: float | None
     """Time from `began` to `ended`; None if the run has not ended, or its record is damaged."""
+    undone: bool
+    """Whether a later RESTORE has undone the run."""
 
     @property
     def took(self) -> timedelta | None:
@@ -70,7 +72,8 @@ class Run:
         if self.ended is None:
             return "unfinished"
         if self.committed:
-            return f"replaced {counted(self.removed, 'file')} with {self.added:,}"
+            replaced = f"replaced {counted(self.removed, 'file')} with {self.added:,}"
+            return f"{replaced}, undone" if self.undone else replaced
         return "deleted expired files" if self.operation == "VACUUM" else "replaced no files"
 
 
@@ -84,9 +87,8 @@ class History(list[Run]):
 
     @property
     def can_restore(self) -> bool:
-        """Whether there is an OPTIMIZE that has not been undone. Each RESTORE undoes one."""
-        done = Counter(run.operation for run in self if run.committed)
-        return done["OPTIMIZE"] > done["RESTORE"]
+        """Whether there is an OPTIMIZE that has not been undone."""
+        return any(r.operation == "OPTIMIZE" and r.committed and not r.undone for r in self)
 
     def _repr_html_(self) -> str:
         rows = [

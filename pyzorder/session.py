@@ -126,8 +126,8 @@ def check_version(found: dict[str, str]) -> None:
 
 
 def check_session(spark: SparkSession) -> None:
-    """Raises unless the session runs this release of pyzorder in a build for the session's Spark
-    version."""
+    """Raises unless the session runs this release of pyzorder. The jar itself checks Spark's
+    version (JarVersion.scala)."""
     if EXTENSION not in items(spark.conf.get("spark.sql.extensions", "") or ""):
         raise errors.not_configured(EXTENSION)
     if bridge.is_connect(spark):
@@ -136,9 +136,6 @@ def check_session(spark: SparkSession) -> None:
     if found is None:
         raise errors.extension_not_loaded(EXTENSION)
     check_version(found)
-    running = versions.minor(spark.version)
-    if found.get("Pyzorder-Spark-Version", running) != running:
-        raise errors.jar_for_other_spark(found["Pyzorder-Spark-Version"], running)
 
 
 def items(value: str) -> list[str]:

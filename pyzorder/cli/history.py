@@ -15,7 +15,7 @@ from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, target_argument
 from pyzorder.wording import size
 
-HEAD = ("run", "operation", "began", "seconds", "result", "size before", "after", "still retired")
+HEAD = ("run", "operation", "began", "seconds", "result", "size before", "after", "old files kept")
 
 
 @click.command(

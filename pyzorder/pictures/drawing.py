@@ -363,6 +363,8 @@ def draw_curves(names: Sequence[str], bits: int) -> Picture:
             steps = np.stack([points[:-1], points[1:]], axis=1)
             line = LineCollection(list(steps), cmap="viridis", linewidth=2.2, capstyle="round")
             line.set_array(np.arange(len(steps)))
+            # The darkest colors would be invisible in dark mode, and the lightest in light mode.
+            line.set_clim(-0.4 * len(steps), 1.2 * len(steps))
             panel.add_collection(line)
             panel.plot(*points[0], "o", color=BOX, markersize=7)
             panel.plot(*points[-1], "s", color=OPENED, markersize=7)

@@ -22,7 +22,7 @@ STATEMENTS = [
     ("OPTIMIZE {t} ZORDER BY (a, b)", 2, 1),
     ("DESCRIBE SKIPPING INDEX ON {t}", None, 3),
     ("SELECT * FROM skipping_index('{t}')", None, 9),
-    ("SELECT * FROM optimize_history('{t}')", 13, 1),
+    ("SELECT * FROM optimize_history('{t}')", 14, 1),
     ("REFRESH SKIPPING INDEX ON {t}", None, 0),
     ("VACUUM {t} DRY RUN", 1, 0),
     ("SELECT zorder_value(a, b), interleave_bits(1, 2) FROM {t} WHERE a = 7", 2, 50),

@@ -6,12 +6,17 @@ The tests run in separate Python processes, because a JVM's jars are fixed when 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from zipfile import ZipFile
 
+import pyspark
 import pytest
+
+from pyzorder import versions
 
 PRELUDE = """
 import pyzorder
@@ -192,13 +197,34 @@ def test_versions_differ_and_configure_again(tmp_path: Path) -> None:
         session.__version__ = "9.9.9"
         attempt(lambda: pyzorder.ZOrderTable.forName(spark, "t"))
         attempt(lambda: pyzorder.configure(plain()))
-        session.__version__ = pyzorder.__version__
-        versions.minor = lambda version: "9.9"
-        attempt(lambda: pyzorder.ZOrderTable.forName(spark, "t"))
         """,
         tmp_path,
     ).splitlines()
     assert said[:5] == ["True", "True", "fine", "fine", "fine"]
     assert said[5].startswith("[ZORDER_VERSIONS_DIFFER] This is pyzorder 9.9.9 for Python")
     assert said[6] == said[5]
-    assert said[7].startswith("[ZORDER_JAR_FOR_OTHER_SPARK]")
+
+
+def test_jar_for_another_spark(tmp_path: Path) -> None:
+    """The jar is passed by hand, as with spark-sql --packages."""
+    jar = tmp_path / "other.jar"
+    with ZipFile(versions.jar_path(versions.minor(pyspark.__version__))) as ours:
+        with ZipFile(jar, "w") as other:
+            for name in ours.namelist():
+                content = ours.read(name)
+                if name == "META-INF/MANIFEST.MF":
+                    content = re.sub(rb"(Spark-Version: )\S+", rb"\g<1>9.9", content)
+                other.writestr(name, content)
+    said = run(
+        f"""
+        builder = plain().config("spark.jars", {str(jar)!r})
+        builder = builder.config("spark.sql.extensions", bridge.EXTENSION)
+        try:
+            builder.getOrCreate()
+        except Exception as error:
+            print(error)
+        """,
+        tmp_path,
+    )
+    assert "[ZORDER_JAR_FOR_OTHER_SPARK]" in said
+    assert "is built for Spark 9.9, but this is Spark" in said

@@ -278,9 +278,17 @@ def test_restore_step_by_step(spark: SparkSession, database: str, tmp_path: Path
     with pytest.raises(AnalysisException, match="ZORDER_CANNOT_RESTORE.*Every recorded OPTIMIZE"):
         spark.sql("RESTORE t TO BEFORE OPTIMIZE").collect()
     assert recorded_runs(spark, "t") == ["OPTIMIZE", "OPTIMIZE", "RESTORE", "RESTORE"]
+    assert undone_runs(spark) == [1, 2]
     spark.sql("OPTIMIZE t ZORDER BY (c)")
+    assert undone_runs(spark) == [1, 2]
     spark.sql("RESTORE t TO BEFORE OPTIMIZE")
     assert data_files(folder) == states[0]
+    assert undone_runs(spark) == [1, 2, 5]
+
+
+def undone_runs(spark: SparkSession) -> list[int]:
+    rows = spark.sql("SELECT run FROM optimize_history('t') WHERE undone").collect()
+    return [row["run"] for row in rows]
 
 
 def overwrite_partition(spark: SparkSession, folder: Path) -> None:

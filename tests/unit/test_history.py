@@ -18,11 +18,13 @@ ROW: dict[str, Any] = {
     "removed": 1200,
     "added": 8,
     "seconds": 1.5,
+    "undone": False,
 }
 
 # (fields that differ from the row above, the summary)
 RESULTS: list[tuple[dict[str, Any], str]] = [
     ({}, "replaced 1,200 files with 8"),
+    ({"undone": True}, "replaced 1,200 files with 8, undone"),
     ({"committed": False}, "replaced no files"),
     ({"committed": False, "operation": "VACUUM"}, "deleted expired files"),
     ({"ended": None, "seconds": None}, "unfinished"),
@@ -50,20 +52,21 @@ def test_kept_bytes_are_those_of_all_runs() -> None:
     assert History(run_of(**{**ROW, "keptBytes": size}) for size in (3, 0, 4)).kept_bytes == 7
 
 
-@pytest.mark.parametrize(
-    ("runs", "expected"),
-    [
-        ([], False),
-        ([("OPTIMIZE", True)], True),
-        ([("OPTIMIZE", False)], False),
-        ([("OPTIMIZE", True), ("RESTORE", True)], False),
-        ([("OPTIMIZE", True), ("RESTORE", False)], True),
-        ([("OPTIMIZE", True), ("OPTIMIZE", True), ("RESTORE", True)], True),
-    ],
-)
-def test_can_restore(runs: list[tuple[str, bool]], expected: bool) -> None:
+#: runs (operation, committed, undone), and whether a RESTORE can undo one of them
+UNDO: list[tuple[list[tuple[str, bool, bool]], bool]] = [
+    ([], False),
+    ([("OPTIMIZE", True, False)], True),
+    ([("OPTIMIZE", False, False)], False),
+    ([("OPTIMIZE", True, True), ("RESTORE", True, False)], False),
+    ([("OPTIMIZE", True, False), ("RESTORE", False, False)], True),
+    ([("OPTIMIZE", True, False), ("OPTIMIZE", True, True), ("RESTORE", True, False)], True),
+]
+
+
+@pytest.mark.parametrize(("runs", "expected"), UNDO)
+def test_can_restore(runs: list[tuple[str, bool, bool]], expected: bool) -> None:
     history = History(
-        run_of(**{**ROW, "operation": operation, "committed": committed})
-        for operation, committed in runs
+        run_of(**{**ROW, "operation": operation, "committed": committed, "undone": undone})
+        for operation, committed, undone in runs
     )
     assert history.can_restore == expected

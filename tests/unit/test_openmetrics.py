@@ -40,7 +40,7 @@ def row(column: str, **more: Any) -> dict[str, Any]:
 
 
 def run(number: int, kept: int) -> Run:
-    return Run(number, "OPTIMIZE", None, None, True, 1, 1, 1, 1, 1, kept, 1, None)
+    return Run(number, "OPTIMIZE", None, None, True, 1, 1, 1, 1, 1, kept, 1, None, False)
 
 
 def samples(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:

@@ -12,7 +12,7 @@ from website import breaks, links, reference
 # page)
 CASES = [
     ("index.md", "docs/guides/when.md", "guides/when.md"),
-    ("index.md", "docs/flights.png", "flights.png"),
+    ("index.md", "docs/flights.svg", "flights.svg"),
     ("index.md", "CONTRIBUTING.md", "contributing/code.md"),
     ("guides/when.md", "columns.md#which-types", "columns.md#which-types"),
     ("guides/when.md", "../../README.md#limits", "../index.md#limits"),

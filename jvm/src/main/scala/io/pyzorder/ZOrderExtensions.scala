@@ -6,7 +6,7 @@ import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.commands.{ClaimDeltaStatements, ResolveZOrderStatements, TableFunctions}
-import io.pyzorder.common.{EagerClasses, ZOrderConf}
+import io.pyzorder.common.{EagerClasses, JarVersion, ZOrderConf}
 import io.pyzorder.expressions.ZOrderFunctions
 import io.pyzorder.metadataonly.{LimitStrategy, MetadataOnlyStrategy}
 import io.pyzorder.parser.ZOrderSqlParser
@@ -20,6 +20,7 @@ import io.pyzorder.write.{ClusteredRowsStrategy, PrepareWrites}
  */
 class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
+    JarVersion.check()
     EagerClasses.load()
     ZOrderConf.all // registers the settings
     extensions.injectParser((_, next) => ZOrderSqlParser.before(next))

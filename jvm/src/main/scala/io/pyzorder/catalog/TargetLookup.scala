@@ -74,7 +74,7 @@ final class TargetLookup(session: shim.SparkSession) {
         catch {
           case failure: IOException =>
             val root = qualified(pathOf(text))
-            if (!storeOf(root).exists(root)) throw ZOrderErrors.pathNotFound(text)
+            if (!storeOf(root).exists(root)) throw ZOrderErrors.pathNotFound(root.toString)
             throw ZOrderErrors.unreadable(text, failure)
         }
     }
@@ -82,7 +82,7 @@ final class TargetLookup(session: shim.SparkSession) {
   private def lookUp(text: String, provider: Option[String]): ResolvedTable = {
     val root = qualified(pathOf(text))
     val fs = storeOf(root)
-    if (!fs.exists(root)) throw ZOrderErrors.pathNotFound(text)
+    if (!fs.exists(root)) throw ZOrderErrors.pathNotFound(root.toString)
     if (!fs.getFileStatus(root).isDirectory) throw ZOrderErrors.pathIsFile(text)
     if (root.getName.indexOf('=') > 0) {
       throw ZOrderErrors.pathInsideTable(text, TargetLookup.tableFolder(root).toString)

@@ -50,6 +50,7 @@ object TableFunctions {
     .always("kept_bytes", LongType, "Total size of the kept files in bytes")
     .always("partitions", LongType, "Number of folders whose data files the run processed")
     .add("seconds", DoubleType, "Duration in seconds, from `began` to `ended`")
+    .always("undone", BooleanType, "Whether a later RESTORE has undone the run")
     .attributes
 
   /** The runs in the table's journal, oldest first. */
@@ -71,7 +72,8 @@ object TableFunctions {
           run.kept.toLong,
           run.keptBytes,
           foldersOf(run).toLong,
-          run.seconds.map(Double.box).orNull)
+          run.seconds.map(Double.box).orNull,
+          run.undone)
       })
   }
 

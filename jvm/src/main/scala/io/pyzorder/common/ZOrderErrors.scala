@@ -39,6 +39,10 @@ object ZOrderErrors {
     error("ZORDER_INVALID_ARGUMENT.TABLE_FUNCTION",
       "function" -> function, "takes" -> takes, "example" -> example)
 
+  /** `built` and `running` are minor versions of Spark, such as 4.3. */
+  def jarForOtherSpark(built: String, running: String): ZOrderException =
+    error("ZORDER_JAR_FOR_OTHER_SPARK", "built" -> built, "running" -> running)
+
   // ---- targets --------------------------------------------------------------------------------
 
   def foreignTable(table: String, provider: String, extension: String): ZOrderException =

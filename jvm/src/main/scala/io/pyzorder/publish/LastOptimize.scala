@@ -3,7 +3,7 @@ package io.pyzorder.publish
 import org.apache.hadoop.conf.Configuration
 
 import io.pyzorder.common.ZOrderErrors
-import io.pyzorder.publish.journal.{Journal, JournalState, Records, RetireRecord, SummaryFiles}
+import io.pyzorder.publish.journal.{Journal, JournalState, RetireRecord, SummaryFiles, UndoneRuns}
 import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
@@ -64,14 +64,9 @@ object LastOptimize {
         incarnation.contains(r.incarnation) && SummaryFiles.without(r.retire).nonEmpty))
 
   private def lastOf(runs: Seq[JournalState]): Option[JournalState] = {
-    var undone = Set.empty[Set[String]]
-    runs.filter(isCommitted).reverse.find { run =>
-      val record = run.said.get
-      val isRestore = run.prepare.exists(_.operation == Records.Restore)
-      val isUndone = undone(namesOf(record.retire))
-      if (isRestore) undone += namesOf(record.add)
-      !isRestore && !isUndone
-    }
+    val undone = UndoneRuns.of(runs)
+    runs.filter(run =>
+      isCommitted(run) && !UndoneRuns.isRestore(run) && !undone(run.run)).lastOption
   }
 
   private def check(
@@ -102,6 +97,4 @@ object LastOptimize {
       status.getLen == file.size && status.getModificationTime == file.modificationTime)
 
   private def isCommitted(run: JournalState): Boolean = run.outcome.exists(_.commit)
-
-  private def namesOf(files: Seq[FileRef]): Set[String] = files.map(_.path).toSet
 }

@@ -107,10 +107,11 @@ object LayoutVerdict {
     } else if (work.columns.nonEmpty && saved) {
       LayoutVerdict("pays", s"Pays off: a lookup would open $shares of the table.")
     } else if (joins) {
+      val merged = s"${files(work.replaced)} would become ${files(work.written)}"
       LayoutVerdict("pays",
-        s"Pays off: ${files(work.replaced)} would become ${files(work.written)}, so queries " +
-          "would open fewer files" +
-          (if (work.columns.nonEmpty && unskippable) s", but ${tooSmall(work)}" else "."))
+        if (work.columns.nonEmpty && unskippable) {
+          s"Pays off, but only because it merges files: $merged. " + tooSmall(work).capitalize
+        } else s"Pays off: $merged, so queries would open fewer files.")
     } else if (unskippable) LayoutVerdict("useless", s"Does not pay off: ${tooSmall(work)}")
     else LayoutVerdict("useless", s"Does not pay off: a lookup would open $shares of the table.")
   }

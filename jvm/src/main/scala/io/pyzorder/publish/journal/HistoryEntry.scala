@@ -13,6 +13,7 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
  * @param ended     when the run ended according to the store's clock, in milliseconds since the
  *                  epoch; None if the run is unfinished
  * @param committed whether the run replaced files
+ * @param undone    whether a later RESTORE has undone the run
  * @param retired   the files that it replaced, or was about to replace
  * @param added     the files that replaced them
  * @param kept      the number of retired files that VACUUM has not deleted yet
@@ -24,6 +25,7 @@ final case class HistoryEntry(
     began: Long,
     ended: Option[Long],
     committed: Boolean,
+    undone: Boolean,
     retired: Seq[FileRef],
     added: Seq[FileRef],
     kept: Int,
@@ -39,7 +41,9 @@ object HistoryEntry {
   /** All runs in the table's journal, in ascending order. */
   def all(hadoopConf: Configuration, folder: TableFolder): Seq[HistoryEntry] = {
     val ended = Journal.ended(hadoopConf, folder)
-    Journal.runs(hadoopConf, folder).sortBy(_.run).map { state =>
+    val runs = Journal.runs(hadoopConf, folder).sortBy(_.run)
+    val undone = UndoneRuns.of(runs)
+    runs.map { state =>
       val retired = SummaryFiles.without(state.said.fold(Seq.empty[FileRef])(_.retire))
       val ours = SummaryFiles.without(state.retire.fold(Seq.empty[FileRef])(_.retire))
       val sizes = keptSizes(hadoopConf, folder, state.run, ours)
@@ -49,6 +53,7 @@ object HistoryEntry {
         state.prepare.map(_.began).filter(isTime).getOrElse(0L),
         ended.get(state.run).filter(isTime),
         state.outcome.exists(_.commit),
+        undone(state.run),
         retired,
         SummaryFiles.without(state.said.fold(Seq.empty[FileRef])(_.add)),
         sizes.length,

@@ -85,9 +85,16 @@ final class FilePruner(
            else Seq(s"indexed under other settings: ${changed.mkString(", ")}")) ++
           (if (bare.isEmpty) Nil else Seq(s"no statistics: ${bare.distinct.mkString(", ")}"))
       }
+    val wide =
+      if (reasons.isEmpty && own != IndexFilter.Always && counts.selectsAll) {
+        val columns = own.columns.map(_.sql("")).distinct.mkString(" and ")
+        Seq(s"no file is ruled out by the statistics of $columns")
+      } else Nil
     val nanos = System.nanoTime() - start
     val isJudged = judges.nonEmpty || indexes.isEmpty
-    (kept, counts.outcome(table, filter, joins, reasons, nanos, isJudged).copy(asOf = listed.asOf))
+    (kept,
+      counts.outcome(table, filter, joins, reasons ++ wide, nanos, isJudged).copy(
+        asOf = listed.asOf))
   }
 
   /**

@@ -26,6 +26,9 @@ private[skipping] final class SkippingCounts {
     opened += file
   }
 
+  /** Whether there are indexed files, and all of them are opened. */
+  def selectsAll: Boolean = selected > 0 && skipped == 0
+
   /**
    * The outcome that EXPLAIN shows.
    *
