@@ -208,13 +208,13 @@ def test_versions_differ_and_configure_again(tmp_path: Path) -> None:
 def test_jar_for_another_spark(tmp_path: Path) -> None:
     """The jar is passed by hand, as with spark-sql --packages."""
     jar = tmp_path / "other.jar"
-    with ZipFile(versions.jar_path(versions.minor(pyspark.__version__))) as ours:
-        with ZipFile(jar, "w") as other:
-            for name in ours.namelist():
-                content = ours.read(name)
-                if name == "META-INF/MANIFEST.MF":
-                    content = re.sub(rb"(Spark-Version: )\S+", rb"\g<1>9.9", content)
-                other.writestr(name, content)
+    ours = versions.jar_path(versions.minor(pyspark.__version__))
+    with ZipFile(ours) as archive, ZipFile(jar, "w") as other:
+        for name in archive.namelist():
+            content = archive.read(name)
+            if name == "META-INF/MANIFEST.MF":
+                content = re.sub(rb"(Spark-Version: )\S+", rb"\g<1>9.9", content)
+            other.writestr(name, content)
     said = run(
         f"""
         builder = plain().config("spark.jars", {str(jar)!r})
