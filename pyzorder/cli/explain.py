@@ -15,6 +15,7 @@ from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import print_json, print_text
 from pyzorder.cli.running import UNCHANGED, run
 from pyzorder.cli.sessions import session
+from pyzorder.cli.targets import missing_tables_explained
 from pyzorder.explain import NO_SCAN
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ def command(settings: Settings, query: str) -> None:
 
 def explained(spark: SparkSession, query: str) -> tuple[str, list[dict[str, Any]]]:
     """Explains a query's scans. Returns text, and data for JSON."""
-    return of_server(spark, query) if bridge.is_connect(spark) else of_session(spark, query)
+    with missing_tables_explained(spark):
+        return of_server(spark, query) if bridge.is_connect(spark) else of_session(spark, query)
 
 
 def of_session(spark: SparkSession, query: str) -> tuple[str, list[dict[str, Any]]]:

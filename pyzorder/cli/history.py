@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,8 +13,11 @@ from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import print_json, print_table
 from pyzorder.cli.running import UNCHANGED, run
 from pyzorder.cli.sessions import session
-from pyzorder.cli.targets import Target, target_argument
+from pyzorder.cli.targets import Target, missing_tables_explained, target_argument
 from pyzorder.wording import size
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 HEAD = ("run", "operation", "began", "seconds", "result", "size before", "after", "old files kept")
 
@@ -37,7 +41,7 @@ def command(settings: Settings, target: Target) -> None:
     with session(settings) as spark:
         runs = run(
             spark,
-            lambda: history.read(spark, target.text()),
+            lambda: history_of(spark, target),
             Display(f"history of {target}", settings.quiet),
             "the listing",
             UNCHANGED,
@@ -48,6 +52,12 @@ def command(settings: Settings, target: Target) -> None:
         click.echo("No OPTIMIZE, RESTORE or VACUUM has run.")
     else:
         print_table(list(HEAD), [shown(past) for past in runs])
+
+
+def history_of(spark: SparkSession, target: Target) -> history.History:
+    """Returns the runs on a table."""
+    with missing_tables_explained(spark, str(target)):
+        return history.read(spark, target.text())
 
 
 def shown(past: history.Run) -> list[object]:

@@ -135,7 +135,7 @@ def print_metrics(metrics: dict[str, Any]) -> None:
         )
     if metrics["openedShares"]:
         print_table(
-            ["column", "lookup opens", "after", "1% range opens", "after"],
+            ["column", "files per lookup", "after", "per 1% range", "after"],
             [
                 [share["column"], *(percent(share[name]) for name in SHARES)]
                 for share in metrics["openedShares"]

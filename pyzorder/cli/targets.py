@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import click
 
 from pyzorder import ZOrderTable, bridge, errors
 from pyzorder import table as tables
-from pyzorder.cli.failures import sentence
+from pyzorder.cli.failures import condition, sentence
 from pyzorder.session import check_session
 
 if TYPE_CHECKING:
@@ -52,16 +53,35 @@ class Target:
             return ZOrderTable(spark, self.text())
         if self.path:
             return ZOrderTable.forPath(spark, self.path)
-        try:
+        with missing_tables_explained(spark, str(self)):
             return ZOrderTable.forName(spark, ".".join(map(quoted, self.name)))
-        except Exception as failure:
-            if "TABLE_OR_VIEW_NOT_FOUND" not in str(failure):
-                raise
-            in_memory = (
-                not bridge.is_connect(spark)
-                and spark.conf.get("spark.sql.catalogImplementation") == "in-memory"
-            )
-            raise errors.table_not_found(str(self), in_memory, Path(str(self)).is_dir()) from None
+
+
+@contextmanager
+def missing_tables_explained(spark: SparkSession, name: str | None = None) -> Iterator[None]:
+    """Replaces Spark's error for an unknown table by one that says where to look for the table.
+
+    Args:
+        name: the table's name; None to take it from Spark's error.
+
+    Raises:
+        ZOrderError: the table is not in the session's catalog.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        yield
+    except AnalysisException as failure:
+        if condition(failure) != "TABLE_OR_VIEW_NOT_FOUND":
+            raise
+        if name is None:
+            given = failure.getMessageParameters() or {}
+            name = given.get("relationName", "").replace("`", "")
+        in_memory = (
+            not bridge.is_connect(spark)
+            and spark.conf.get("spark.sql.catalogImplementation") == "in-memory"
+        )
+        raise errors.table_not_found(name, in_memory, Path(name).is_dir()) from None
 
 
 def quoted(part: str) -> str:

@@ -114,6 +114,11 @@ def no_files(path: str) -> ZOrderError:
     return error("ZORDER_NO_FILES.OF_FORMAT", target=path)
 
 
+def other_format(path: str) -> ZOrderError:
+    """The folder has files, but neither Parquet nor ORC files."""
+    return error("ZORDER_NO_FILES.ANY", target=path)
+
+
 def unreadable(path: str, reason: str) -> ZOrderError:
     """A data file's schema cannot be read.
 

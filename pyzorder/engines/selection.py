@@ -134,7 +134,7 @@ def select_files(
     reasons = [_NO_INDEX] if conditions and table.snapshot is None and table.files else []
     for condition in conditions:
         kept &= by_bounds(condition)
-        if evaluator.problems:
+        if evaluator.problems and table.snapshot is not None:
             shown = _shown(condition)
             reasons += [f"{shown}: {said}" for said in evaluator.problems]
         names.problem = ""

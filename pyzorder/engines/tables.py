@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -28,6 +29,9 @@ from pyzorder.index.table_folder import folders_above
 
 #: Names that mark the folders of other table formats.
 _FOREIGN = {"_delta_log": "Delta", ".hoodie": "Hudi"}
+
+#: The endings of files that are neither Parquet nor ORC files.
+_OTHER_FORMAT = re.compile(r"\.(avro|csv|json|jsonl|ndjson|tsv|txt|xml)(\.\w+)?$", re.IGNORECASE)
 
 #: The ending that Hadoop adds to the names of files while it copies them.
 _COPYING = "._COPYING_"
@@ -100,6 +104,8 @@ def open_table(path: str | os.PathLike[str], filesystem: Any, staleness: float) 
             snapshot = pool.submit(latest, store, folder)
             known = visible_files(store, folder), snapshot.result()
     files, index = known
+    if files and index is None and all(map(_OTHER_FORMAT.search, files.paths[:1000])):
+        raise failures.other_format(location)
     if not files and not isinstance(store, LocalStore) and not store.names(location):
         raise failures.path_not_found(location)
     return table_of(location, folder, store, files, index)

@@ -57,13 +57,14 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     ),
     (("restore", "{unindexed}"), 1, "[ZORDER_"),
     (("history", "/no/where"), 1, "[ZORDER_PATH_NOT_FOUND]"),
-    (("history", "nowhere"), 1, "nowhere"),
+    (("history", "nowhere"), 1, "[ZORDER_TABLE_NOT_FOUND] The catalog has no table nowhere"),
     (("vacuum", "{table}", "--retain-hours", "0"), 1, "[ZORDER_"),
     (("vacuum", "{table}", "--retain-hours", "-1"), 2, "--retain-hours"),
     (("explain", "DROP TABLE {table}"), 1, "[PARSE_SYNTAX_ERROR]"),
     (("explain", "INSERT INTO {table} SELECT * FROM {table}"), 1, "[PARSE_SYNTAX_ERROR]"),
     (("explain", "./sales"), 2, "not a query. To explain a query on a folder, name"),
     (("explain", "SELECT nothing FROM {table}"), 1, "[UNRESOLVED_COLUMN"),
+    (("explain", "SELECT 1 FROM nowhere"), 1, "[ZORDER_TABLE_NOT_FOUND] The catalog has no table"),
     (("advise", "{table}"), 2, "--queries FILE, --event-log DIR, or both"),
     (("advise", "{table}", "--queries", "/no/where.sql"), 2, "does not exist"),
     (("advise", "{table}", "--queries", "-", "--max-columns", "5"), 2, "--max-columns"),
@@ -220,7 +221,7 @@ def test_optimize_and_what_follows(spark: SparkSession, folder: Path) -> None:
     assert {row["column"]: row["clustered"] for row in index}["a"] == len(new)
     told = invoke(spark, "describe", path)
     assert (
-        "lookup opens" in told.stdout
+        "files per lookup" in told.stdout
         and f"OPTIMIZE 'file:{folder}' ZORDER BY (a, day)" in told.stdout
     )
 

@@ -89,6 +89,15 @@ def test_other_formats(tmp_path: Path, made: str, condition: str) -> None:
     assert raised.value.condition == condition
 
 
+@pytest.mark.parametrize("name", ["a.csv", "part-0.JSON", "b.csv.gz"])
+def test_a_folder_of_other_files(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("a\n1\n")
+    with pytest.raises(ZOrderError, match=r"ZORDER_NO_FILES.*no Parquet or ORC data files"):
+        pyzorder.files(tmp_path, "a = 1")
+    write(tmp_path, {"b.parquet": ROWS})
+    assert len(pyzorder.files(tmp_path)) == 2
+
+
 def test_paths_that_are_no_folders(tmp_path: Path) -> None:
     write(tmp_path, {"a.parquet": ROWS})
     for path, condition in (
