@@ -174,6 +174,10 @@ bench-planning: jar ## Measure the time of queries on many files, and how much o
 	$(RUN) benchmarks/planning.py
 	$(RUN) benchmarks/many_files.py
 
+bench-s3: $(VENV)/made-test,stores ## Measure queries on tables of many files on a local S3 server with slow listings, and count requests
+	@$(RUN) jvm/build.py
+	$(RUN) benchmarks/s3_tables.py
+
 bench-engines: $(VENV)/made-test ## Measure how long other engines take to open tables of 10,000 and 100,000 files
 	$(RUN) benchmarks/engines.py
 

@@ -85,15 +85,16 @@ class Failing:
             return answer
 
 
-def main(port: int) -> None:
+def serve(port: int, wrap: Callable[[Callable[..., Iterable[bytes]]], Failing] = Failing) -> None:
+    """Runs the server until the process is ended. `wrap` is applied to moto's application."""
     from moto.moto_server.werkzeug_app import create_backend_app  # only the server needs moto
     from werkzeug.serving import run_simple
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     moto = create_backend_app("s3")
     moto.test_client().put(f"/{BUCKET}")
-    run_simple("127.0.0.1", port, Failing(moto.wsgi_app), threaded=True)
+    run_simple("127.0.0.1", port, wrap(moto.wsgi_app), threaded=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    serve(int(sys.argv[1]))

@@ -170,3 +170,43 @@ def test_planning_a_join(folder: Folder) -> None:
     finally:
         spark.conf.unset(key)
         spark.sql("DROP TABLE joined")
+
+
+#: (the statement that creates the index, the maximum number of requests for pyzorder's own files)
+METADATA = [
+    ("CREATE SKIPPING INDEX ON few", 10),  # without a journal, looking for one takes three requests
+    ("OPTIMIZE few ZORDER BY (id)", 6),
+]
+
+#: Queries that pyzorder plans in different ways.
+FEW = [
+    "SELECT id FROM few WHERE id = 7",
+    "SELECT count(*), max(id) FROM few WHERE id BETWEEN 3 AND 11",
+    "SELECT count(*) FROM few WHERE id > 20 AND (id < 30 OR id IS NULL)",
+    "SELECT id FROM few ORDER BY id LIMIT 3",
+    "SELECT count(*) FROM few a JOIN few b ON a.id = b.id WHERE a.id < 5",
+]
+
+
+@pytest.mark.parametrize(("statement", "most"), METADATA)
+def test_requests_for_metadata(folder: Folder, statement: str, most: int) -> None:
+    """The journal and the index are looked up when a query is planned and again when it is
+    executed, however many rules ask for them."""
+    spark, endpoint = folder.spark, folder.conf.get("fs.s3a.endpoint")
+    for number in range(4):
+        put(folder, f"part-{number}.parquet", parquet(list(range(10 * number, 10 * number + 10))))
+    spark.sql(f"CREATE TABLE few (id BIGINT) USING parquet LOCATION '{folder.url}'")
+    try:
+        spark.sql(statement)
+        for staleness in ("0s", "1h"):
+            with scans.settings(spark, spark__sql__zorder__index__maxStaleness=staleness):
+                for query in FEW:
+                    spark.sql(query).collect()
+                    s3_server.requests(endpoint)
+                    spark.sql(query).collect()
+                    said = s3_server.requests(endpoint)
+                    # The index's pointer is read again while it is only a few seconds old.
+                    own = [one for one in said if "_zorder" in one and ".json" not in one]
+                    assert len(own) <= most, (staleness, query, own)
+    finally:
+        spark.sql("DROP TABLE few")

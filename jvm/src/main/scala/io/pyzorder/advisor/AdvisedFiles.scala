@@ -14,7 +14,7 @@ import io.pyzorder.layout.cells.Sample
 import io.pyzorder.layout.select.{KnownFiles, LayoutSettings, RewritePlan}
 import io.pyzorder.layout.write.{InputFooters, InputRelation, RewriteSession}
 import io.pyzorder.publish.journal.LayoutRecord
-import io.pyzorder.publish.reading.{JournaledListing, SelectedPartitions}
+import io.pyzorder.publish.reading.JournaledListing
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
@@ -36,9 +36,8 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
 
   private val listed: Seq[(InternalRow, Seq[FileStatus])] = {
     table.relation.location.refresh()
-    val listing = JournaledListing.current(
-      session, table.relation.location, table.options,
-      SelectedPartitions.all(table.partitionSchema), Seq(folder), Nil)
+    val listing = JournaledListing.whole(
+      session, table.relation.location, table.options, table.partitionSchema, folder)
     listing.files.listFiles(Nil, Nil)
       .map(p => p.values -> p.files.map(_.fileStatus).sortBy(_.getPath).toSeq).toSeq
   }

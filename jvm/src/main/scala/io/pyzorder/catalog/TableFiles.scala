@@ -6,7 +6,7 @@ import org.apache.spark.sql.pyzorder.shim
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.model.DataFiles
 import io.pyzorder.index.store.{IndexStore, ListedTable}
-import io.pyzorder.publish.reading.{JournaledListing, SelectedPartitions}
+import io.pyzorder.publish.reading.JournaledListing
 import io.pyzorder.storage.FileRef
 
 /** Lists the current data files of a table, based on a fresh listing and on the journal. */
@@ -16,9 +16,8 @@ object TableFiles {
   def list(session: shim.SparkSession, table: ResolvedTable): Seq[FileRef] = {
     val folder = table.folder(session)
     table.relation.location.refresh()
-    val listing = JournaledListing.current(
-      session, table.relation.location, table.options,
-      SelectedPartitions.all(table.partitionSchema), Seq(folder), Nil)
+    val listing = JournaledListing.whole(
+      session, table.relation.location, table.options, table.partitionSchema, folder)
     listing.files.listFiles(Nil, Nil).flatMap(_.files).map { file =>
       val status = file.fileStatus
       FileRef(folder.relativize(status.getPath), status.getLen, status.getModificationTime)

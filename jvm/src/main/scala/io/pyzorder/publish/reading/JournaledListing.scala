@@ -5,10 +5,11 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.execution.datasources.{FileIndex, InMemoryFileIndex}
 import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.common.Staleness
 import io.pyzorder.index.store.SnapshotRef
-import io.pyzorder.publish.journal.Journal
+import io.pyzorder.publish.journal.{Journal, JournalState}
 import io.pyzorder.storage.{FileSystems, TableFolder}
 
 /**
@@ -80,8 +81,8 @@ object JournaledListing {
    * @param options          the relation's options
    * @param selected         the partitions to list, and the relation's partition columns with their
    *                         planned types. If the partitions are not in the catalog, all are listed
-   * @param indexes          the folders' current indexes; may be empty if `wrapped` has just been
-   *                         refreshed
+   * @param journals         the folders' current journals
+   * @param indexes          the folders' current indexes
    * @param staleness        how old the listing may be
    */
   def current(
@@ -90,10 +91,9 @@ object JournaledListing {
       options: Map[String, String],
       selected: SelectedPartitions,
       folders: Seq[TableFolder],
+      journals: Seq[JournalState],
       indexes: Seq[SnapshotRef],
       staleness: Staleness = Staleness.none): Listing = {
-    val hadoopConf = session.sessionState.newHadoopConf()
-    val states = folders.map(folder => Journal.read(hadoopConf, folder))
 
     /** The cached listing, or a new one. */
     def listed(at: Roots): Listing = {
@@ -101,7 +101,7 @@ object JournaledListing {
       val isWatched = at.isWatched(folders, indexes)
       def isFit(kept: Listing): Boolean =
         keepsOwn || isWatched && kept.asOf.exists(staleness.allows)
-      val key = (states.map(_.token), indexes.map(_.file), at.key)
+      val key = (journals.map(_.token), indexes.map(_.file), at.key)
       Option(cache.getIfPresent(wrapped)).filter(known => known.key == key && isFit(known.listing))
         .map(_.listing.copy(isFresh = false))
         .getOrElse {
@@ -113,16 +113,28 @@ object JournaledListing {
         }
     }
 
-    if (!states.exists(_.exists) && (indexes.isEmpty || !staleness.remembers)) {
+    if (!journals.exists(_.exists) && (indexes.isEmpty || !staleness.remembers)) {
       Listing(wrapped, isFresh = false, asOf = None)
     } else (wrapped, Roots.of(session, wrapped, options, selected)) match {
       case (_, None) => Listing(wrapped, isFresh = false, asOf = None)
       case (deferred: DeferredFileIndex, Some(at))
           if recentEnough(at, folders, indexes, staleness).isEmpty =>
-        current(session, deferred.listed, options, selected, folders, indexes, staleness)
+        current(
+          session, deferred.listed, options, selected, folders, journals, indexes, staleness)
       case (_, Some(at)) => listed(at)
     }
   }
+
+  /** Lists all files of a table. Spark's own index must have been refreshed just before. */
+  def whole(
+      session: shim.SparkSession,
+      wrapped: FileIndex,
+      options: Map[String, String],
+      partitionSchema: StructType,
+      folder: TableFolder): Listing =
+    current(
+      session, wrapped, options, SelectedPartitions.all(partitionSchema), Seq(folder),
+      Seq(Journal.read(session.sessionState.newHadoopConf(), folder)), Nil)
 
   /**
    * The files that Spark's own index has listed, in an index that a refresh does not change. None

@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.common.{Staleness, ZOrderConf}
 import io.pyzorder.index.store.{IndexStore, SnapshotRef}
-import io.pyzorder.publish.journal.Journal
+import io.pyzorder.publish.journal.{Journal, JournalState}
 import io.pyzorder.publish.reading.{JournaledListing, Listing, SelectedPartitions}
 import io.pyzorder.storage.{FileVersion, TableFolder}
 
@@ -34,10 +34,19 @@ private[skipping] final class FileSource(
     val table: Option[TableIdentifier],
     properties: Map[String, String]) {
 
-  @volatile private var found = findFolders()
+  @volatile private var found: Option[Seq[TableFolder]] = None
 
-  /** The folders of tables that may contain the files. */
-  def folders: Seq[TableFolder] = found
+  /**
+   * The folders of tables that may contain the files. The store is searched on first use, because
+   * a source is not used if the plan already has an equivalent one.
+   */
+  def folders: Seq[TableFolder] = found.getOrElse(search())
+
+  private def search(): Seq[TableFolder] = {
+    val folders = findFolders()
+    found = Some(folders)
+    folders
+  }
 
   /**
    * Searches for the folders again, at most once, if more folders may exist by now. A plan may be
@@ -47,12 +56,12 @@ private[skipping] final class FileSource(
   private[files] def findFoldersAgain(): Unit =
     if (!hasSearchedAgain && !wrapped.rootPaths.forall(isInFoundTable)) {
       hasSearchedAgain = true
-      found = findFolders()
+      search()
     }
 
   /** Whether the outermost table that the path may belong to has been found. */
   private def isInFoundTable(path: Path): Boolean =
-    found.exists(_.root == TableFolder.upwards(path).last)
+    folders.exists(_.root == TableFolder.upwards(path).last)
 
   private var hasSearchedAgain = false
 
@@ -121,6 +130,9 @@ private[skipping] final class FileSource(
   /** The journal and index when the plan was made. They are read once for all scans. */
   lazy val planned: TableState.Seen = TableState.Seen.now(session, folders)
 
+  /** Like `seen`, but if no state is pinned, the journal and index when the plan was made. */
+  def known: TableState.Seen = fixed.fold(planned)(_.seen)
+
   /** The pinned state or, if no state is pinned, the current state. */
   def state: TableState = fixed.getOrElse(current())
 
@@ -179,7 +191,7 @@ private[skipping] final class FileSource(
       if (!ZOrderConf.journalOverlay.get(session.sessionState.conf))
         Listing(wrapped, isFresh = false, asOf = None)
       else JournaledListing.current(
-        session, wrapped, options, selected, folders, seen.indexes, staleness)
+        session, wrapped, options, selected, folders, seen.states, seen.indexes, staleness)
     new TableState(seen, listing, staleness)
   }
 }
@@ -234,17 +246,22 @@ private[skipping] final class TableState(
 
 private[skipping] object TableState {
 
-  /** The journals and indexes of the folders at one moment. */
-  final case class Seen(journals: Seq[String], indexes: Seq[SnapshotRef])
+  /**
+   * The journals and indexes of the folders at one moment.
+   *
+   * @param journals the tokens of the journals
+   * @param states   the journals themselves
+   */
+  final case class Seen(journals: Seq[String], indexes: Seq[SnapshotRef])(
+      val states: Seq[JournalState])
 
   object Seen {
     def now(session: shim.SparkSession, folders: Seq[TableFolder]): Seen =
-      if (folders.isEmpty) Seen(Nil, Nil) // the most common case, which must cost nothing
+      if (folders.isEmpty) Seen(Nil, Nil)(Nil) // the most common case, which must cost nothing
       else {
         val conf = session.sessionState.newHadoopConf()
-        Seen(
-          folders.map(Journal.read(conf, _).token),
-          folders.flatMap(IndexStore.latest(conf, _)))
+        val states = folders.map(Journal.read(conf, _))
+        Seen(states.map(_.token), folders.flatMap(IndexStore.latest(conf, _)))(states)
       }
   }
 }

@@ -296,19 +296,21 @@ final class ZOrderFileIndex private (
   private[skipping] def withPlannedExpressions(key: Expression): Expression =
     pruner.indexedExpressions(seen.indexes).in(key)
 
-  private def indexes: Seq[SnapshotRef] = source.seen.indexes
+  /** The indexes of the pinned state or, if no state is pinned, those that planning found. */
+  private def indexes: Seq[SnapshotRef] = source.known.indexes
 
   private def answer(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]): ZOrderFileIndex.Answer = synchronized {
+    val now = source.seen
     val request = ZOrderFileIndex.Request(
       partitionFilters.filterNot(hasSubquery),
       dataFilters,
       joins ++ ranges.flatMap(_.current),
-      source.seen,
+      now,
       source.fixed,
       ReadSettings.of(session, source.options, dataSchema),
-      pruner.evaluation(indexes),
+      pruner.evaluation(now.indexes),
       pruner.isEnabled)
     last.collect { case (`request`, answer) => answer }.getOrElse {
       val answer = ask(request)

@@ -1,0 +1,163 @@
+"""Measures queries on tables of many files on S3, and counts their requests.
+
+    python benchmarks/s3_tables.py [--files 1000,10000] [--seconds 0.1] [--queries 10]
+
+The store is a local server (slow_listings.py) that waits 100 ms before it returns a page of at most
+1,000 names, as S3 does. Each file has ten rows, and each query needs the rows of two files. For
+each table and each way to read it, a fresh process runs one query after another. With `0s`, every
+query checks that the files that it skips have not changed. With `1h`, queries take the list of
+files from the index.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.request import Request, urlopen
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+import many_files
+import slow_listings
+
+from tests.stores import s3, s3_server
+from tests.support.processes.servers import free_port, listens, process, wait
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Rows of a file, and files that a query reads.
+ROWS, READ = 10, 2
+FOLDER = "t"
+
+
+def upload(endpoint: str, files: int) -> None:
+    """Writes the files of a table."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for number in range(files):
+        ids = list(range(number * ROWS, (number + 1) * ROWS))
+        content = io.BytesIO()
+        table = pa.table({"id": pa.array(ids, pa.int64()), "v": pa.array(ids, pa.int64())})
+        pq.write_table(table, content)
+        url = f"{endpoint}/{s3_server.BUCKET}/{FOLDER}/part-{number:06}.parquet"
+        headers = {"Content-Type": "application/octet-stream"}
+        urlopen(Request(url, content.getvalue(), headers, method="PUT")).close()
+
+
+def start(name: str, port: int) -> SparkSession:
+    """Starts a session for one of the ways to read a table, in which the table is called t."""
+    from pyspark.sql import SparkSession
+
+    import pyzorder
+
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "3g")
+        .config("spark.driver.host", "127.0.0.1")
+    )
+    for key, value in s3.settings(port).items():
+        builder = builder.config(key, value)
+    builder = builder if name == "plain Spark" else pyzorder.configure(builder)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    location = f"s3a://{s3_server.BUCKET}/{FOLDER}"
+    spark.sql(f"CREATE TABLE t (id BIGINT, v BIGINT) USING parquet LOCATION '{location}'")
+    return spark
+
+
+def run(name: str, port: int, files: int, queries: int) -> list[tuple[float, int, int]]:
+    """Returns the seconds, the listings and the other requests of each query."""
+    endpoint = f"http://127.0.0.1:{port}"
+    spark = start(name, port)
+    if name.endswith("1h"):
+        spark.conf.set(many_files.STALENESS, "1h")
+    spark.sql("SELECT sum(id) FROM range(1000)").collect()
+    found = []
+    for number in range(queries):
+        first = number * 7919 % (files - READ + 1) * ROWS
+        last = first + READ * ROWS - 1
+        s3_server.requests(endpoint)
+        begun = time.perf_counter()
+        sql = f"SELECT count(*), max(v) FROM t WHERE id BETWEEN {first} AND {last}"
+        [(count, greatest)] = spark.sql(sql).collect()
+        taken = time.perf_counter() - begun
+        assert (count, greatest) == (READ * ROWS, last), (name, count, greatest)
+        requests = s3_server.requests(endpoint)
+        pages = sum(f"prefix={FOLDER}%2F&" in f"{one}&" for one in requests)
+        found.append((taken, pages, len(requests) - pages))
+    spark.stop()
+    return found
+
+
+def child(what: str, *arguments: object) -> str:
+    """Runs this script in a fresh process."""
+    command = [sys.executable, __file__, "--child", what, *map(str, arguments)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def rows(sizes: list[int], queries: int, seconds: float) -> Iterator[list[str]]:
+    """Yields a row for each table and each way to read it."""
+    for files in sizes:
+        with tempfile.TemporaryDirectory() as home:
+            port = free_port()
+            command = [sys.executable, slow_listings.__file__, str(port), FOLDER, str(seconds)]
+            with process(command, Path(home), "s3.log") as server:
+                wait(lambda at=port: listens(at), server, Path(home) / "s3.log")
+                upload(f"http://127.0.0.1:{port}", files)
+                child("index", port)
+                for name in many_files.OURS:
+                    said = child("run", name, port, files, queries)
+                    found = json.loads(said.splitlines()[-1])
+                    times = [found[0][0], found[1][0], statistics.median(f[0] for f in found[2:])]
+                    pages = [found[0][1], statistics.median_high(f[1] for f in found[2:])]
+                    others = statistics.median_high(f[2] for f in found[2:])
+                    yield [
+                        f"{files:,}", name, *(f"{1000 * t:,.0f} ms" for t in times),
+                        *map(str, pages), str(others),
+                    ]  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--files", default="1000,10000", help="numbers of files")
+    parser.add_argument("--queries", type=int, default=10, help="queries for each table")
+    parser.add_argument("--seconds", type=float, default=0.1, help="delay of a page of a listing")
+    parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    match arguments.child:
+        case ["index", port]:
+            start("pyzorder", int(port)).sql("CREATE SKIPPING INDEX ON t (id, v)").collect()
+        case ["run", name, port, files, queries]:
+            print(json.dumps(run(name, int(port), int(files), int(queries))))
+        case _:
+            import report
+
+            sizes = [int(size) for size in arguments.files.split(",")]
+            table = [["files", "read by", "first query", "second", "later", "pages of the first",
+                      "of a later", "other requests"]]  # fmt: skip
+            for row in rows(sizes, arguments.queries, arguments.seconds):
+                table.append(row)
+                print(" | ".join(row), flush=True)
+            report.write(
+                "s3_tables", "Queries on tables of many files on S3",
+                f"Each query reads {READ} files. The store waits {1000 * arguments.seconds:.0f} ms "
+                "before it returns a page of the listing of the table's folder. The columns of "
+                "pages count these. Other requests are those of a later query.", table)  # fmt: skip
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
