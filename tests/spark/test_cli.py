@@ -221,7 +221,7 @@ def test_optimize_and_what_follows(spark: SparkSession, folder: Path) -> None:
     assert {row["column"]: row["clustered"] for row in index}["a"] == len(new)
     told = invoke(spark, "describe", path)
     assert (
-        "files per lookup" in told.stdout
+        "lookup opens" in told.stdout
         and f"OPTIMIZE 'file:{folder}' ZORDER BY (a, day)" in told.stdout
     )
 

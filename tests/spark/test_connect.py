@@ -76,7 +76,7 @@ def test_connect_client(server: int, tmp_path: Path) -> None:
 #: Command line → the pattern of its error message.
 REFUSED = {
     ("explain", "SELECT nope FROM parquet.`{path}`"): "UNRESOLVED_COLUMN.*nope",
-    ("explain", "SELECT * FROM nowhere"): "TABLE_OR_VIEW_NOT_FOUND.*nowhere",
+    ("explain", "SELECT * FROM nowhere"): "ZORDER_TABLE_NOT_FOUND.*nowhere",
     ("explain", "DROP TABLE nowhere"): "PARSE_SYNTAX_ERROR.*DROP",
     ("describe", "nowhere"): "ZORDER_TABLE_NOT_FOUND",
     ("describe", "{path}", "--conf", "spark.sql.zorder.optimize.targetFileSize=banana"): "banana",

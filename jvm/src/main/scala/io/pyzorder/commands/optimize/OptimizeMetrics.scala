@@ -156,7 +156,8 @@ object OptimizeMetrics {
     .add("endTimeMs", LongType, "End time in milliseconds since 1970")
     .add("totalScheduledTasks", LongType, "Number of new files to which rows were assigned")
     .add("numTableColumns", LongType, "Number of top-level columns in the table")
-    .add("numTableColumnsWithStats", LongType, "Number of columns and nested fields with statistics in the index")
+    .add("numTableColumnsWithStats", LongType,
+      "Number of columns and nested fields with statistics in the index")
     .add("clusteringColumns", ArrayType(StringType),
       "The clustering columns, from ZORDER BY or from the table")
     .add("dryRun", BooleanType,

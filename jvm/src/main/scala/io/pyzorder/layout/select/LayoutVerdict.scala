@@ -113,7 +113,10 @@ object LayoutVerdict {
           s"Pays off, but only because it merges files: $merged. " + tooSmall(work).capitalize
         } else s"Pays off: $merged, so queries would open fewer files.")
     } else if (unskippable) LayoutVerdict("useless", s"Does not pay off: ${tooSmall(work)}")
-    else LayoutVerdict("useless", s"Does not pay off: a lookup would open $shares of the table's bytes.")
+    else {
+      LayoutVerdict("useless",
+        s"Does not pay off: a lookup would open $shares of the table's bytes.")
+    }
   }
 
   /**
