@@ -251,10 +251,10 @@ def test_a_first_optimize_that_pays(spark: SparkSession, tmp_path: Path) -> None
     ).write.parquet(folder)
     optimize = f"OPTIMIZE '{folder}' ZORDER BY (a, b)"
     remark = spark.sql(f"{optimize} DRY RUN").head()["metrics"]["remark"]
-    assert remark.startswith("Pays off: a lookup would open ")
+    assert remark.startswith("Pays off: a lookup would read ")
     page = html.unescape(report.write(spark, folder, tmp_path / "r.html").read_text())
     assert "Cluster and index the files by these columns or, better" in page
-    assert "Pays off: a lookup would open " in page and "ZORDER BY (a, b)" in page
+    assert "Pays off: a lookup would read " in page and "ZORDER BY (a, b)" in page
     spark.range(10).selectExpr("id AS a").coalesce(1).write.parquet(str(tmp_path / "tiny"))
     page = report.write(spark, str(tmp_path / "tiny"), tmp_path / "r.html").read_text()
     assert "Clustering the files by a would not help. Does not pay off: " in page

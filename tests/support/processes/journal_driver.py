@@ -77,14 +77,8 @@ def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") ->
     relation = df._jdf.queryExecution().analyzed().relation()
     listing, roots = package(spark).JournaledListing, relation.location().rootPaths()
     folders = listing.foldersOf(conf, roots, none(spark))
-    location = listing.current(
-        session,
-        relation.location(),
-        relation.options(),
-        spark._jvm.io.pyzorder.publish.reading.SelectedPartitions.all(relation.partitionSchema()),
-        folders,
-        scala_seq(spark, []),
-        spark._jvm.io.pyzorder.common.Staleness.none(),
+    location = listing.whole(
+        session, relation.location(), relation.options(), relation.partitionSchema(), folders
     ).files()
     publish = package(spark)
     formats = {"parquet": publish.ZOrderParquetFileFormat, "orc": publish.ZOrderOrcFileFormat}

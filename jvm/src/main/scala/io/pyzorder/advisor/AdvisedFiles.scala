@@ -37,7 +37,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   private val listed: Seq[(InternalRow, Seq[FileStatus])] = {
     table.relation.location.refresh()
     val listing = JournaledListing.whole(
-      session, table.relation.location, table.options, table.partitionSchema, folder)
+      session, table.relation.location, table.options, table.partitionSchema, Seq(folder))
     listing.files.listFiles(Nil, Nil)
       .map(p => p.values -> p.files.map(_.fileStatus).sortBy(_.getPath).toSeq).toSeq
   }

@@ -17,7 +17,7 @@ object TableFiles {
     val folder = table.folder(session)
     table.relation.location.refresh()
     val listing = JournaledListing.whole(
-      session, table.relation.location, table.options, table.partitionSchema, folder)
+      session, table.relation.location, table.options, table.partitionSchema, Seq(folder))
     listing.files.listFiles(Nil, Nil).flatMap(_.files).map { file =>
       val status = file.fileStatus
       FileRef(folder.relativize(status.getPath), status.getLen, status.getModificationTime)

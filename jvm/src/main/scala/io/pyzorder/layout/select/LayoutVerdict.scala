@@ -101,11 +101,11 @@ object LayoutVerdict {
     if (work.replaced == 0) LayoutVerdict("nothing", "Nothing to do.")
     else if (work.undoes && next.cost > Harm * now.cost && next.cost - now.cost >= Noticed) {
       LayoutVerdict("harms",
-        s"Harmful: a lookup would open $shares of the table's bytes, because " +
+        s"Harmful: a lookup would read $shares of the table, because " +
           s"${files(work.replaced)} would become ${files(work.written)} of about " +
           s"${size(work.targetSize)}.")
     } else if (work.columns.nonEmpty && saved) {
-      LayoutVerdict("pays", s"Pays off: a lookup would open $shares of the table's bytes.")
+      LayoutVerdict("pays", s"Pays off: a lookup would read $shares of the table.")
     } else if (joins) {
       val merged = s"${files(work.replaced)} would become ${files(work.written)}"
       LayoutVerdict("pays",
@@ -113,10 +113,7 @@ object LayoutVerdict {
           s"Pays off, but only because it merges files: $merged. " + tooSmall(work).capitalize
         } else s"Pays off: $merged, so queries would open fewer files.")
     } else if (unskippable) LayoutVerdict("useless", s"Does not pay off: ${tooSmall(work)}")
-    else {
-      LayoutVerdict("useless",
-        s"Does not pay off: a lookup would open $shares of the table's bytes.")
-    }
+    else LayoutVerdict("useless", s"Does not pay off: a lookup would read $shares of the table.")
   }
 
   /**

@@ -125,16 +125,18 @@ object JournaledListing {
     }
   }
 
-  /** Lists all files of a table. Spark's own index must have been refreshed just before. */
+  /** Lists all files of a relation. Spark's own index must have been refreshed just before. */
   def whole(
       session: shim.SparkSession,
       wrapped: FileIndex,
       options: Map[String, String],
       partitionSchema: StructType,
-      folder: TableFolder): Listing =
+      folders: Seq[TableFolder]): Listing = {
+    val hadoopConf = session.sessionState.newHadoopConf()
     current(
-      session, wrapped, options, SelectedPartitions.all(partitionSchema), Seq(folder),
-      Seq(Journal.read(session.sessionState.newHadoopConf(), folder)), Nil)
+      session, wrapped, options, SelectedPartitions.all(partitionSchema), folders,
+      folders.map(Journal.read(hadoopConf, _)), Nil)
+  }
 
   /**
    * The files that Spark's own index has listed, in an index that a refresh does not change. None

@@ -1,6 +1,8 @@
 package io.pyzorder.skipping.joins
 
-import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
+import org.apache.spark.sql.catalyst.expressions.{
+  AttributeSeq, BindReferences, Expression, SubqueryExpression
+}
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
 import org.apache.spark.sql.execution.pyzorder.BuildSide
 
@@ -48,10 +50,25 @@ private[joins] final class BroadcastKeys(
   lazy val isRepeatable: Boolean =
     (build.isStage || RepeatableRows(build.rows)) && others.forall(_.isRepeatable)
 
-  /** The values with only these restrictions. */
-  def restrictedBy(kept: Seq[JoinedKey[BroadcastKeys]]): BroadcastKeys =
-    if (kept.size == restrictions.size) this
-    else new BroadcastKeys(build, built, maxKeys, kept, alternatives)
+  /** The same values, and those of the alternatives, with only the restrictions to keep. */
+  def restrictedIf(isKept: JoinedKey[BroadcastKeys] => Boolean): BroadcastKeys = {
+    val kept = restrictions.filter(isKept)
+    val others = alternatives.map(_.restrictedIf(isKept))
+    if (kept.size == restrictions.size && others.zip(alternatives).forall { case (a, b) => a eq b })
+      this
+    else new BroadcastKeys(build, built, maxKeys, kept, others)
+  }
+
+  /** How the values are computed from the rows of the sides, which may be copied elsewhere. */
+  def values: BroadcastKeys.Values = {
+    def bound(expression: Expression): Expression =
+      BindReferences.bindReference(
+        expression, AttributeSeq(build.side.output), allowFailures = true).canonicalized
+    BroadcastKeys.Values(
+      built.map(bound), maxKeys,
+      restrictions.map(key => (bound(key.column), key.ordinal, key.from.values)),
+      alternatives.map(_.values))
+  }
 
   override def or(ordinal: Int, other: BroadcastKeys, ofOther: Int): BroadcastKeys = {
     val (mine, others) = (only(ordinal), other.only(ofOther))
@@ -121,7 +138,8 @@ private[joins] final class BroadcastKeys(
           else None
         }
     }
-    collected.getOrElse(Map.empty)
+    if (collected.isEmpty) collected = Some(Map.empty) // other scans must not wait again
+    collected.get
   }
 
   /** The sides of each of the other sources. */
@@ -148,7 +166,14 @@ private[joins] final class BroadcastKeys(
   }
 }
 
-private object BroadcastKeys {
+private[joins] object BroadcastKeys {
+
+  /** A description of a source in which the columns of a side are denoted by their positions. */
+  final case class Values(
+      built: Seq[Expression],
+      maxKeys: Int,
+      restrictions: Seq[(Expression, Int, Values)],
+      alternatives: Seq[Values])
 
   /** The maximum number of rows, per allowed key, that the driver scans to collect the keys. */
   val RowsPerKey = 100L

@@ -1,5 +1,9 @@
 package io.pyzorder.skipping.joins
 
+import java.util.IdentityHashMap
+
+import scala.collection.mutable
+
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.{InnerLike, LeftSemi}
 import org.apache.spark.sql.execution._
@@ -16,48 +20,63 @@ import org.apache.spark.sql.execution.pyzorder.BuildSide
  * in the plan's rows that is not null is a value of the returned expression in a row of the
  * broadcast side.
  *
- * As in KeyOrigins, this holds through every operator that only drops, reorders or repeats rows, or
- * replaces values by null. In addition, both keys of an inner or semi join have the same values in
- * the join's rows, so the key of one side may come from the other side.
+ * As in KeyOrigins, this holds through every operator that only drops, reorders or repeats rows,
+ * and through an outer join if the key is null in the rows that the join adds. In addition, both
+ * keys of an inner or semi join have the same values in the join's rows, so the key of one side may
+ * come from the other side.
  */
 private[joins] object BroadcastOrigins {
 
   final case class Origin(build: BuildSide, value: Expression)
 
   def apply(plan: SparkPlan, key: Expression): Seq[Origin] =
+    new BroadcastOrigins().of(plan, key)
+}
+
+private final class BroadcastOrigins {
+  import BroadcastOrigins.Origin
+
+  /**
+   * The keys that have been searched for in each plan. If the same columns are equal in many ways,
+   * the number of ways to reach a broadcast may double with each join.
+   */
+  private val searched = new IdentityHashMap[SparkPlan, mutable.Set[Expression]]
+
+  def of(plan: SparkPlan, key: Expression): Seq[Origin] =
     if (!isOf(key, plan) || !key.deterministic) Nil
+    else if (!searched.computeIfAbsent(plan, _ => mutable.Set.empty).add(key.canonicalized)) Nil
     else plan match {
       case project: ProjectExec =>
-        apply(project.child, JoinedKey.replaced(key, JoinedKey.definitions(project.projectList)))
+        of(project.child, JoinedKey.replaced(key, JoinedKey.definitions(project.projectList)))
       case aggregate @ (_: HashAggregateExec | _: ObjectHashAggregateExec | _: SortAggregateExec) =>
         KeyOrigins.belowGroups(aggregate.asInstanceOf[BaseAggregateExec], key)
-          .fold(Seq.empty[Origin])(apply(aggregate.children.head, _))
+          .fold(Seq.empty[Origin])(of(aggregate.children.head, _))
       case join: BaseJoinExec => join.children.flatMap(ofSide(join, _, key)) ++ ofEqual(join, key)
       case stage: QueryStageExec => stage.plan match {
           case reused: ReusedExchangeExec =>
             KeyOrigins.renamed(reused.output, reused.child, key)
-              .fold(Seq.empty[Origin])(apply(reused.child, _))
-          case other => apply(other, key)
+              .fold(Seq.empty[Origin])(of(reused.child, _))
+          case other => of(other, key)
         }
       case _: FilterExec | _: SortExec | _: ShuffleExchangeLike | _: AQEShuffleReadExec |
           _: WholeStageCodegenExec | _: InputAdapter |
           _: ColumnarToRowTransition | _: RowToColumnarTransition =>
-        apply(plan.children.head, key)
+        of(plan.children.head, key)
       case _ => Nil
     }
 
   private def ofSide(join: BaseJoinExec, side: SparkPlan, key: Expression): Seq[Origin] =
-    if (!isOf(key, side)) Nil
+    if (!isOf(key, side) || !JoinedKey.keepsValues(join, side, key)) Nil
     else join match {
       case _: BroadcastHashJoinExec if BuildSide.unapply(side).isDefined =>
         BuildSide.unapply(side).map(Origin(_, key)).toSeq
-      case _ => apply(side, key)
+      case _ => of(side, key)
     }
 
   /** The origins of the keys with which the join compares this key of one of its sides. */
   private def ofEqual(join: BaseJoinExec, key: Expression): Seq[Origin] = {
     def others(keys: Seq[Expression], others: Seq[Expression], side: SparkPlan): Seq[Origin] =
-      keys.zip(others).collect { case (mine, other) if mine.semanticEquals(key) => other }
+      keys.zip(others).collect { case (mine, other) if JoinedKey.equal(mine, key) => other }
         .flatMap(ofSide(join, side, _))
     join.joinType match {
       case _: InnerLike =>

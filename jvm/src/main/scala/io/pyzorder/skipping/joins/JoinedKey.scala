@@ -1,11 +1,15 @@
 package io.pyzorder.skipping.joins
 
+import scala.util.control.NonFatal
+
 import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, AttributeReference, ExprId}
 import org.apache.spark.sql.catalyst.expressions.{
-  Expression, KnownFloatingPointNormalized, NamedExpression
+  Expression, KnownFloatingPointNormalized, Literal, NamedExpression
 }
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
-import org.apache.spark.sql.execution.FileSourceScanExec
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
+import org.apache.spark.sql.execution.joins.BaseJoinExec
 
 import io.pyzorder.skipping.files.ZOrderFileIndex
 import io.pyzorder.skipping.predicate.FilterColumn
@@ -99,6 +103,33 @@ private[joins] object JoinedKey {
       case a: AttributeReference => withoutId(known.getOrElse(a.exprId, a))
     }
   }
+
+  /**
+   * Whether no row that a join adds or changes gives the key a value that it does not have in the
+   * rows of this side of the join. In the rows for which an outer join finds no match, all columns
+   * of the other side are null. A key such as `coalesce(d, 7)` is not null in these rows.
+   */
+  def keepsValues(join: BaseJoinExec, side: SparkPlan, key: Expression): Boolean = {
+    val addsNulls = join.joinType match {
+      case _: InnerLike | LeftSemi | LeftAnti | _: ExistenceJoin => false
+      case LeftOuter => side eq join.right
+      case RightOuter => side eq join.left
+      case _ => true
+    }
+    !addsNulls || isNullOfNulls(key)
+  }
+
+  /** Whether the value of the key is null in a row in which all columns are null. */
+  private def isNullOfNulls(key: Expression): Boolean =
+    try key.transform { case a: AttributeReference => Literal(null, a.dataType) }.eval() == null
+    catch { case NonFatal(_) => false }
+
+  /**
+   * Whether `joined`, which is a key of a join, is this key, so that the key has the same value as
+   * the other key of the pair. Values that are equal under a collation may differ.
+   */
+  def equal(joined: Expression, key: Expression): Boolean =
+    joined.semanticEquals(key) && FilterColumn.isOrdered(joined.dataType)
 
   /** The key as it is shown to users, without normalization and without names of tables. */
   def displayed(key: Expression): Expression = withoutNormalization(key).transform {

@@ -18,9 +18,9 @@ import io.pyzorder.skipping.predicate.FilterColumn
  * plan's rows that is not null is a value of one of these columns, in a row that the column's scan
  * returns. None if the key may have other values.
  *
- * This holds through every operator that only drops, reorders or repeats rows, or replaces values
- * by null, which an outer join does: a null key equals nothing. The operators may drop any rows, so
- * they need not be deterministic.
+ * This holds through every operator that only drops, reorders or repeats rows. An outer join also
+ * adds rows in which all columns of one side are null. The key must be null in these rows, because
+ * a null key equals nothing. The operators may drop any rows, so they need not be deterministic.
  */
 private[joins] object KeyOrigins {
 
@@ -36,7 +36,7 @@ private[joins] object KeyOrigins {
       case union: UnionExec => ofUnion(union, key)
       case join: BaseJoinExec =>
         join.children.filter(child => key.references.subsetOf(child.outputSet)) match {
-          case Seq(side) => apply(side, key)
+          case Seq(side) if JoinedKey.keepsValues(join, side, key) => apply(side, key)
           case _ => None
         }
       case reused: ReusedExchangeExec =>

@@ -16,6 +16,7 @@ import org.apache.spark.sql.execution.joins.{BaseJoinExec, BroadcastHashJoinExec
 
 import io.pyzorder.skipping.files.ZOrderFileIndex
 import io.pyzorder.skipping.plan.SkippingScanExec
+import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
  * Passes the keys of joins down a plan, to the scans whose rows they restrict.
@@ -87,8 +88,9 @@ private[joins] abstract class KeyPushdown[Source <: KeySource[Source]](
    * These keys are expressed in the plan's own columns, and may be pushed below:
    * - a filter, projection, sort or exchange, which treats each row independently;
    * - a union, whose branches name the columns in their own way;
-   * - an aggregate, if the key is one of its grouping expressions: all rows of a group have the
-   *   same key, so a group is dropped as a whole;
+   * - an aggregate, if the key consists of its grouping expressions: all rows of a group have the
+   *   same key, so a group is dropped as a whole. This is not true of strings with a collation,
+   *   under which different strings are in the same group;
    * - a join (see `fromAbove`).
    *
    * All expressions must be deterministic, because the value of rand() for a row depends on the
@@ -156,9 +158,11 @@ private[joins] abstract class KeyPushdown[Source <: KeySource[Source]](
   private def aggregated(
       aggregate: BaseAggregateExec,
       wanted: Seq[JoinedKey[Source]]): SparkPlan = {
-    val groups = aggregate.groupingExpressions.map(_.exprId).toSet
+    val groups = aggregate.groupingExpressions.collect {
+      case group if FilterColumn.isOrdered(group.dataType) => group.exprId
+    }.toSet
     val ofGroups =
-      if (!aggregate.resultExpressions.forall(_.deterministic)) Nil
+      if (!aggregate.expressions.forall(_.deterministic)) Nil
       else defined(wanted, aggregate.resultExpressions)
         .filter(_.column.references.forall(a => groups(a.exprId)))
     aggregate.withNewChildren(
@@ -230,7 +234,7 @@ private[joins] abstract class KeyPushdown[Source <: KeySource[Source]](
     for {
       key <- wanted
       (mine, other) <- keys.zip(others)
-      if mine.semanticEquals(key.column)
+      if JoinedKey.equal(mine, key.column)
     } yield key.copy(column = other)
 
   protected def isDeterministic(join: BaseJoinExec): Boolean =

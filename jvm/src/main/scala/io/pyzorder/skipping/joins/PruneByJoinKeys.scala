@@ -66,7 +66,8 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
   private def maxKeys: Int = ZOrderConf.joinMaxKeys.get(conf)
 
   private def joinsKeys(plan: SparkPlan): Boolean =
-    plan.exists(_.isInstanceOf[BroadcastHashJoinExec])
+    plan.exists(_.isInstanceOf[BroadcastHashJoinExec]) &&
+      plan.exists(ScanWithKeysExec.indexOf(_).exists(_.couldSkip))
 
   private class Pass(whole: SparkPlan, shared: KeyPushdown.Shared[BroadcastKeys])
       extends KeyPushdown[BroadcastKeys](whole, shared) {
@@ -140,7 +141,7 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
         key.column.deterministic && key.from.fit(key.ordinal, key.column) &&
         CheapKeys.isSelective(key.from) && key.from.isRepeatable
       }
-        .map(key => key.copy(from = key.from.restrictedBy(Nil)))
+        .map(key => key.copy(from = key.from.restrictedIf(_ => false)))
         .take(PruneByJoinKeys.MaxRestrictions)
 
     /**
@@ -219,13 +220,13 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
         files: FileSourceScanExec): Option[BroadcastKeys] = {
       def isWaited(restriction: JoinedKey[BroadcastKeys]): Boolean =
         key.isWaited || restriction.isWaited
-      val kept = key.from.restrictions.filter(restriction =>
+      val source = key.from.restrictedIf(restriction =>
         !isWaited(restriction) || CheapKeys.obstacle(restriction.from, index).isEmpty)
-      val obstacle =
-        if (key.isWaited) CheapKeys.obstacle(key.from, index, kept.nonEmpty) else None
+      val kept = source.restrictions
+      val obstacle = if (key.isWaited) CheapKeys.obstacle(source, index, kept.nonEmpty) else None
       if (obstacle.isEmpty) isSplitting ||= key.isWaited || kept.exists(isWaited)
       for (why <- obstacle; column <- columns) NotAwaited.add(files, column.column, why)
-      if (obstacle.isEmpty) Some(key.from.restrictedBy(kept)) else None
+      if (obstacle.isEmpty) Some(source) else None
     }
   }
 }

@@ -145,7 +145,8 @@ private[joins] object ScanWithKeysExec {
         from.sides.map { side =>
           if (!sides.exists(_.sameResult(side))) sides += side
           sides.indexWhere(_.sameResult(side))
-        })(from)
+        },
+        from.values)(from)
     }
     ScanWithKeysExec(scan, sides.toSeq, keys)
   }
@@ -181,11 +182,15 @@ private[joins] final case class ScanKey(column: Expression, ordinal: Int)
 
 /**
  * A scan's columns that must equal keys of the same source. The comparison of two instances ignores
- * the source, because ScanWithKeysExec compares the broadcast sides as its children.
+ * the source's broadcast sides, because ScanWithKeysExec compares them as its children.
  *
- * @param sides the positions of the source's broadcast sides
+ * @param sides  the positions of the source's broadcast sides
+ * @param values how the source computes its keys from the rows of the sides
  */
-private[joins] final case class ScanKeys(keys: Seq[ScanKey], sides: Seq[Int])(
+private[joins] final case class ScanKeys(
+    keys: Seq[ScanKey],
+    sides: Seq[Int],
+    values: BroadcastKeys.Values)(
     @transient val from: BroadcastKeys) {
   override def toString: String = keys.map(_.column.sql).mkString(", ")
 }
