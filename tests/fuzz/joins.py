@@ -116,7 +116,7 @@ class Queries:
             return self.random.choice([self.fact, self.dimension])()
         kinds = [self.joined] * 9 + [self.united] * 3 + [
             self.grouped, self.filtered, self.filtered, self.in_subquery, self.in_subquery,
-            self.odd, self.renamed,
+            self.odd, self.renamed, self.filled, self.filled,
         ]  # fmt: skip
         return f"({self.random.choice(kinds)(depth)})"
 
@@ -199,8 +199,30 @@ class Queries:
         swapped = list(INTEGERS)
         if self.random.random() < 0.3:
             self.random.shuffle(swapped)
+        values = swapped if self.random.random() < 0.8 else map(self.expression, swapped)
         return ", ".join(
-            [*(f"{a} AS {b}" for a, b in zip(swapped, INTEGERS, strict=True)), "s, x, d"]
+            [*(f"{a} AS {b}" for a, b in zip(values, INTEGERS, strict=True)), "s, x, d"]
+        )
+
+    def expression(self, column: str) -> str:
+        """An expression over an integer column. Some of these are not null if the column is."""
+        constant = self.random.randrange(40)
+        return self.random.choice([
+            column, f"coalesce({column}, {constant})", f"{column} + 1",
+            f"CASE WHEN {column} IS NULL THEN {constant} ELSE {column} END",
+            f"IF({column} > {constant}, 11, {column})",
+        ])  # fmt: skip
+
+    def filled(self, depth: int) -> str:
+        """An outer join whose missing values are replaced by others."""
+        left, right = self.name(), self.name()
+        kind = self.random.choice(["LEFT", "LEFT", "FULL"])
+        key = self.random.choice(["k", "tag", "n"])
+        values = [f"{self.expression(f'{right}.{c}')} AS {c}" for c in ("k", "n", "tag")]
+        return (
+            f"SELECT {', '.join(values)}, {left}.m, {left}.s, {left}.x, {left}.d "
+            f"FROM {self.fact()} {left} {kind} JOIN {self.dimension()} {right} "
+            f"ON {left}.{key} = {right}.k"
         )
 
     def grouped(self, depth: int) -> str:
