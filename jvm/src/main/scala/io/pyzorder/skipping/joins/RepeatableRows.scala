@@ -15,8 +15,9 @@ import io.pyzorder.skipping.predicate.FilterColumn
 /**
  * Whether a plan returns the same set of rows each time it is executed. False for plans with an
  * expression or operator whose results depend on the order in which Spark happens to process rows,
- * such as LIMIT or a sum of floating-point numbers. Also false for plans that read anything other
- * than files, literal rows and ranges of numbers.
+ * such as LIMIT, a sum of floating-point numbers, or a choice among strings that are equal under a
+ * collation. Also false for plans that read anything other than files, literal rows and ranges of
+ * numbers.
  */
 private[joins] object RepeatableRows {
 
@@ -32,13 +33,15 @@ private[joins] object RepeatableRows {
       case _: BaseJoinExec => true
       case aggregate @ (_: HashAggregateExec | _: ObjectHashAggregateExec |
           _: SortAggregateExec) =>
-        aggregate.asInstanceOf[BaseAggregateExec].aggregateExpressions
-          .forall(a => ignoresOrder(a.aggregateFunction))
+        val groups = aggregate.asInstanceOf[BaseAggregateExec]
+        groups.groupingExpressions.forall(group => FilterColumn.isOrdered(group.dataType)) &&
+        groups.aggregateExpressions.forall(a => ignoresOrder(a.aggregateFunction))
       case _ => false
     })
 
   private def ignoresOrder(function: AggregateFunction): Boolean = function match {
-    case _: Count | _: Min | _: Max => true
+    case _: Count => true
+    case _: Min | _: Max => FilterColumn.isOrdered(function.dataType)
     case sum: Sum => !FilterColumn.isFloating(sum.child.dataType)
     case _ => false
   }
