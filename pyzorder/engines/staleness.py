@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from pyzorder.engines import failures
 from pyzorder.index import JournalState, Snapshot, Store, TableFolder, VisibleFiles, latest
-from pyzorder.index.stores import is_whole
+from pyzorder.index.local_files import is_special
+from pyzorder.index.stores import LocalStore, is_whole
 from pyzorder.index.table_folder import leaves
 from pyzorder.index.visible_files import is_hidden
 
@@ -47,7 +48,8 @@ def covered_files(
     """Returns the files in the index, and the index itself.
 
     Returns None if the index is older than `staleness` seconds, if it does not cover the whole
-    table, or if a run is moving files.
+    table, if a run is moving files, or if one of the paths is that of a pipe, which a reader would
+    wait for.
     """
     state = JournalState(store, folder)
     if state.unfinished:
@@ -62,6 +64,8 @@ def covered_files(
     files = VisibleFiles(folder.root, rows["path"].to_pylist(), sizes, times).sorted()
     if not _are_plain(rows):
         files = files.only([not is_forged(path) for path in files.paths])
+    if isinstance(store, LocalStore) and any(map(is_special, map(files.place, range(len(files))))):
+        return None
     return files, snapshot
 
 

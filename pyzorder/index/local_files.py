@@ -67,6 +67,15 @@ def is_hidden_name(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
+def is_special(path: str) -> bool:
+    """Whether there is something other than a regular file at a path. Opening a named pipe would
+    block forever."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
 def strange(root: str, path: str) -> bool:
     """Whether the path from a table's folder to a file contains a link with a foreign target.
 

@@ -24,6 +24,9 @@ _HASH_BITS = 64
 _MOST_BITS = 62
 _MOST_BUCKET_BITS = 16
 
+#: The maximum number of hashes in one file's sketch, which is far more than a writer keeps.
+_MOST_VALUES = 1 << 22
+
 #: The maximum number of hashes in a lookup, as a multiple of the average gap between a file's
 #: hashes. In a lookup of more hashes, one of them would probably be found by mistake.
 _MOST_FALSE = 4
@@ -173,9 +176,12 @@ class _Segment:
 def contains(code: bytes, base: int, rice: int, wanted: Sequence[int]) -> bool:
     """Returns whether a code contains one of the wanted numbers, which are in ascending order."""
     bits = bin(int.from_bytes(b"\x01" + code, "big"))[3:]
-    at, known = 0, base - 1
+    at, known, count = 0, base - 1, 0
     for number in wanted:
         while known < number:
+            count += 1
+            if count > _MOST_VALUES:
+                raise Unusable("a sketch has too many values")
             zero = bits.find("0", at)
             end = zero + 1 + rice
             if zero < 0 or end > len(bits):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,22 @@ def test_versions_count_up_and_old_ones_go(spark: SparkSession, folder: Path) ->
     assert len(pointers(folder)) == 10
     assert len(list((folder / "_zorder" / "_index").glob("_snapshot-*"))) == 10
     assert len(indexes.loaded(spark, folder)) == 2
+
+
+def test_many_forged_pointers(spark: SparkSession, folder: Path) -> None:
+    """Old versions are deleted with one listing of the index, not with one listing per version."""
+    indexes.build(spark, folder, "parquet")
+    index = folder / "_zorder" / "_index"
+    (pointer,) = index.glob("_v*.json")
+    newest = {**json.loads(pointer.read_text()), "version": 3000}
+    pointer.unlink()
+    (index / f"_v{3000:020d}.json").write_text(json.dumps(newest))
+    for version in range(1, 2001):
+        (index / f"_v{version:020d}.json").touch()
+    start = time.monotonic()
+    write(spark, folder, "SELECT id, CAST(id AS STRING) AS s FROM range(20, 21)")
+    assert time.monotonic() - start < 20  # it would take more than a minute
+    assert len(list(index.glob("_v*.json"))) == 10
 
 
 def test_publishers_at_the_same_time_lose_nothing(spark: SparkSession, folder: Path) -> None:

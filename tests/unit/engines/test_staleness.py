@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -88,6 +89,14 @@ def test_an_unfinished_run(table: Path) -> None:
     journal.mkdir()
     (journal / "_1.prepare").touch()
     assert listed(table, max_staleness="1h") == "abc"
+
+
+def test_pipes(table: Path) -> None:
+    """If one of the indexed files has been replaced by a named pipe, the table is listed."""
+    cover(table, age=60)
+    (table / "a.parquet").unlink()
+    os.mkfifo(table / "a.parquet")
+    assert listed(table, max_staleness="1h") == "bc"
 
 
 def test_an_index_that_names_files_elsewhere(tmp_path: Path) -> None:

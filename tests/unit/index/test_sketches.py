@@ -112,6 +112,14 @@ def test_missing(tmp_path: Path) -> None:
     assert ask(snapshot, 1) == [True, True]
 
 
+def test_codes_with_too_many_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A forged code may contain eight numbers per byte. The search stops at the limit."""
+    monkeypatch.setattr(sketches, "_MOST_VALUES", 100)
+    assert not sketches.contains(bytes(12), 0, 0, [200])
+    with pytest.raises(sketches.Unusable, match="too many values"):
+        sketches.contains(bytes(13), 0, 0, [200])
+
+
 @example(code=b"\xef", base=0, rice=5, wanted={3 * 32 + 15})  # its last number is incomplete
 @given(st.binary(max_size=40), st.integers(0, 20), st.integers(0, 9), st.sets(st.integers(0, 2000)))
 def test_codes(code: bytes, base: int, rice: int, wanted: set[int]) -> None:

@@ -37,12 +37,12 @@ final case class ResolvedTable(
     catalogTable: Option[CatalogTable]) {
 
   /**
-   * The table's folder, including the current and former locations of its partitions according to
-   * the catalog.
+   * The table's folder, including the current and former locations of its partitions; see
+   * PartitionLocationSwitch.places.
    */
   def folder(session: shim.SparkSession): TableFolder =
     new TableFolder(root,
-      identifier.map(name => () => PartitionLocationSwitch.places(session, name)))
+      identifier.map(name => () => PartitionLocationSwitch.places(session, name, root)))
 
   /** The columns in the data files. */
   def dataSchema: StructType = relation.dataSchema

@@ -107,12 +107,15 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
     }
   }
 
-  /** Throws if files would be restored to dropped partitions, because no query would read them. */
+  /**
+   * Throws if files would be restored to dropped partitions, because no query would read them, or
+   * removed from a previous location of a partition, which another user may have taken over.
+   */
   private def checkPartitions(record: RetireRecord): Unit =
     if (table.partitionSchema.nonEmpty && table.catalogTable.exists(_.tracksPartitionsInCatalog)) {
       val known = PartitionLocationSwitch.partitionsOf(session, table.identifier.get).values
         .map(folder.relativize).toSet
-      val folders = SummaryFiles.without(record.retire).map(_.folder)
+      val folders = SummaryFiles.without(record.retire ++ record.add).map(_.folder).distinct
       folders.find(!orAbove(_).exists(known)).foreach { gone =>
         throw ZOrderErrors.restorePartitionGone(folder.root.toString, gone)
       }

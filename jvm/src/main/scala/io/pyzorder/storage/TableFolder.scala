@@ -20,10 +20,11 @@ import io.pyzorder.common.ZOrderErrors
  *
  * Names are read from the table's own records, which anyone with write access to the table's folder
  * can forge. `holds` decides which names are trusted: a fully qualified path is trusted only if the
- * catalog, not the record, places a current or former partition of the table there.
+ * catalog, not the record, places a partition of the table there, or did so before a switch whose
+ * mark is still in that folder.
  *
  * @param location the table's folder, qualified with scheme and authority
- * @param catalog  the locations of the table's partitions in the catalog, looked up when the first
+ * @param catalog  the locations of the table's partitions, looked up in the catalog when the first
  *                 fully qualified path is checked; None if the table was named by its path, in
  *                 which case no partitions outside its folder are known
  */

@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.optimizer.ConstantFolding
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Generate, LogicalPlan, Window}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.pyzorder.shim
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.types.{DecimalType, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
 import io.pyzorder.common.ZOrderErrors
@@ -188,9 +188,17 @@ private[collect] object ExpressionChecks {
     case _: StringReplace => true
     case _: StringRegexExpression | _: MultiLikeBase | _: StringSplit => true
     case _: RegExpReplace | _: RegExpExtractBase | _: Levenshtein => true
+    case _: RegExpCount | _: StringToMap => true
+    // Java computes ten to the power of the scale.
+    case _: RoundBase | _: RoundCeil | _: RoundFloor => !isSmall(part.children(1))
     case _: StringRepeat | _: StringSpace | _: StringLPad | _: StringRPad => true
     case _: FormatNumber | _: FormatString => true
     case _: Sequence | _: ArrayRepeat | _: ArrayInsert => true
+    case _ => false
+  }
+
+  private def isSmall(scale: Expression): Boolean = scale match {
+    case Literal(digits: Int, _) => math.abs(digits.toLong) <= DecimalType.MAX_SCALE
     case _ => false
   }
 

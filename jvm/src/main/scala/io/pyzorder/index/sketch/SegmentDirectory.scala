@@ -59,11 +59,15 @@ final class SegmentColumn(
     var i = from
     var known = reader.next()
     var found = false
+    var count = 0
     while (!found && i < until && known >= 0) {
       val wanted = hashes(i) >>> shift
       if (known == wanted) found = true
-      else if (known < wanted) known = reader.next()
-      else i += 1
+      else if (known < wanted) {
+        count += 1
+        SegmentDirectory.checkCount(count)
+        known = reader.next()
+      } else i += 1
     }
     found
   }
@@ -87,9 +91,7 @@ final class SegmentColumn(
           var value = reader.next()
           while (value >= 0) {
             count += 1
-            if (count > SegmentDirectory.MaxValues) {
-              throw new IllegalStateException("a sketch has too many values")
-            }
+            SegmentDirectory.checkCount(count)
             if (value >= end) {
               throw new IllegalStateException("a sketch has a value that belongs to another block")
             }
@@ -150,6 +152,9 @@ object SegmentDirectory {
 
   /** The maximum number of hashes in one file's sketch, which is far more than a writer keeps. */
   private[sketch] val MaxValues = 1 << 22
+
+  private[sketch] def checkCount(values: Int): Unit =
+    if (values > MaxValues) throw new IllegalStateException("a sketch has too many values")
 
   /**
    * Parses a directory, which may come from an untrusted writer. Throws if it is invalid.

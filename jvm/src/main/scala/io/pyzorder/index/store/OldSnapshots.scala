@@ -31,7 +31,7 @@ private[store] final class OldSnapshots(fileSystem: FileSystem, folder: TableFol
         else recent.filter(version =>
           IndexStore.readable(fileSystem, folder, version)
             .forall(_.columns.exists(denied(_))))
-      (old ++ withDeniedColumns).foreach(delete)
+      delete(old ++ withDeniedColumns)
       deleteUnused()
     } catch {
       case NonFatal(failure) =>
@@ -45,15 +45,18 @@ private[store] final class OldSnapshots(fileSystem: FileSystem, folder: TableFol
    */
   def deleteReplaced(by: Long): Unit = {
     val known = IndexStore.versions(fileSystem, folder)
-    known.zip(known.drop(1)).foreach { case (version, next) =>
-      val pointer = new Path(folder.index, SnapshotRef.pointerName(next))
-      val replaced =
-        try Some(fileSystem.getFileStatus(pointer).getModificationTime)
-        catch { case _: FileNotFoundException => None } // deleted by another process
-      if (replaced.exists(_ <= by)) delete(version)
-    }
+    delete(known.zip(known.drop(1)).collect {
+      case (version, next) if isReplaced(next, by) =>
+        version
+    })
     deleteUnused()
   }
+
+  private def isReplaced(next: Long, by: Long): Boolean =
+    try {
+      val pointer = new Path(folder.index, SnapshotRef.pointerName(next))
+      fileSystem.getFileStatus(pointer).getModificationTime <= by
+    } catch { case _: FileNotFoundException => false } // deleted by another process
 
   /** Removes the snapshots of a former incarnation of the table. */
   def removeOf(incarnation: String): Unit =
@@ -66,11 +69,14 @@ private[store] final class OldSnapshots(fileSystem: FileSystem, folder: TableFol
         }
     }
 
-  private def delete(version: Long): Unit = {
-    FileSystems.list(fileSystem, folder.index).map(_.getPath)
-      .filter(_.getName.startsWith(s"_snapshot-$version-"))
-      .foreach(fileSystem.delete(_, false))
-    fileSystem.delete(new Path(folder.index, SnapshotRef.pointerName(version)), false)
+  /** Lists the folder once, because it may contain any number of forged pointers. */
+  private def delete(versions: Seq[Long]): Unit = if (versions.nonEmpty) {
+    val data = FileSystems.list(fileSystem, folder.index).map(_.getPath)
+      .filter(_.getName.startsWith(Data)).groupBy(_.getName.stripPrefix(Data).takeWhile(_ != '-'))
+    versions.foreach { version =>
+      data.getOrElse(version.toString, Nil).foreach(fileSystem.delete(_, false))
+      fileSystem.delete(new Path(folder.index, SnapshotRef.pointerName(version)), false)
+    }
   }
 
   /**
@@ -102,6 +108,9 @@ private[store] final class OldSnapshots(fileSystem: FileSystem, folder: TableFol
 private object OldSnapshots {
 
   private val log = LoggerFactory.getLogger(classOf[OldSnapshots])
+
+  /** The beginning of the name of a snapshot's data file, followed by the version and `-`. */
+  private val Data = "_snapshot-"
 
   /** The number of snapshots to keep after publishing a new one. */
   private val KeptSnapshots = 10

@@ -6,7 +6,7 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.CatalogTablePartition
 import org.apache.spark.sql.catalyst.catalog.CatalogTypes.TablePartitionSpec
-import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.pyzorder.{shim, Requests}
 
 import io.pyzorder.common.{ZOrderErrors, ZOrderException}
 import io.pyzorder.publish.journal.{FillingMark, PartitionMove, PartitionsRecord, Records}
@@ -114,6 +114,7 @@ final class PartitionLocationSwitch private[publish] (
       move.what.to.split('/').init.scanLeft(filled.root)(new Path(_, _)).tail
         .foreach(folder(_, table.root))
       folder(move.to, move.from)
+      if (TableFolder.isWhole(move.what.from)) LeftMark.put(hadoopConf, move.from, table, run)
       FillingMark.put(hadoopConf, move.to, table, Records.write(record))
     }
   }
@@ -194,6 +195,10 @@ final class PartitionLocationSwitch private[publish] (
       if (mine.isEmpty) Set.empty[Path] else partitionsOf(session, record.table).values.toSet
     mine.filterNot(move => named(move.to)).foreach { move =>
       fs.delete(move.to, true)
+      if (TableFolder.isWhole(move.what.from)) {
+        LeftMark.remove(hadoopConf, move.from, run)
+        removeEmpty(new Path(move.from, TableFolder.Name))
+      }
       Iterator.iterate(move.to.getParent)(_.getParent)
         .takeWhile(TableFolder.isAtOrBelow(_, filled.root)).foreach(removeEmpty)
     }
@@ -268,17 +273,37 @@ object PartitionLocationSwitch {
     catalog.getTable(database, table.table).partitionColumnNames.nonEmpty
   }
 
-  /** The current and previous locations of a table's partitions according to the catalog. */
-  def places(session: shim.SparkSession, table: TableIdentifier): Set[Path] = {
-    val conf = session.sessionState.newHadoopConf()
+  /**
+   * The current locations of a table's partitions according to the catalog, and those previous
+   * locations that still contain the run's LeftMark. Another user may own a previous location
+   * without the mark.
+   */
+  def places(session: shim.SparkSession, table: TableIdentifier, root: Path): Set[Path] =
     if (!isPartitioned(session, table)) Set.empty
-    else partitionsOf(session, table).toSeq.flatMap { case (partition, place) =>
-      place +: partition.parameters.collect {
-        case (key, left) if key.startsWith(Left) =>
-          val path = new Path(left)
-          path.getFileSystem(conf).makeQualified(path)
-      }.toSeq
-    }.toSet
+    else {
+      val conf = session.sessionState.newHadoopConf()
+      val partitions = partitionsOf(session, table)
+      val marked = Requests.inParallel(root.getFileSystem(conf), left(session, partitions)) {
+        case (run, place) => Some(place).filter(LeftMark.isIn(conf, _, root, run))
+      }
+      partitions.values.toSet ++ marked.flatten
+    }
+
+  /**
+   * The previous locations of partitions according to the catalog, whoever uses them now, each with
+   * the number of the run that replaced it.
+   */
+  private[relocate] def left(
+      session: shim.SparkSession,
+      partitions: Map[CatalogTablePartition, Path]): Seq[(String, Path)] = {
+    val conf = session.sessionState.newHadoopConf()
+    for {
+      partition <- partitions.keys.toSeq
+      (key, left) <- partition.parameters if key.startsWith(Left)
+    } yield {
+      val path = new Path(left)
+      key.stripPrefix(Left) -> path.getFileSystem(conf).makeQualified(path)
+    }
   }
 
   /**

@@ -2,6 +2,7 @@ package io.pyzorder.publish.relocate
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.catalyst.catalog.CatalogTablePartition
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.common.{ZOrderErrors, ZOrderException}
@@ -24,10 +25,16 @@ private[relocate] final class PreviousPartitionLocations(
   private val hadoopConf = session.sessionState.newHadoopConf()
   private val fs = folder.root.getFileSystem(hadoopConf)
 
+  private lazy val partitions: Map[CatalogTablePartition, Path] =
+    table.fold(Map.empty[CatalogTablePartition, Path])(
+      PartitionLocationSwitch.partitionsOf(session, _))
+
   private lazy val locations: Map[Map[String, String], Path] =
-    table.fold(Map.empty[Map[String, String], Path])(PartitionLocationSwitch.partitionsOf(session,
-        _)
-        .map { case (partition, place) => partition.spec -> place })
+    partitions.map { case (partition, place) => partition.spec -> place }
+
+  /** The previous locations in the catalog, even if others have overwritten or recreated them. */
+  private lazy val noted: Set[Path] =
+    PartitionLocationSwitch.left(session, partitions).map(_._2).toSet
 
   /**
    * The switches that VACUUM has not marked as settled yet (see `settled`), oldest first. Each
@@ -54,24 +61,33 @@ private[relocate] final class PreviousPartitionLocations(
    * them.
    */
   private lazy val taken: Set[Path] = table.fold(Set.empty[Path]) { own =>
-    val folders = committed.flatMap(_.moves.filter(move => folder.holds(move.what.from)))
-      .map(_.from).toSet
+    val folders = left.keySet
     CoLocatedTables.of(session, own.database.get, table, folders + folder.root).map(_._1).toSet
   }
+
+  private def isPrevious(from: String): Boolean =
+    folder.holds(from) ||
+      TableFolder.isWhole(from) && !TableFolder.leaves(from) && noted(folder.resolve(from))
+
+  /** The previous folders, each with the last run that replaced it. */
+  private lazy val left: Map[Path, Long] =
+    committed.flatMap(switch =>
+      switch.moves.filter(move => isPrevious(move.what.from)).map(_.from -> switch.run)).toMap
 
   /**
    * The moves of a run, except those whose previous folder is now used by a partition or by another
    * table. If a later run has moved a partition out of the same folder again, the earlier move is
-   * left out, because the later run has read the files that were added in between.
+   * left out, because the later run has read the files that were added in between. Includes moves
+   * from folders that no longer contain the run's mark; files in these folders may belong to others
+   * and must be neither read nor deleted.
    */
-  private def left(switch: PartitionLocationSwitch): Seq[switch.Move] =
+  private def anyLeft(switch: PartitionLocationSwitch): Seq[switch.Move] =
     if (taken(folder.root)) Nil
-    else {
-      val again = committed.filter(_.run > switch.run).flatMap(_.moves)
-        .filter(move => folder.holds(move.what.from)).map(_.from).toSet
-      switch.moves.filter(move => folder.holds(move.what.from))
-        .filterNot(move => named(move.from) || again(move.from) || taken(move.from))
-    }
+    else switch.moves.filter(move => isPrevious(move.what.from))
+      .filterNot(move => named(move.from) || left(move.from) > switch.run || taken(move.from))
+
+  private def ownLeft(switch: PartitionLocationSwitch): Seq[switch.Move] =
+    anyLeft(switch).filter(move => folder.holds(move.what.from))
 
   /**
    * Copies files to a partition's current location if an INSERT that was planned before a switch
@@ -91,10 +107,10 @@ private[relocate] final class PreviousPartitionLocations(
    */
   private def checked(act: (PreviousLocation, Path) => Unit): Unit = for {
     (switch, _) <- switches
-    move <- left(switch) if move.left.late.nonEmpty
+    move <- anyLeft(switch) if move.left.late.nonEmpty
     place <- locations.get(move.what.spec)
   } {
-    if (move.left.incomplete) {
+    if (!folder.holds(move.what.from) || move.left.incomplete) {
       throw ZOrderErrors.overwrittenBehind(move.from.toString, place.toString)
     }
     act(move.left, place)
@@ -104,7 +120,7 @@ private[relocate] final class PreviousPartitionLocations(
   def garbage(kept: Long, at: Long): Seq[FileStatus] =
     for {
       switch <- expired(kept, at)
-      move <- left(switch)
+      move <- ownLeft(switch)
       file <- move.left.ownFiles
     } yield file
 
@@ -118,7 +134,7 @@ private[relocate] final class PreviousPartitionLocations(
   def delete(kept: Long, at: Long, deleted: Int => Unit): Unit =
     expired(kept, at).foreach { switch =>
       var count = 0
-      left(switch).foreach { move =>
+      ownLeft(switch).foreach { move =>
         move.left.ownFiles.foreach { file =>
           fs.delete(file.getPath, false)
           count += 1
@@ -168,13 +184,13 @@ private[relocate] final class PreviousPartitionLocations(
       val added = state.retire.fold(Seq.empty[FileRef])(_.add)
         .map(file => state.placed.find(_.path == file.path).getOrElse(file))
       switch.moves.foreach { move =>
-        if (!folder.holds(move.what.from)) {
+        if (!isPrevious(move.what.from)) {
           throw ZOrderErrors.restorePlaceUnknown(root, move.toString, move.what.from)
         }
         if (!locations.get(move.what.spec).contains(move.to)) {
           throw ZOrderErrors.restorePartitionChanged(root, move.toString)
         }
-        if (move.left.incomplete) {
+        if (!folder.holds(move.what.from) || move.left.incomplete) {
           throw ZOrderErrors.restoreOldFilesChanged(root, move.from.toString)
         }
       }
@@ -189,7 +205,7 @@ private[relocate] final class PreviousPartitionLocations(
 
   private def expired(kept: Long, at: Long): Seq[PartitionLocationSwitch] =
     switches.takeWhile { case (switch, since) =>
-      at - since >= kept && left(switch).forall(_.left.late.isEmpty)
+      at - since >= kept && anyLeft(switch).forall(_.left.late.isEmpty)
     }.map(_._1)
 
   /** The file whose existence records that nothing is left in a run's old folders. */

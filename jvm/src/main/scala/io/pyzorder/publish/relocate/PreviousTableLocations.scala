@@ -54,9 +54,12 @@ private[relocate] final class PreviousTableLocations(
     if (operationOf(switch).contains(Records.Restore)) {
       throw ZOrderErrors.oneRestoreAtMost(folder.root.toString)
     }
-    val filled = Journal.runs(hadoopConf, folder).minBy(_.run)
-    val added = filled.retire.fold(Seq.empty[FileRef])(_.add)
-      .map(file => filled.placed.find(_.path == file.path).getOrElse(file))
+    // Without the records of the run that filled the folder, its files cannot be told from files
+    // that were added later, and a RESTORE would keep both them and the files that they replaced.
+    val (filled, said) = Journal.runs(hadoopConf, folder).sortBy(_.run).headOption
+      .flatMap(run => run.retire.map(run -> _))
+      .getOrElse(throw ZOrderErrors.restoreNewFilesChanged(folder.root.toString))
+    val added = said.add.map(file => filled.placed.find(_.path == file.path).getOrElse(file))
     if (switch.incomplete) {
       throw ZOrderErrors.restoreOldFilesChanged(
         folder.root.toString, switch.from.root.toString)
