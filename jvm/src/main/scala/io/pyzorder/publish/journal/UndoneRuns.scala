@@ -11,15 +11,20 @@ private[publish] object UndoneRuns {
    *
    * @param runs runs in ascending order
    */
-  def of(runs: Seq[JournalState]): Set[Long] =
-    runs.filter(_.outcome.exists(_.commit)).foldLeft(Seq.empty[JournalState] -> Set.empty[Long]) {
-      case ((optimizes, undone), run) if isRestore(run) =>
-        val undoes = run.said.map(record => namesOf(record.add)).flatMap { restored =>
-          optimizes.find(_.said.exists(record => namesOf(record.retire) == restored))
+  def of(runs: Seq[JournalState]): Set[Long] = {
+    var optimizes = List.empty[(Long, Set[String])] // with the replaced files, the last one first
+    var undone = Set.empty[Long]
+    for (run <- runs if run.outcome.exists(_.commit); record <- run.said) {
+      if (isRestore(run)) {
+        val restored = namesOf(record.add)
+        optimizes.find(_._2 == restored).foreach { found =>
+          optimizes = optimizes.filterNot(_ eq found)
+          undone += found._1
         }
-        (optimizes.filterNot(undoes.contains), undone ++ undoes.map(_.run))
-      case ((optimizes, undone), run) => (run +: optimizes, undone)
-    }._2
+      } else optimizes ::= run.run -> namesOf(record.retire)
+    }
+    undone
+  }
 
   def isRestore(run: JournalState): Boolean = run.prepare.exists(_.operation == Records.Restore)
 

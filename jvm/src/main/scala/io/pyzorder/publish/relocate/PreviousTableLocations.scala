@@ -5,7 +5,7 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.common.{ZOrderErrors, ZOrderException}
 import io.pyzorder.publish.journal.{Journal, Records, RetireRecord, RunFiles, SummaryFiles}
-import io.pyzorder.storage.{FileRef, FileSystems, SiblingFolder, TableFolder}
+import io.pyzorder.storage.{FileSystems, SiblingFolder, TableFolder}
 
 /**
  * The previous folders of a table, except those that VACUUM has deleted. The last run in each
