@@ -30,8 +30,11 @@ from pyzorder.index.table_folder import folders_above
 #: Names that mark the folders of other table formats.
 _FOREIGN = {"_delta_log": "Delta", ".hoodie": "Hudi"}
 
-#: The endings of files that are neither Parquet nor ORC files.
-_OTHER_FORMAT = re.compile(r"\.(avro|csv|json|jsonl|ndjson|tsv|txt|xml)(\.\w+)?$", re.IGNORECASE)
+#: The endings of files that are neither Parquet nor ORC files. The files may be compressed.
+_OTHER_FORMAT = re.compile(
+    r"\.(avro|csv|json|jsonl|ndjson|tsv|txt|xml)(\.(bz2|deflate|gz|lz4|snappy|xz|zst))?$",
+    re.IGNORECASE,
+)
 
 #: The ending that Hadoop adds to the names of files while it copies them.
 _COPYING = "._COPYING_"

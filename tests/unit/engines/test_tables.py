@@ -98,6 +98,11 @@ def test_a_folder_of_other_files(tmp_path: Path, name: str) -> None:
     assert len(pyzorder.files(tmp_path)) == 2
 
 
+def test_a_parquet_file_named_after_its_source(tmp_path: Path) -> None:
+    write(tmp_path, {"a.csv.parquet": ROWS})
+    assert len(pyzorder.files(tmp_path)) == 1
+
+
 def test_paths_that_are_no_folders(tmp_path: Path) -> None:
     write(tmp_path, {"a.parquet": ROWS})
     for path, condition in (
