@@ -1,7 +1,7 @@
 """Keys of joins may pass through operators that change which values they have.
 
-`sales`, `returns` and `web` have one file for each of 20 days. `days` has one row per day, five
-days per month. `names` has a column in which some days are null, and a column with two spellings.
+`sales`, `returns` and `web` have one file for each of 20 days. `days` has one row per day, with its
+month, a column in which some days are null, and a column with two spellings.
 """
 
 from __future__ import annotations
@@ -13,24 +13,16 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.indexes import build
-from tests.support.joins import checked, rows
+from tests.support.joins import FACTS, checked, rows, write_facts
 from tests.support.scans import explain, plain, settings
 
-FACTS = ("sales", "returns", "web")
 JULY = "(SELECT * FROM days WHERE month = 2)"
 
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = Path(tmp_path_factory.mktemp("values"))
-    for i, name in enumerate(FACTS):
-        spark.range(0, 400, 1, 20).selectExpr(
-            "CAST(id DIV 20 AS INT) AS day", f"(id * 7 + {i}) % 400 AS ticket",
-            "CAST(IF(id % 40 = 3, NULL, id DIV 20) AS INT) AS nday",
-            "CAST(id % 50 AS INT) AS q", "concat(uuid(), uuid(), uuid(), uuid()) AS pad",
-        ).write.parquet(str(folder / name))  # fmt: skip
-        build(spark, folder / name, "parquet")
+    write_facts(spark, folder, "CAST(IF(id % 40 = 3, NULL, id DIV 20) AS INT) AS nday")
     spark.range(0, 20, 1, 1).selectExpr(
         "CAST(id AS INT) AS d", "CAST(id DIV 5 AS INT) AS month",
         "CAST(IF(id % 4 = 1, NULL, id) AS INT) AS gn", "IF(id % 2 = 0, 'aa', 'AA') AS s",

@@ -16,24 +16,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.support.indexes import build
-from tests.support.joins import checked, counts, rows, scans_of
+from tests.support.joins import FACTS, checked, counts, rows, scans_of, write_facts
 from tests.support.scans import settings
 
 ALL = 20
 MONTH = 5
-FACTS = ("sales", "returns", "web")
 
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = Path(tmp_path_factory.mktemp("waiting"))
-    for i, name in enumerate(FACTS):
-        spark.range(0, 400, 1, ALL).selectExpr(
-            "CAST(id DIV 20 AS INT) AS day", f"(id * 7 + {i}) % 400 AS ticket",
-            "CAST(id % 50 AS INT) AS q", "concat(uuid(), uuid(), uuid(), uuid()) AS pad",
-        ).write.parquet(str(folder / name))  # fmt: skip
-        build(spark, folder / name, "parquet")
+    write_facts(spark, folder)
     spark.range(0, ALL, 1, 1).selectExpr(
         "CAST(id AS INT) AS d", "CAST(id DIV 5 AS INT) AS month", "id AS l"
     ).write.parquet(str(folder / "days"))

@@ -3,11 +3,26 @@ Spark."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.support.indexes import build
 from tests.support.scans import explain, plain
+
+#: Large tables, each with one file for each of 20 days.
+FACTS = ("sales", "returns", "web")
+
+
+def write_facts(spark: SparkSession, folder: Path, *more: str) -> None:
+    """Writes FACTS, with these columns in addition, and indexes them. `id` is the row's number."""
+    for i, name in enumerate(FACTS):
+        spark.range(0, 400, 1, 20).selectExpr(
+            "CAST(id DIV 20 AS INT) AS day", f"(id * 7 + {i}) % 400 AS ticket",
+            "CAST(id % 50 AS INT) AS q", "concat(uuid(), uuid(), uuid(), uuid()) AS pad", *more,
+        ).write.parquet(str(folder / name))  # fmt: skip
+        build(spark, folder / name, "parquet")
 
 
 def scans_of(df: DataFrame, table: str = "fact") -> list[dict[str, Any]]:
