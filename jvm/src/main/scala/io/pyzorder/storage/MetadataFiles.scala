@@ -50,9 +50,9 @@ object MetadataFiles {
     }
   }
 
-  /** Deletes one of pyzorder's own folders recursively, unless it is reached through a link. */
-  def delete(hadoopConf: Configuration, folder: Path): Unit =
-    if (!Links.above(folder)) folder.getFileSystem(hadoopConf).delete(folder, true)
+  /** Deletes one of pyzorder's own files or folders, unless it is reached through a link. */
+  def delete(hadoopConf: Configuration, path: Path): Unit =
+    if (!Links.above(path)) path.getFileSystem(hadoopConf).delete(path, true)
 
   /**
    * Deletes a folder that is empty and is at or below `_zorder`. Then deletes its parents, up to

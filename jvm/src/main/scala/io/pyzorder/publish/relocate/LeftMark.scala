@@ -38,7 +38,7 @@ private[relocate] object LeftMark {
     }
 
   def remove(hadoopConf: Configuration, folder: Path, run: Long): Unit =
-    folder.getFileSystem(hadoopConf).delete(path(folder, run.toString), false)
+    MetadataFiles.delete(hadoopConf, path(folder, run.toString))
 
   private def digest(table: Path): Array[Byte] =
     MessageDigest.getInstance("SHA-256")

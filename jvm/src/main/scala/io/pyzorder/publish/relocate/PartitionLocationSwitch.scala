@@ -88,6 +88,13 @@ final class PartitionLocationSwitch private[publish] (
    */
   private def own: Seq[Move] = moves.filter(move => table.holds(move.what.from))
 
+  /**
+   * Whether the run creates a LeftMark in the partition's old folder: only in a folder outside the
+   * table's folder, and not through a link that someone with write access to the table can create.
+   */
+  private def isMarked(move: Move): Boolean =
+    TableFolder.isWhole(move.what.from) && table.holds(move.what.from)
+
   override def strange: Option[String] = moves.map(_.what.from).find(!table.holds(_))
 
   override def check(): Unit = {
@@ -114,7 +121,7 @@ final class PartitionLocationSwitch private[publish] (
       move.what.to.split('/').init.scanLeft(filled.root)(new Path(_, _)).tail
         .foreach(folder(_, table.root))
       folder(move.to, move.from)
-      if (TableFolder.isWhole(move.what.from)) LeftMark.put(hadoopConf, move.from, table, run)
+      if (isMarked(move)) LeftMark.put(hadoopConf, move.from, table, run)
       FillingMark.put(hadoopConf, move.to, table, Records.write(record))
     }
   }
@@ -195,7 +202,7 @@ final class PartitionLocationSwitch private[publish] (
       if (mine.isEmpty) Set.empty[Path] else partitionsOf(session, record.table).values.toSet
     mine.filterNot(move => named(move.to)).foreach { move =>
       fs.delete(move.to, true)
-      if (TableFolder.isWhole(move.what.from)) {
+      if (isMarked(move)) {
         LeftMark.remove(hadoopConf, move.from, run)
         removeEmpty(new Path(move.from, TableFolder.Name))
       }
@@ -231,7 +238,7 @@ final class PartitionLocationSwitch private[publish] (
       move: Move,
       place: Path): Map[String, String] = {
     val noted =
-      if (place == move.to && TableFolder.isWhole(move.what.from)) {
+      if (place == move.to && isMarked(move)) {
         Seq(s"${PartitionLocationSwitch.Left}$run" -> move.what.from)
       } else Nil
     partition.parameters.filterNot { case (key, left) =>
