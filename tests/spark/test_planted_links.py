@@ -112,6 +112,43 @@ def test_markers(spark: SparkSession, tmp_path: Path, victim: Path) -> None:
     assert ids(spark.read.parquet(str(table))) == OWN
 
 
+def test_a_linked_journal(spark: SparkSession, tmp_path: Path, victim: Path) -> None:
+    """If `_journal` is a link, no statement writes a file into the link's target, not even a
+    temporary file that tells the store's time."""
+    table = tmp_path / "t"
+    write_rows(spark, OWN, table)
+    spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
+    (table / "_zorder" / "_journal").rename(tmp_path / "journal")
+    (table / "_zorder" / "_journal").symlink_to(victim)
+    before = tree(victim)
+    for statement in STATEMENTS:
+        attempt(spark, statement.format(f"'{table}'"))
+        assert tree(victim) == before, statement
+    with pytest.raises(PySparkException, match="ZORDER_SYMBOLIC_LINK"):
+        spark.sql(f"VACUUM '{table}'").collect()
+
+
+def test_links_among_replaced_files(spark: SparkSession, tmp_path: Path, victim: Path) -> None:
+    """VACUUM does not follow links at any depth below a run's folder. It deletes the replaced files
+    beside them."""
+    table = tmp_path / "t"
+    write_rows(spark, OWN, table)
+    spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
+    (victim / "theirs.retired").write_text("theirs")
+    before = tree(victim)
+    retired = table / "_zorder" / "_retired" / "_1"
+    deep = retired / "/".join("d" * 300)
+    deep.mkdir(parents=True)
+    (deep / "x.retired").touch()
+    (deep / "link").symlink_to(victim)
+    (retired / "link").symlink_to(victim)
+    with scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false"):
+        spark.sql(f"VACUUM '{table}' RETAIN 0 HOURS").collect()
+    assert tree(victim) == before
+    assert not list(retired.glob("*.retired")) and not (deep / "x.retired").exists()
+    assert ids(spark.read.parquet(str(table))) == OWN
+
+
 @pytest.mark.parametrize("kind", ["symbolic", "to nothing", "hard", "checksum"])
 def test_where_restore_copies_to(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     """RESTORE does not write through links that have the names of the files that it creates. An

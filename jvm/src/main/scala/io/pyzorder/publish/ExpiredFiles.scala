@@ -141,9 +141,8 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
       Marker.isForeign(file.getPath.getName, incarnation.getOrElse("")))
   }
 
-  private def filesBelow(folder: Path): Seq[FileStatus] = list(folder).flatMap { entry =>
-    if (entry.isDirectory) filesBelow(entry.getPath) else Seq(entry)
-  }
+  private def filesBelow(folder: Path): Seq[FileStatus] =
+    FileSystems.filesBelow(folder.getFileSystem(hadoopConf), folder)
 
   private def list(folder: Path): Seq[FileStatus] =
     FileSystems.list(folder.getFileSystem(hadoopConf), folder)

@@ -68,14 +68,29 @@ object FileSystems {
    * contains a link at or below `_zorder`.
    */
   private[pyzorder] def list(fs: FileSystem, folder: Path): Seq[FileStatus] =
-    if (Links.inOwn(folder)) Nil
-    else {
-      try fs.listStatus(folder).toSeq
-      catch {
-        case _: FileNotFoundException => Nil
-        case NonFatal(failure) if isNotDirectory(failure) => Nil
-      }
+    if (Links.inOwn(folder)) Nil else listStatus(fs, folder)
+
+  private def listStatus(fs: FileSystem, folder: Path): Seq[FileStatus] =
+    try fs.listStatus(folder).toSeq
+    catch {
+      case _: FileNotFoundException => Nil
+      case NonFatal(failure) if isNotDirectory(failure) => Nil
     }
+
+  /**
+   * The files at any depth below a folder, except those behind links. An attacker can nest folders
+   * thousands of levels deep, so this is a loop, and each folder is checked only once.
+   */
+  private[pyzorder] def filesBelow(fs: FileSystem, folder: Path): Seq[FileStatus] = {
+    val files = Seq.newBuilder[FileStatus]
+    var folders = if (Links.inOwn(folder)) Nil else List(folder)
+    while (folders.nonEmpty) {
+      val (inner, found) = listStatus(fs, folders.head).partition(_.isDirectory)
+      files ++= found
+      folders = inner.map(_.getPath).filterNot(Links.isOne).toList ::: folders.tail
+    }
+    files.result()
+  }
 
   def exists(fs: FileSystem, path: Path): Boolean = status(fs, path).isDefined
 

@@ -1,6 +1,6 @@
 package io.pyzorder.storage
 
-import java.nio.file.{Files, LinkOption, Paths}
+import java.nio.file.{Files, InvalidPathException, LinkOption, Paths}
 
 import scala.util.control.NonFatal
 
@@ -63,10 +63,13 @@ private[pyzorder] object Links {
   private def anyLink(parts: Seq[String], from: Int): Boolean =
     (from to parts.length).exists(count => isLink(parts.take(count).mkString("/", "/", "")))
 
-  /** Whether the path is a link; false for a name that is invalid on this file system. */
+  /**
+   * Whether the path is a link. Also true for a name with characters that the JVM's encoding lacks:
+   * Hadoop replaces them with `?`, and the resulting path may be a link.
+   */
   private def isLink(path: String): Boolean =
     try Files.isSymbolicLink(Paths.get(path))
-    catch { case NonFatal(_) => false }
+    catch { case _: InvalidPathException => true }
 
   private def partsOf(path: Path): Seq[String] =
     path.toUri.getPath.split('/').filter(_.nonEmpty).toSeq

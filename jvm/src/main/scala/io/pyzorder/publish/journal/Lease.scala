@@ -13,6 +13,7 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
 
+import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.storage.{CreateIfAbsent, FileSystems, Links, MetadataFiles, ProcessId}
 import io.pyzorder.storage.TableFolder
 
@@ -132,6 +133,7 @@ private[publish] object Lease {
   private[publish] def storeTime(hadoopConf: Configuration, folder: TableFolder): Long = {
     val fs = fileSystem(hadoopConf, folder)
     val probe = new Path(folder.journal, s"_temporary-${UUID.randomUUID()}")
+    if (Links.inOwn(probe)) throw ZOrderErrors.linked(folder.journal.toString)
     fs.createFile(probe).overwrite(false).build().close() // does not create folders
     try fs.getFileStatus(probe).getModificationTime
     finally fs.delete(probe, false)
