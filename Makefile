@@ -65,7 +65,7 @@ test-packages: env spark-repository ## Publish to a folder, and start spark-sql 
 	$(RUN) -m tests.support.programs.packages
 
 publish: spark-repository ## Publish the jar, sources and Scaladoc to the Maven repository build/packages
-	@echo "Maven builds the jar for Spark $(SPARK), which takes some minutes."
+	@echo "Maven builds the jar for Spark $(SPARK), which takes a few minutes."
 	@rm -rf build/ivy
 	mvn -B -q -f jvm -P spark-$(SPARK),release deploy -DskipTests -Dmaven.install.skip=true \
 	  -DaltDeploymentRepository=local::file:$(CURDIR)/build/packages
@@ -158,7 +158,7 @@ bench: jar ## Measure the nanoseconds per row of the encoders, and the overhead 
 	$(RUN) benchmarks/encoders.py
 	$(RUN) benchmarks/parser.py
 
-bench-joins: $(VENV)/made-demo ## Measure the files opened and the seconds taken by TPC-DS star joins, with and without skipping by join keys
+bench-joins: $(VENV)/made-demo ## Count the files opened and the seconds taken by TPC-DS star joins, with and without skipping by join keys
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/joins.py
 
@@ -170,11 +170,11 @@ bench-small: $(VENV)/made-demo,bench ## Measure the overhead of the extension on
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/small_tables.py
 
-bench-planning: jar ## Measure the time of queries on many files, and how much of the planning time the index takes
+bench-planning: jar ## Time queries on many files, and measure how much of the planning time the index takes
 	$(RUN) benchmarks/planning.py
 	$(RUN) benchmarks/many_files.py
 
-bench-s3: $(VENV)/made-test,stores ## Measure queries on tables of many files on a local S3 server with slow listings, and count requests
+bench-s3: $(VENV)/made-test,stores ## Time queries on tables of many files on a local S3 server with slow listings, and count requests
 	@$(RUN) jvm/build.py
 	$(RUN) benchmarks/s3_tables.py
 
@@ -189,11 +189,11 @@ bench-layout: $(VENV)/made-demo,bench ## Count the files that queries open in th
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/layout.py
 
-bench-curve: $(VENV)/made-demo ## Count the files that queries open by minima and maxima alone, and by z-values in addition
+bench-curve: $(VENV)/made-demo ## Count the files that queries open with minima and maxima alone, and with z-values in addition
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/curve_ranges.py
 
-bench-appends: $(VENV)/made-demo ## Measure how much OPTIMIZE rewrites after each of ten appends, and how much data lookups then open
+bench-appends: $(VENV)/made-demo ## Measure how much OPTIMIZE rewrites after each of ten appends, and how much data lookups then read
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/appends.py
 

@@ -1,11 +1,10 @@
-"""Measures how much data OPTIMIZE rewrites after each of ten appends, and how large the files are
-that lookups then open.
+"""Measures how much data OPTIMIZE rewrites after appends, and how much data lookups then read.
 
     python benchmarks/appends.py [--rounds 10] [--files 64]
 
 The table has a million rows, clustered by (a, b). Each append adds 5% of that number. In one
 series, the appended rows are spread over all values of `a` and `b`. In the other series, `a` acts
-as a timestamp, so each append has higher values of `a` than all earlier rows. A lookup opens the
+as a timestamp, so the appended values of `a` are higher than all existing ones. A lookup opens the
 files whose bounds in the Parquet footers contain the value, so the figures do not vary between
 runs. The last line of each series shows the effect of OPTIMIZE FULL. Prints a table, and writes it
 to benchmarks/results/appends.md.
@@ -102,7 +101,7 @@ def measure(
 
 
 HEADER = ["appends", "round", "files", "bytes rewritten", "files rewritten by a second OPTIMIZE",
-          "bytes a lookup opens", "relative to FULL at the end"]  # fmt: skip
+          "bytes a lookup reads", "relative to FULL at the end"]  # fmt: skip
 
 
 def main() -> int:
@@ -116,7 +115,7 @@ def main() -> int:
     report.write(
         "appends", "OPTIMIZE after appends",
         f"The table has a million rows in {arguments.files} files. Each append adds 5% of that "
-        "number of rows. Bytes are fractions of the table's size. Measured by "
+        "number of rows. Byte counts are fractions of the table's size. Measured by "
         "`make bench-appends`.",
         [HEADER, *lines])  # fmt: skip
     print("\n".join("  ".join(line) for line in [HEADER, *lines]))

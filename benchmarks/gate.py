@@ -1,4 +1,4 @@
-"""Fails if queries open more files or bytes than in the committed results.
+"""Fails if queries open more or larger files than in the committed results.
 
     python benchmarks/gate.py [--only layout,curve_ranges]
 

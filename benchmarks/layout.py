@@ -239,9 +239,9 @@ def main() -> int:
                 "layout_peers", "Files opened, relative to pyzorder",
                 "The figures are the number of files that queries open in another project's "
                 "layout, divided by the number that they open in pyzorder's layout. Both layouts "
-                "have the same rows and columns, and about the same number of files. `all` is the "
-                "mean over lookups on each column and boxes. "
-                "Measured by `make bench-layout`.",
+                "have the same rows and columns, and about the same number of files. For `all`, "
+                "the shares for lookups on each column and for boxes are averaged before the "
+                "division. Measured by `make bench-layout`.",
                 [["layout", "table", "files", "lookup", "box", "all"], *compared])  # fmt: skip
     spark.stop()
     return 0

@@ -38,7 +38,7 @@ READ = 2
 
 STALENESS = "spark.sql.zorder.index.maxStaleness"
 
-#: The ways to read a table. `prepare` creates a table for each of them.
+#: The ways to read a table. `prepare` sets up a table for each of them.
 OURS = ("plain Spark", "pyzorder, 0s", "pyzorder, 1h")
 DELTA, ICEBERG = "Delta 4.4.0", "Iceberg 1.10.0"
 
@@ -72,7 +72,7 @@ def start(name: str, home: Path) -> SparkSession:
 
 
 def prepare(name: str, folder: Path, home: Path) -> None:
-    """Turns the files in a folder into a table for one of the ways to read tables."""
+    """Sets up the files in a folder as a table for one of the ways to read tables."""
     spark = start(name, home)
     if name == DELTA:
         spark.sql(f"CONVERT TO DELTA parquet.`{folder}`").collect()
@@ -165,7 +165,7 @@ def main() -> int:
     )
     parser.add_argument("--queries", type=int, default=100, help="queries for each table")
     parser.add_argument(
-        "--peers", action="store_true", help="read the files with Delta and Iceberg"
+        "--peers", action="store_true", help="also read the files with Delta and Iceberg"
     )
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -187,7 +187,7 @@ def main() -> int:
                 table.append(row)
                 print(" | ".join(row), flush=True)
             report.write(
-                "many_files", "Whole queries on tables of many files",
+                "many_files", "Whole queries on tables with many files",
                 f"Each query reads {READ * LINKS} files. `first query` is the first query of a "
                 "fresh process. `later` is the median time of all queries after the second.",
                 table)  # fmt: skip

@@ -43,7 +43,7 @@ class Bounds:
 
 
 class Queries:
-    """Lookups and box queries around values in a table, and the ranks of the values."""
+    """Lookups of values in a table, box queries around these values, and the values' ranks."""
 
     def __init__(self, dataset: Dataset, files: Sequence[Path]) -> None:
         self.dataset = dataset
@@ -165,7 +165,7 @@ def _bounds(statistics: Any, rows: int) -> tuple[Any, Any] | None:
 
 
 def footers(folder: Path, columns: Sequence[str]) -> tuple[list[Any], list[Any]]:
-    """Returns the bounds of the columns, and the size in bytes, of each file and row group."""
+    """Returns the bounds of the columns and the size in bytes for each file and row group."""
     files, groups = [], []
     for path in data_files(folder):
         footer = pq.ParquetFile(path).metadata

@@ -192,7 +192,7 @@ def against_peers(table: Path, files: int, rows: list[list[str]]) -> None:
         ])  # fmt: skip
         print("  ".join(rows[-1]), flush=True)
         report.write(
-            "optimize_peers", "OPTIMIZE against others",
+            "optimize_peers", "OPTIMIZE compared with other projects",
             "The table is TPC-H `lineitem` at scale factor 1. Runs of pyzorder and of the peer "
             "alternate, on the peer's Spark version. Measured by `make peers bench-optimize`.",
             [PEERS_HEADER, *rows])  # fmt: skip
@@ -222,7 +222,7 @@ def main() -> int:
     spark.stop()
     if rows:
         report.write(
-            "optimize", "What an OPTIMIZE costs",
+            "optimize", "What OPTIMIZE costs",
             "The table is TPC-H `lineitem`, and the JVM has a heap of 2 GiB. Measured by "
             "`make bench-optimize`.",
             [HEADER, *rows])  # fmt: skip

@@ -7,9 +7,8 @@
 `lay-out` and `time` run in the environment of a Spark version that the peer supports. The folder
 `peers` in that environment contains the peer's jars. `make peers` creates the environment and the
 folder. With `lay-out`, the peer writes a table with about FILES Parquet files, and the script
-copies these files to FOLDER.
-`time` alternates between a plain rewrite, pyzorder's OPTIMIZE and the peer's OPTIMIZE, and prints
-their durations in seconds as JSON.
+copies these files to FOLDER. `time` alternates between a plain rewrite, pyzorder's OPTIMIZE and the
+peer's OPTIMIZE, and prints their durations in seconds as JSON.
 """
 
 from __future__ import annotations
@@ -220,7 +219,8 @@ def as_many(spark: SparkSession, arguments: argparse.Namespace, table: Path) -> 
 def prepare(
     spark: SparkSession, arguments: argparse.Namespace, table: Path, target: int
 ) -> Prepared:
-    """Writes the rows to a table of the peer, and prepares a rewrite to files of `target` bytes."""
+    """Writes the rows to a table in the peer's format, and prepares a rewrite to files of `target`
+    bytes."""
     make = {"D": delta, "I": iceberg, "H": hudi}[arguments.peer[0]]
     shutil.rmtree(table, ignore_errors=True)
     return make(

@@ -4,7 +4,7 @@
 
 The tables are synthetic. Each has one of the given numbers of files, and an index of four columns.
 Measures how much memory the index takes, and how many milliseconds each of three steps takes:
-loading the index, finding the entries for the files in a listing, and pruning the listing if the
+loading the index, finding the entries for the files in a listing, and pruning the listing once the
 entries are known. The code is in io.pyzorder.skipping.files.PlanningBenchmark (jvm/src/bench). For
 a small table without an index, measures the time to plan a query with and without the extension, in
 separate processes.
@@ -37,7 +37,7 @@ OVERHEAD = 2.0
 
 
 def builder() -> SparkSession.Builder:
-    """Returns a builder with one thread, and with enough memory for the synthetic entries."""
+    """Returns a builder of sessions with one thread and enough memory for the synthetic entries."""
     return (
         SparkSession.builder.master("local[1]")
         .config("spark.ui.enabled", "false")
@@ -91,7 +91,8 @@ def plan_in_turns(with_extension: bool) -> None:
 
 
 def overhead(turns: int) -> tuple[float, float]:
-    """Returns the median time without the extension, and the time that it adds, in milliseconds.
+    """Returns the median planning time without the extension, and the time that the extension
+    adds, both in milliseconds.
 
     Alternates between two processes, one with and one without the extension.
     """
@@ -127,7 +128,7 @@ def main() -> int:
         return 0
     fine = grown([int(size) for size in arguments.files.split(",")])
     without, added = overhead(turns=24)
-    print(f"planning a query of an unindexed table: {without:.2f} ms without the extension, "
+    print(f"planning a query on an unindexed table: {without:.2f} ms without the extension, "
           f"{added:+.2f} ms with it")  # fmt: skip
     fine &= added <= OVERHEAD
     print("within the targets" if fine else "a target was missed")

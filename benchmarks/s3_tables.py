@@ -1,12 +1,12 @@
-"""Measures queries on tables of many files on S3, and counts their requests.
+"""Measures queries on tables with many files on S3, and counts their requests.
 
     python benchmarks/s3_tables.py [--files 1000,10000] [--seconds 0.1] [--queries 10]
 
 The store is a local server (slow_listings.py) that waits 100 ms before it returns a page of at most
 1,000 names, as S3 does. Each file has ten rows, and each query needs the rows of two files. For
 each table and each way to read it, a fresh process runs one query after another. With `0s`, every
-query checks that the files that it skips have not changed. With `1h`, queries take the list of
-files from the index.
+query checks that the skipped files have not changed. With `1h`, queries take the list of files from
+the index.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.support.processes.servers import free_port, listens, process, wait
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Rows of a file, and files that a query reads.
+#: Number of rows in a file, and number of files that a query reads.
 ROWS, READ = 10, 2
 FOLDER = "t"
 
@@ -56,7 +56,7 @@ def upload(endpoint: str, files: int) -> None:
 
 
 def start(name: str, port: int) -> SparkSession:
-    """Starts a session for one of the ways to read a table, in which the table is called t."""
+    """Starts a session for one of the ways to read a table. The session's table is called t."""
     from pyspark.sql import SparkSession
 
     import pyzorder
@@ -79,7 +79,7 @@ def start(name: str, port: int) -> SparkSession:
 
 
 def run(name: str, port: int, files: int, queries: int) -> list[tuple[float, int, int]]:
-    """Returns the seconds, the listings and the other requests of each query."""
+    """Returns each query's duration in seconds, and its numbers of listings and other requests."""
     endpoint = f"http://127.0.0.1:{port}"
     spark = start(name, port)
     if name.endswith("1h"):
@@ -134,7 +134,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--files", default="1000,10000", help="numbers of files")
     parser.add_argument("--queries", type=int, default=10, help="queries for each table")
-    parser.add_argument("--seconds", type=float, default=0.1, help="delay of a page of a listing")
+    parser.add_argument("--seconds", type=float, default=0.1, help="delay per page of a listing")
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     match arguments.child:
@@ -152,10 +152,11 @@ def main() -> int:
                 table.append(row)
                 print(" | ".join(row), flush=True)
             report.write(
-                "s3_tables", "Queries on tables of many files on S3",
+                "s3_tables", "Queries on tables with many files on S3",
                 f"Each query reads {READ} files. The store waits {1000 * arguments.seconds:.0f} ms "
-                "before it returns a page of the listing of the table's folder. The columns of "
-                "pages count these. Other requests are those of a later query.", table)  # fmt: skip
+                "before it returns a page of the listing of the table's folder. The two columns "
+                "after `later` count these pages. The last column counts the other requests of a "
+                "later query.", table)  # fmt: skip
     return 0
 
 

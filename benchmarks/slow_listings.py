@@ -5,7 +5,7 @@
 The server is the tests' S3 server (tests/stores/s3_server.py). It waits SECONDS before it returns a
 page of a listing; several pages can be requested in parallel. moto needs time proportional to the
 number of objects for each page, so this module caches the listing of FOLDER (such as `t`), and
-reads the pages from the cache until an object is written or deleted.
+serves the pages from the cache until an object is written or deleted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ App = Callable[..., Iterable[bytes]]
 
 
 class SlowListings(s3_server.Failing):
-    """A WSGI application that delays listings, and answers those of one folder from a cache."""
+    """A WSGI application that delays listings, and serves those of one folder from a cache."""
 
     def __init__(self, app: App, folder: str, seconds: float) -> None:
         super().__init__(app)
@@ -71,7 +71,7 @@ class SlowListings(s3_server.Failing):
         )
 
     def listed(self, environ: dict[str, Any]) -> list[tuple[str, str]]:
-        """The keys and the XML of all entries of the folder, as moto lists them."""
+        """The keys and the XML of all entries in the folder, as moto lists them."""
         found: list[tuple[str, str]] = []
         token = ""
         while True:
@@ -89,7 +89,7 @@ class SlowListings(s3_server.Failing):
 
 
 def main(port: int, folder: str, seconds: float) -> None:
-    """Runs the server until the process is ended."""
+    """Runs the server until the process is terminated."""
     s3_server.serve(port, lambda app: SlowListings(app, folder, seconds))
 
 

@@ -4,10 +4,9 @@
 
 The tiny tables are optimized and have 3 files of 10 rows each. In a single session, each query is
 run in pairs: one run with skipping and one without. The result is the median, over all pairs, of
-the ratio of the two times.
-The small table is about 100 MB in size. With the default file size, OPTIMIZE writes it as at most
-32 files of at least 1 MiB each. The time to read the whole table is compared with the time to read
-the same rows from one file.
+the ratio of the two times. The small table is about 100 MB in size. With the default file size,
+OPTIMIZE writes it as at most 32 files of at least 1 MiB each. The time to read the whole table is
+compared with the time to read the same rows from one file.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ median over the pairs. `files` counts the files of the large tables that the que
 the number that tpc_model predicts, or `-` if the prediction needs too much memory or time.
 `by keys` counts the files that are skipped only because of join keys. The answers are compared with
 DuckDB's, and with the answers without skipping. DuckDB generates the data and the texts of the
-queries. `--continue` keeps what an earlier run with the same jar and arguments has measured. Writes
-only to the folder demo-output.
+queries. `--continue` keeps the measurements of an earlier run with the same jar and arguments.
+Writes only to the folder demo-output.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Runs:
 
 
 class Measurements:
-    """The measured queries, in a file from which an interrupted run can be continued.
+    """The measured queries, stored in a file so that an interrupted run can be continued.
 
     The first line of the file identifies the jar and the arguments.
     """
@@ -208,7 +208,7 @@ def bounds_of(
 
 
 def without_limit(query: str) -> exp.Expression:
-    """The query without its final LIMIT, which would choose among rows that sort equally."""
+    """The query without its final LIMIT, which would choose arbitrarily among tied rows."""
     tree = sqlglot.parse_one(query, dialect="duckdb")
     tree.set("limit", None)
     return tree
@@ -313,11 +313,11 @@ def lines(session: Session, arguments: argparse.Namespace) -> Iterator[tuple[lis
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scale", type=float, default=1, help="scale factor of the data")
-    parser.add_argument("--files", type=int, default=80, help="files of each large table")
-    parser.add_argument("--pairs", type=int, default=5, help="measured pairs of runs of each query")
+    parser.add_argument("--files", type=int, default=80, help="number of files per large table")
+    parser.add_argument("--pairs", type=int, default=5, help="number of pairs of runs per query")
     parser.add_argument("--queries", default="", help="only these queries, such as ds6,h3")
     parser.add_argument(
-        "--continue", dest="keep", action="store_true", help="keep what an earlier run has measured"
+        "--continue", dest="keep", action="store_true", help="keep measurements of an earlier run"
     )
     arguments = parser.parse_args()
     session, rows, all_runs = Session(), [HEADER], []
@@ -334,8 +334,8 @@ def main() -> int:
     different = [row[0] for row in rows[1:] if row[-1] != "equal"]
     said = (
         f"{len(rows) - 1} queries open {opened:,} of {total:,} files of the large tables, "
-        f"{ratio:.2f} times as many as the model predicts. The geometric mean of the CPU time, "
-        f"with skipping divided by without, is {mean:.2f}. "
+        f"{ratio:.2f} times as many as the model predicts. The geometric mean of the "
+        f"ratio of CPU time with skipping to CPU time without it is {mean:.2f}. "
         + (f"Different answers: {', '.join(different)}." if different else "All answers are equal.")
     )
     print(said)

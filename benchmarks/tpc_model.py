@@ -30,14 +30,14 @@ Array = npt.NDArray[Any]
 @dataclass(frozen=True)
 class FileBounds:
     """The minimum and maximum of each column in each file of a table. If a column is null in all
-    rows of a file, no key matches the file: its minimum is greater than its maximum."""
+    rows of a file, its stored minimum is greater than its maximum, so no key matches the file."""
 
     files: int
     columns: Mapping[str, tuple[Array, Array]]
 
     @classmethod
     def of(cls, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> FileBounds:
-        """The bounds of files. Each row contains the minimum and maximum of all columns in one
+        """The bounds of files. Each row contains the minimum and maximum of each column in one
         file."""
         bounds: dict[str, tuple[Array, Array]] = {}
         for at, column in enumerate(columns):
@@ -64,7 +64,7 @@ class FileBounds:
 
 class Model:
     """Predicts how many files of the tables in `bounds` a query needs. The connection must have
-    tables or views with these names."""
+    tables or views with the names of these tables."""
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, bounds: Mapping[str, FileBounds]
@@ -143,8 +143,9 @@ class Model:
             yield from self._visited_subquery(rows, inner)
 
     def _visited_subquery(self, rows: exp.Select, inner: Scope) -> Iterator[tuple[str, int]]:
-        """Yields the number of files for each table in a subquery of an expression. The keys of the
-        enclosing query reach it through IN and through equalities with that query's columns."""
+        """Yields the number of files for each table in a subquery that is part of an expression.
+        The enclosing query passes keys to the subquery through IN, and through equalities between
+        columns of the two queries."""
         original = inner.expression
         around = without(rows, original)
         wanted: dict[int, str] = {}
@@ -166,7 +167,7 @@ class Model:
         yield from self._visited(inner, wanted)
 
     def _distinct(self, rows: exp.Select, alias: str, columns: Sequence[str]) -> dict[str, Array]:
-        """Returns the distinct values of columns in the remaining rows, without null."""
+        """Returns the distinct non-null values of the given columns in the remaining rows."""
         lists = [f'list(DISTINCT "{alias}"."{name}")' for name in columns]
         query = rows.select(*(lists or ["1"]), append=False, dialect="duckdb")
         row = self._connection.execute(query.sql("duckdb")).fetchone()

@@ -124,7 +124,7 @@ def java_command() -> str:
 
 
 def target_options(scala: str, java: str) -> list[str]:
-    """Compiler options for the oldest Java that Spark with this Scala version supports."""
+    """Compiler options for the oldest Java version that Spark supports with this Scala version."""
     if scala == "2.12":
         return ["-target:jvm-1.8"]
     # A stripped-down runtime lacks lib/ct.sym, the file with the signatures of other Java versions.
@@ -281,7 +281,7 @@ def main() -> None:
     parser.add_argument(
         "--list", action="store_true", help="print all Spark versions, oldest first"
     )
-    parser.add_argument("--check", action="store_true", help="check types and -Xlint; build no jar")
+    parser.add_argument("--check", action="store_true", help="check types and run the lints only")
     arguments = parser.parse_args()
     if arguments.check:
         check()

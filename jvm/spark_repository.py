@@ -1,4 +1,4 @@
-"""Provides the installed PySpark's jars to jvm/pom.xml if Maven Central lacks its version.
+"""Provides the installed PySpark's jars to jvm/pom.xml if Maven Central lacks that version.
 
     python jvm/spark_repository.py [--out build/spark-repository]
 

@@ -20,7 +20,7 @@ STEP_TAG = "pyzorder-step: "
 
 @dataclass(frozen=True)
 class StageStatus:
-    """Progress of a stage of a Spark job. `rows` is the number of rows that finished tasks read."""
+    """Progress of a stage of a Spark job. `rows` is the number of rows read by finished tasks."""
 
     tasks: int
     ended: int
@@ -123,7 +123,7 @@ def launch_jvm(options: dict[str, Any], output: IO[bytes]) -> None:
 def is_jvm_gone(failure: Exception) -> bool:
     """Whether a call failed because the JVM no longer responds.
 
-    Exceptions in the JVM do not count.
+    Exceptions thrown in the JVM do not count.
     """
     from py4j.protocol import Py4JError, Py4JJavaError
 
@@ -131,7 +131,7 @@ def is_jvm_gone(failure: Exception) -> bool:
 
 
 def jobs(spark: SparkSession, group: str, but: set[int]) -> list[JobStatus]:
-    """Returns the jobs that a job group has started so far, ordered by number.
+    """Returns the jobs that have been started in a job group so far, ordered by number.
 
     Omits the jobs in `but`, and jobs that Spark has already dropped from its status store.
     """
@@ -193,7 +193,8 @@ def require_condition(spark: SparkSession, sql: str) -> None:
 def creates_if_absent(spark: SparkSession, path: str) -> bool:
     """Creates a file at `path`, and returns whether the store refuses to create it again.
 
-    Deletes the file afterwards. Raises the JVM's exception if it cannot create or delete the file.
+    Deletes the file afterwards. Raises the JVM's exception if the file cannot be created or
+    deleted.
     """
     jvm: Any = spark.sparkContext._jvm
     return bool(jvm.io.pyzorder.api.StoreApi.createsIfAbsent(jsession(spark), path))
@@ -235,7 +236,7 @@ def rows(spark: SparkSession, target: str) -> DataFrame:
 
 
 def box(df: DataFrame, columns: list[str]) -> list[list[Any]]:
-    """Returns the lower and upper limit that a query's filters set on each column.
+    """Returns the lower and upper limits that a query's filters set on each column.
 
     A limit is None if no filter sets it.
     """

@@ -257,7 +257,7 @@ def main() -> None:
         generated = pool.submit(generate, source)
         spark = start_spark()
         generated.result()
-    with step(f"write a table of about {FILES} plain Parquet files, in the order of arrival"):
+    with step(f"write a table of about {FILES} plain Parquet files, in arrival order"):
         written = write_table(spark, source)
     asked = queries(*value_bounds(spark))
     with step("run the queries before OPTIMIZE"):

@@ -96,7 +96,7 @@ class Layout:
             hidden[f"with only nulls or NaN in {column.name}"] = [
                 file for file in filled if file.empty[i]
             ]
-            hidden[f"with unknown bounds of {column.name}"] = [
+            hidden[f"with unknown bounds for {column.name}"] = [
                 file for file in filled if file.bounds[i] is None and not file.empty[i]
             ]
         found = []

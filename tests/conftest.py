@@ -1,4 +1,4 @@
-"""Provides the Spark session that all tests share, and prints how many processes tests have
+"""Provides the Spark session that all tests share, and prints how many processes the tests have
 killed."""
 
 from __future__ import annotations

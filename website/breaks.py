@@ -14,11 +14,11 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
 def mark(page: str) -> str:
-    """Returns a page in which long names of its article can break at `<wbr>`, and in which options
+    """Returns a page in which long names in the article can break at `<wbr>`, and in which options
     such as `--dry-run` do not break.
 
     In cells of tables and in headings, names of 16 characters can break; elsewhere, only names that
-    may not fit a line. Code blocks are not changed.
+    may not fit on a line. Code blocks are not changed.
     """
     head, start, rest = page.partition("<article")
     article, end, tail = rest.partition("</article>")

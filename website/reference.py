@@ -86,7 +86,7 @@ def settings(spark: SparkSession) -> list[Setting]:
             found.append(
                 Setting(
                     setting.key(),
-                    getattr(setting, "default")(),  # noqa: B009 - a keyword to Java, not to Scala
+                    getattr(setting, "default")(),  # noqa: B009 - a keyword in Java, not in Scala
                     setting.doc(),
                     setting.property() if of_tables else None,
                 )
@@ -147,7 +147,7 @@ def refused_text() -> str:
 
 
 def conditions_text() -> str:
-    """Returns the catalogue of errors, with one row per message."""
+    """Returns a table of all errors, with one row per message."""
     from pyzorder import errors
 
     rows = []
@@ -159,7 +159,7 @@ def conditions_text() -> str:
 
 
 def placeholders(sentence: str) -> str:
-    """Returns a sentence of the catalogue as Markdown, with placeholders in italics and with
+    """Returns a sentence of an error message as Markdown, with placeholders in italics and with
     backquotes as they are in the message."""
     return re.sub(r"<(\w+)>", r"*\1*", escaped(sentence))
 

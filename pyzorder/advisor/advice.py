@@ -15,7 +15,7 @@ SHOWN = 8
 
 @dataclass(frozen=True)
 class Layout:
-    """A layout of the table, and how much of the table the workload would open with it."""
+    """A layout of the table, and an estimate of how much data the workload would read with it."""
 
     name: str
     """`ZORDER BY (a, b)`, `sorted by (a, b)`, or a description of the current files."""
@@ -24,7 +24,7 @@ class Layout:
     """The clustering columns; empty for the current files."""
 
     bytes_opened: float
-    """Average total size of the files that a scan in the workload opens."""
+    """Total size of the files that a scan in the workload would open, on average."""
 
     share_of_present: float
     """`bytes_opened` divided by its value for the current files and index."""
@@ -32,7 +32,7 @@ class Layout:
     growth: float
     """Size of the table in this layout divided by its current size. The sizes differ because the
     order of rows affects compression. The ratio is measured for this layout or for the best layout
-    with the same number of columns. It is 1 if it was not measured."""
+    with the same number of columns. 1 if it was not measured."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class ColumnUse:
     join: int
     other: int
     rows_left: float | None
-    """The median share of rows that the filters on the column keep. None if the filters do not skip
-    any files, or if the column is a partition column."""
+    """The median share of rows that the filters on the column keep. None if the filters cannot skip
+    files, or if the column is a partition column."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A part of the workload that the advice does not take into account."""
+    """The parts of the workload that are left out for one reason: their number, and an example."""
 
     reason: str
     count: int

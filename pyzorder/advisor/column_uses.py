@@ -1,4 +1,4 @@
-"""Classifies how predicates use columns: by equality, range, list or prefix."""
+"""Classifies how predicates use columns: equality, range, list, prefix or other."""
 
 from __future__ import annotations
 

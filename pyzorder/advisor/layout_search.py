@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Maximum number of columns to combine. The columns that save the most on their own are chosen.
 MOST_COLUMNS = 6
 
-#: How many layouts each step of the search extends by one more column.
+#: How many layouts each step of the search after the first extends by one more column.
 BEAM = 3
 
 
@@ -30,7 +30,7 @@ class LayoutSearch:
         """Evaluates the layout of the table's current files.
 
         Args:
-            api: the io.pyzorder.api.AdvisorApi that has the readings.
+            api: the io.pyzorder.api.AdvisorApi that holds the readings.
             weights: the count of each reading.
         """
         self._api = api
@@ -54,7 +54,7 @@ class LayoutSearch:
             columns: the columns that the table can be clustered by.
             most: maximum number of clustering columns.
             margin: see `chosen`.
-            weigh: whether to measure how the size of files changes. For each number of columns,
+            weigh: whether to measure how the size of the files changes. For each number of columns,
                 this measurement writes some files of the best layout.
         """
         alone = sorted((self._z_order((c,)) for c in columns), key=lambda o: o.bytes_opened)

@@ -63,7 +63,7 @@ class Scan:
     """The attributes in the data filters, one element per occurrence."""
 
     attributes: frozenset[str]
-    """The attributes that the scan reads, to the extent that the plan's text shows them."""
+    """The attributes that the scan reads, as far as the plan's text shows them."""
 
     def is_of(self, table: TableNames) -> bool:
         """Whether the scan reads the table's folder."""
@@ -314,7 +314,7 @@ def quoted(column: str) -> str:
 
 
 def literal(value: str, kind: str) -> str:
-    """Converts a value in a plan to an SQL literal of a type.
+    """Converts a value in a plan to an SQL literal of the given type.
 
     Raises:
         NotUnderstood: the type is binary, whose values plans do not show.

@@ -100,8 +100,8 @@ class QueryReadings:
     def _lower(
         self, scope: Scope, source: Source, bound: exp.Expression, branch: int
     ) -> exp.Expression | None:
-        """Translates a condition on a subquery to a condition inside the subquery. Returns None if
-        the condition must stay outside."""
+        """Translates a condition on a subquery into a condition inside the subquery. Returns None
+        if the condition must stay outside."""
         inner = source.branches[branch]
         select = inner.select
         name = next(n for n, s in scope.sources.items() if s is source)
@@ -285,7 +285,7 @@ def bind(node: exp.Expression, scope: Scope) -> exp.Expression | None:
 
 
 def own_columns(node: exp.Expression) -> Iterator[exp.Column]:
-    """Yields the columns of an expression that are not in a subquery."""
+    """Yields the columns in an expression, except those in subqueries."""
     if isinstance(node, exp.Column):
         yield node
     elif not isinstance(node, exp.Query):
@@ -367,7 +367,7 @@ def is_hinted(scope: Scope, name: str) -> bool:
 def other_side(
     scope: Scope, name: str, key: exp.Expression, conditions: list[exp.Expression]
 ) -> str:
-    """Returns a query for the other side of a join. It selects the key and all columns in use.
+    """Returns a query for the key and all used columns of the other side of a join.
 
     The size of the query's result determines whether Spark broadcasts it.
     """

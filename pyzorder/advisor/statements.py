@@ -75,7 +75,7 @@ class StatementReader:
         """Adds a statement's readings of the table, or counts the reason for leaving it out.
 
         Args:
-            times: how often the statement ran.
+            times: how many times the statement ran.
         """
         found = Workload()
         try:

@@ -47,10 +47,10 @@ def advise(
     """Recommends clustering columns for a table and a workload, if clustering is worth it.
 
     For each candidate, lays out a sample of the table as OPTIMIZE would. Then evaluates the
-    workload's filters and join keys on the bounds of the resulting files, using the same code that
-    skips files in queries. Candidates are compared by the total size of the files that would be
-    opened. The table is not changed. Parts of the workload that the advisor does not understand are
-    counted.
+    workload's filters and join keys against the bounds of the resulting files, using the same code
+    that skips files in queries. Candidates are compared by the total size of the files that would
+    be opened. The table is not changed. Parts of the workload that the advisor does not understand
+    are counted.
 
     Args:
         table: the table's name in SQL syntax, or the path of its folder.
@@ -228,8 +228,7 @@ class WhatIf:
         return reason
 
     def _uses(self, weights: dict[Reading, int], is_drawn: bool) -> tuple[ColumnUse, ...]:
-        """Returns how the workload uses each column, starting with the most frequently used
-        column."""
+        """Returns how the workload uses each column, most frequently used columns first."""
         from pyzorder.advisor.column_uses import columns_of
 
         counts: dict[str, Counter[str]] = {}
@@ -300,19 +299,19 @@ class WhatIf:
             )  # fmt: skip
         if saves(best.bytes_opened, indexed.bytes_opened):
             return f"OPTIMIZE {self._target} {best.name}", best.columns, (
-                f"{best.name}: queries would open {percent(best.share_of_present)} of the "
-                "data that they open today."
+                f"{best.name}: queries would read {percent(best.share_of_present)} of the "
+                "data that they read today."
             )  # fmt: skip
         if saves(indexed.bytes_opened, now.bytes_opened):
             verb = "REFRESH" if self._described["indexed"] else "CREATE"
             return f"{verb} SKIPPING INDEX ON {self._target}", (), (
-                "The current layout is already good: with all files indexed, queries would open "
-                f"{percent(indexed.share_of_present)} of the data that they open today, and with "
+                "The current layout is already good: with all files indexed, queries would read "
+                f"{percent(indexed.share_of_present)} of the data that they read today, and with "
                 f"the best layout {percent(best.share_of_present)}."
             )  # fmt: skip
         return None, (), (
             f"Nothing to recommend: with the best layout found, {best.name}, queries would still "
-            f"open {percent(best.share_of_present)} of the data that they open today."
+            f"read {percent(best.share_of_present)} of the data that they read today."
         )  # fmt: skip
 
     def _remarks(
@@ -338,8 +337,8 @@ class WhatIf:
             )
         if best and sorts and sorts[0].bytes_opened < (1 - margin) * best.bytes_opened:
             found.append(
-                f"{sorts[0].name}: queries would open {percent(sorts[0].share_of_present)} of the "
-                "data that they open today. To sort the table this way, set "
+                f"{sorts[0].name}: queries would read {percent(sorts[0].share_of_present)} of the "
+                "data that they read today. To sort the table this way, set "
                 "spark.sql.zorder.optimize.curve to linear and run OPTIMIZE … ZORDER BY."
             )
         return found
@@ -348,7 +347,7 @@ class WhatIf:
 def statements_of(queries: str | Path | Sequence[str]) -> list[str]:
     """Returns the statements in a file or a list.
 
-    Text that cannot be split counts as one statement.
+    A piece of text that cannot be split into statements counts as one.
 
     Raises:
         ZOrderError: the file cannot be read.

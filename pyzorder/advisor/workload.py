@@ -20,7 +20,7 @@ class Predicate:
     """A condition that is true for every row that a query uses."""
 
     sql: str
-    """The condition in Spark's dialect. It refers only to the table's columns."""
+    """The condition in Spark's SQL dialect. It refers only to the table's columns."""
 
     uses: tuple[tuple[str, str], ...]
     """Each column as SQL, paired with `equality`, `range`, `in`, `prefix` or `other`."""
@@ -28,7 +28,7 @@ class Predicate:
 
 @dataclass(frozen=True)
 class KeyJoin:
-    """A join of the table. Its other side determines which values of a column the query uses."""
+    """A join with the table. The other side determines which values of a column the query uses."""
 
     column: str
     """An SQL expression that computes the key from the table's columns."""

@@ -24,7 +24,7 @@ UNAVAILABLE = (
     "ZORDER_UNSUPPORTED_SPARK",
 )
 
-#: The part of Spark's messages that only helps Spark developers.
+#: The part of Spark's messages that helps only Spark developers.
 TAIL = re.compile(
     r";?\s*(\n?;?\s*line \d+,? pos \d+|SQLSTATE: \w{5}|\n== (SQL|DataFrame)|"
     r"\n?This stopped SparkContext was created at|\n?JVM stacktrace|\n?Driver stacktrace|"
@@ -58,7 +58,7 @@ def condition(failure: BaseException) -> str | None:
 
 
 def sentence(failure: BaseException) -> str:
-    """Returns the message on one line, without plans, stack traces and positions."""
+    """Returns the message on one line, without plans, stack traces or positions."""
     text = TAIL.sub("", message(failure)).strip()
     return re.sub(r"\s*\n\s*", " ", text).rstrip(";") or type(failure).__name__
 

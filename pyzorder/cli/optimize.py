@@ -19,7 +19,7 @@ from pyzorder.wording import counted, percent
 
 TARGET_SIZE = "spark.sql.zorder.optimize.targetFileSize"
 
-STOPPED = "Interrupted: the work that was not yet published was undone, and no rows were lost."
+STOPPED = "Interrupted: the work that had not been published was undone, and no rows were lost."
 
 #: A size in Spark's notation: a number of bytes, or a number with a unit.
 SIZE = re.compile(r"0*[1-9][0-9]*([kmgtp]?b?)", re.IGNORECASE)
@@ -87,7 +87,7 @@ def command(
 ) -> None:
     """Cluster a table's files so that queries open fewer of them.
 
-    Ctrl-C undoes all changes that are not published yet. No row is lost or duplicated.
+    Ctrl-C undoes all changes that have not been published. No row is lost or duplicated.
     """
     if target_size is not None:
         settings = replace(settings, conf={**settings.conf, TARGET_SIZE: target_size})

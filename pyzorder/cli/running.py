@@ -84,7 +84,7 @@ def run(
 
 @contextmanager
 def signals(display: Display, what: str) -> Iterator[list[int]]:
-    """Provides a list to which the number of each SIGINT or SIGTERM is added when it arrives.
+    """Provides a list to which the number of each arriving SIGINT or SIGTERM is added.
 
     Outside the main thread, signals cannot be handled and the list remains empty.
     """

@@ -103,7 +103,7 @@ def connected(settings: Settings) -> SparkSession:
 def started(settings: Settings, scratch: str) -> SparkSession:
     """Starts a session with pyzorder in this process. The JVM's output goes to the log.
 
-    An in-memory catalog starts without tables, so its warehouse is the temporary folder `scratch`.
+    An in-memory catalog starts empty, so its warehouse defaults to the temporary folder `scratch`.
     """
     jar()  # raises if PySpark or the jar is missing
     from pyspark.sql import SparkSession

@@ -59,7 +59,7 @@ class Target:
 
 @contextmanager
 def missing_tables_explained(spark: SparkSession, name: str | None = None) -> Iterator[None]:
-    """Replaces Spark's error for an unknown table by one that says where to look for the table.
+    """Replaces Spark's error for an unknown table with one that says where to look for the table.
 
     Args:
         name: the table's name; None to take it from Spark's error.

@@ -14,7 +14,7 @@ The package reads the index and the journal through `pyzorder.index`. Its module
     matching_files    implements `pyzorder.files`
     guarantees        expresses statistics as PyArrow expressions
     arrow_dataset     implements `pyzorder.dataset`
-    polars_filters    translates Polars filters to conditions
+    polars_filters    translates Polars filters into conditions
     polars_source     implements `pyzorder.scan_polars`
     indexing          `pyzorder index`
     demo_lookups      the last step of `make demo`

@@ -23,10 +23,10 @@ def files(
     max_staleness: str | float | timedelta | None = None,
     filesystem: Any = None,
 ) -> list[str]:
-    """Returns those data files of a table that may have rows for which a condition is TRUE.
+    """Returns the data files of a table that may have rows for which a condition is TRUE.
 
-    Even while an OPTIMIZE runs, or after one was killed, the files contain each row of the table
-    exactly once. Needs neither Spark nor Java.
+    Even while an OPTIMIZE runs, or after one has been killed, the files contain each row of the
+    table exactly once. Needs neither Spark nor Java.
 
     Args:
         path: the folder of a table, or of one of its partitions; a local path or a URI.
@@ -71,7 +71,7 @@ def dataset(
         path: the folder of a table, or of one of its partitions; a local path or a URI.
         where: a condition in Spark's SQL, as in `files`. The dataset then lacks the files that
             cannot contain a matching row, so all queries on it must include this condition. Unlike
-            filters on the bounds, this condition also uses the index's sketches.
+            pushed-down filters, this condition is also checked against the index's sketches.
         schema: the columns to read. As in Spark, the default is the columns of the first file,
             followed by the partition columns.
         columns: the columns whose bounds are attached to the files. By default, these are the

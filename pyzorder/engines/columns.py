@@ -1,4 +1,4 @@
-"""Finds the columns of a table, and checks that conditions refer only to these."""
+"""Finds the columns of a table, and checks that conditions refer only to them."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _schema_in(table: Table, file: VisibleFile, file_format: ds.FileFormat) -> p
 
 
 def _has(fields: pa.Schema | pa.StructType, parts: tuple[str, ...]) -> bool:
-    """Whether a name is that of a column, or of something inside a column."""
+    """Whether a name refers to a column, or to something inside one."""
     first, *rest = parts
     return any(
         not rest or not pa.types.is_struct(field.type) or _has(field.type, tuple(rest))
@@ -133,7 +133,7 @@ def _has(fields: pa.Schema | pa.StructType, parts: tuple[str, ...]) -> bool:
 
 
 def _similar(name: str, columns: Sequence[str]) -> list[str]:
-    """Returns the first columns, beginning with those that have similar names."""
+    """Returns the columns to show in a message, starting with those that have similar names."""
     known = {column.lower(): column for column in reversed(columns)}
     similar = [known[close] for close in difflib.get_close_matches(name.lower(), known)]
     shown = list(dict.fromkeys([*similar, *columns]))

@@ -1,7 +1,7 @@
 """Evaluates filters over the index's bounds on Arrow arrays. Does not need Spark.
 
 The filters are the SQL filters that `index.predicates` builds. The evaluator supports only the
-operators and functions that occur in them, and only values whose comparison does not depend on a
+operators and functions that occur in them, and only values whose comparison does not depend on the
 session. For everything else, it raises NotUnderstood. The operand of AND or OR that contains the
 unsupported part then keeps every file.
 """

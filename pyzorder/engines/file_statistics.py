@@ -27,8 +27,8 @@ from pyzorder.index.read_settings import SEPARATOR
 from pyzorder.index.snapshot_statistics import Flags, SnapshotStatistics
 from pyzorder.index.snapshots import Snapshot
 
-#: The first day of the Gregorian calendar, 1582-10-15. From this day on, all writers represent a
-#: date by the same number.
+#: The first day of the Gregorian calendar, 1582-10-15. From this day on, all writers represent
+#: each date by the same number.
 _GREGORIAN = -141_427
 
 #: Settings that make Spark find columns by field id, by position or by case-sensitive name.

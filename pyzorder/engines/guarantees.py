@@ -76,7 +76,7 @@ def _named(
     """Returns the named columns that have bounds.
 
     Raises:
-        ZOrderError: the table has no column of this name.
+        ZOrderError: the table has no column with one of the names.
     """
     bounded = {name.lower(): number for name, number in able.items()}
     known = {field.name.lower() for field in schema}

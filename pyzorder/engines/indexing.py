@@ -1,6 +1,6 @@
 """Indexes the files that other engines have written, based on the files' Parquet footers.
 
-Statistics come from footers only where they provably describe what Spark reads
+Statistics are taken from a footer only if they provably describe what Spark reads
 (`pyzorder.index.parquet_footers`). The bounds of other columns remain unknown. Files without a
 readable footer remain unindexed, so queries open them.
 """
@@ -43,11 +43,11 @@ from pyzorder.index.snapshot_writer import check_format, publish
 from pyzorder.index.stored_types import schema_of
 from pyzorder.index.stores import Stat, is_whole, plain
 
-#: Threads that read footers. PyArrow releases the interpreter's lock while it reads.
+#: The number of threads that read footers. PyArrow releases the GIL while it reads.
 _THREADS = 16
 
-#: Maximum number of columns with statistics in a new index. Spark has the same default
-#: (spark.sql.zorder.index.maxColumns).
+#: Maximum number of columns with statistics in a new index. The Spark setting
+#: spark.sql.zorder.index.maxColumns has the same default.
 _MOST_COLUMNS = 32
 
 #: The names of the index columns that contain z-values.
@@ -63,11 +63,11 @@ class Outcome:
 
     Attributes:
         columns: the columns of the index.
-        total: the number of files of the table.
+        total: the number of files in the table.
         indexed: the files that were added to the index.
         unindexed: the other files that are not in the index, and why.
         unknown: for each column that has no bounds in some of the added files, the number of these
-            files. Columns without values in a file do not count.
+            files. Files in which the column has no values do not count.
         version: the version of the new snapshot; None if none was written.
     """
 
@@ -83,7 +83,7 @@ class Outcome:
 def index_files(
     path: str | os.PathLike[str], columns: Sequence[Sequence[str]] = (), dry_run: bool = False
 ) -> Outcome:
-    """Indexes those files of a table that are not in its index yet, without Spark.
+    """Indexes the files of a table that are not in its index yet, without Spark.
 
     Other writers may publish at the same time. Their entries are kept.
 
@@ -161,11 +161,11 @@ class _Listing:
 
     @property
     def gone(self) -> set[Key]:
-        """The keys of those rows of the index that describe no file in the folder.
+        """The keys of the index's rows that do not describe any file in the folder.
 
         While a run moves files, the rows of both its old and its new files are kept. Rows of files
-        in other folders are kept as well, because these folders may be partitions that are recorded
-        only in a catalog.
+        in other folders are also kept, because these folders may belong to partitions that are
+        recorded only in a catalog.
         """
         if not self.is_settled:
             return set()
@@ -199,7 +199,7 @@ def _columns(
     table: Table, before: Sequence[IndexedColumn] | None, named: Sequence[Sequence[str]]
 ) -> list[IndexedColumn]:
     """Returns the columns to index: those of the last index or, if there is none, the named
-    columns. By default, these are the first columns that can have statistics."""
+    columns. If no columns are named, returns the first columns that can have statistics."""
     if before is not None and named:
         raise failures.already_indexed(table.location)
     if before:
@@ -227,7 +227,7 @@ def _last_columns(store: Store, folder: TableFolder) -> tuple[IndexedColumn, ...
 
 
 def _able(table: Table) -> list[IndexedColumn]:
-    """Returns those columns of the first readable file that can have statistics."""
+    """Returns the columns of the first readable file that can have statistics."""
     partitions = {column.name.lower() for column in table.partitions}
     for file in table.files:
         try:

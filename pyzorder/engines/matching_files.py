@@ -1,4 +1,4 @@
-"""Lists those files of a table that may have rows for which a condition is TRUE."""
+"""Lists the files of a table that may have rows for which a condition is TRUE."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def unescaped(text: str) -> str:
 
 
 def _inferred(text: str) -> str:
-    """Returns the type of a value that is written in a folder's name."""
+    """Infers the type of a value from its text in a folder's name."""
     if text == NULL:
         return "void"
     if _INTEGER.fullmatch(text):
@@ -146,7 +146,7 @@ def _inferred(text: str) -> str:
 
 
 def _wider(a: str, b: str) -> str:
-    """Returns the type of a column that contains values of two types."""
+    """Returns the type of a column that contains values of both types."""
     if a == b or b == "void":
         return a
     if a == "void":

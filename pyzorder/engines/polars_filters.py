@@ -1,4 +1,4 @@
-"""Translates Polars filters to conditions that can be evaluated on the index.
+"""Translates Polars filters into conditions that can be evaluated on the index.
 
 Polars passes a filter to a source as an expression, which can be serialized as JSON. The JSON
 format is not stable. Therefore, this module understands only the expressions that it lists, and
@@ -37,7 +37,7 @@ _CLOSED = {
     "None": (exp.GT, exp.LT),
 }  # fmt: skip
 
-#: Casts that preserve all values, and the SQL names of their types.
+#: Target types of casts that preserve all values, and the SQL names of these types.
 _CASTS = {"Int64": "BIGINT", "Float64": "DOUBLE"}
 
 _INTEGERS = {"Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"}
@@ -99,7 +99,7 @@ def _condition(node: Any) -> exp.Expression:
             return exp.cast(_wrapped(_condition(inner)), _CASTS[target])
         case {"Function": {"input": [*arguments], "function": function}}:
             return _function(function, arguments)
-    raise NotUnderstood("this filter of Polars is not supported")
+    raise NotUnderstood("this Polars filter is not supported")
 
 
 def _function(function: Any, arguments: Sequence[Any]) -> exp.Expression:
@@ -131,7 +131,7 @@ def _function(function: Any, arguments: Sequence[Any]) -> exp.Expression:
             return _call("startswith", _condition(value), _condition(prefix))
         case {"StructExpr": {"FieldByName": str(name)}}, [value]:
             return _column([*_names(value), name])
-    raise NotUnderstood("this function of Polars is not supported")
+    raise NotUnderstood("this Polars function is not supported")
 
 
 def _names(node: Any) -> list[str]:
@@ -181,7 +181,7 @@ def _call(name: str, *arguments: exp.Expression) -> exp.Expression:
 
 
 def _constant(kind: str, value: Any) -> exp.Expression:
-    """Translates a constant of one of Polars' types."""
+    """Translates a constant of a Polars type."""
     match kind, value:
         case "Null", _:
             return exp.Null()
@@ -205,7 +205,7 @@ def _constant(kind: str, value: Any) -> exp.Expression:
             micros, rest = divmod(count, _PER_MICROSECOND[unit])
             if rest == 0:
                 return _moment(_EPOCH + timedelta(microseconds=micros), zone is not None)
-    raise NotUnderstood(f"a constant of Polars' type {kind} is not supported")
+    raise NotUnderstood(f"a constant of the Polars type {kind} is not supported")
 
 
 def _integer(value: int) -> exp.Expression:
@@ -237,7 +237,7 @@ def _moment(moment: datetime, is_instant: bool) -> exp.Expression:
     return exp.cast(exp.Literal.string(text), "TIMESTAMPNTZ")
 
 
-#: For each Python class, the function that translates its values to SQL.
+#: For each Python class, the function that translates its values into SQL.
 _OF_PYTHON: dict[type, Callable[[Any], exp.Expression]] = {
     type(None): lambda _: exp.Null(), bool: lambda value: exp.Boolean(this=value),
     int: _integer, float: _double, str: exp.Literal.string, Decimal: _decimal,

@@ -22,8 +22,8 @@ from pyzorder.index import VisibleFile
 #: that needs only a few rows can stop before all files have been read.
 _TOGETHER = 256 << 20
 
-#: Files may have columns of narrower types than in the first file, lack fields, or have additional
-#: fields.
+#: Compared with the first file, a file may have columns of narrower types, lack fields, or have
+#: additional fields.
 _CASTS = pl.ScanCastOptions(
     integer_cast="upcast",
     float_cast="upcast",
@@ -89,7 +89,7 @@ class _Source:
         The parameters are those that Polars passes to a source.
         """
         kept = [True] * len(self._table.files)
-        # With `n_rows`, skipping files would change which rows are the first.
+        # With `n_rows`, skipping files would change which rows come first.
         if predicate is not None and n_rows is None:
             conditions = [
                 condition
@@ -199,7 +199,7 @@ def _ancestors(node: exp.Expression) -> Iterator[exp.Expression]:
 
 
 def _is_ordered(data_type: Any) -> bool:
-    """Whether Polars compares values of a type in their natural order, unlike those of an Enum."""
+    """Whether Polars compares values of a type in natural order. Enums are ordered differently."""
     if isinstance(data_type, pl.Struct):
         return all(_is_ordered(field.dtype) for field in data_type.fields)
     if isinstance(data_type, pl.Datetime):

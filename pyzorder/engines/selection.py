@@ -33,13 +33,13 @@ _UNKNOWN_ZONE = "unknown"
 
 _NO_INDEX = "the table has no usable index: to create one, run 'pyzorder index'"
 
-#: Conditions with more characters are truncated in messages.
+#: Conditions with more characters than this are truncated in messages.
 _LONGEST_SHOWN = 200
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Those files of a table that may have rows for which a condition is TRUE.
+    """The files of a table that may have rows for which a condition is TRUE.
 
     Attributes:
         kept: whether each file may have such a row.
@@ -146,7 +146,7 @@ def select_files(
 
 
 def _shown(condition: exp.Expression) -> str:
-    """Returns a condition as text, which is truncated if it is long."""
+    """Returns the text of a condition, truncated if it is long."""
     try:
         text = str(condition.sql("spark"))
     except RecursionError:
@@ -204,7 +204,7 @@ class _Names:
 
 
 class _Frame:
-    """Finds the columns of filters, and computes them when they are first needed."""
+    """Provides the columns that filters refer to. Computes them when they are first needed."""
 
     def __init__(self, statistics: FileStatistics, partitions: Sequence[PartitionColumn]) -> None:
         self._statistics = statistics

@@ -40,7 +40,7 @@ _COUNTS = ("date", "timestamp", "timestamp_ntz")
 class SketchLookups:
     """Looks up, in the sketches, the constants that a condition compares columns with.
 
-    A file is ruled out only by `=`, `<=>` and IN, and by AND and OR of these. Each of these
+    Only `=`, `<=>` and IN, and their combinations with AND and OR, rule out files. Each of these
     comparisons is TRUE for a row only if the column's value equals one of the constants, and equal
     values have equal hashes.
     """

@@ -48,8 +48,8 @@ def covered_files(
     """Returns the files in the index, and the index itself.
 
     Returns None if the index is older than `staleness` seconds, if it does not cover the whole
-    table, if a run is moving files, or if one of the paths is that of a pipe, which a reader would
-    wait for.
+    table, if a run is moving files, or if one of the paths leads to something other than a regular
+    file, such as a pipe, which would block a reader.
     """
     state = JournalState(store, folder)
     if state.unfinished:

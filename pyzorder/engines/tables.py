@@ -166,7 +166,7 @@ def _store(location: str, filesystem: Any) -> Store:
         if isinstance(filesystem, pyarrow.fs.FileSystem):
             return ArrowStore(location, filesystem)
         if not hasattr(filesystem, "find"):
-            raise TypeError("the argument filesystem is not a file system of PyArrow or fsspec")
+            raise TypeError("the argument filesystem is not a PyArrow or fsspec file system")
         return FsspecStore(filesystem)
     except Exception as failure:  # each file system raises different errors
         raise failures.unreachable(location, str(failure).rstrip(".")) from failure

@@ -42,7 +42,7 @@ class Value(NamedTuple):
     """Values of an expression.
 
     Attributes:
-        data: an array with a value per file, a scalar, or a list of values for an array.
+        data: an array with a value per file, a scalar or, for an SQL array, a list of values.
         data_type: Spark's SQL name of the type.
     """
 
@@ -77,12 +77,12 @@ def represented(data: Any, data_type: str) -> Any:
 
 
 def of_type(data_type: str) -> Value:
-    """Returns an empty column of a type."""
+    """Returns an empty column of the given type."""
     return Value(pa.array([], _stored(data_type)), data_type)
 
 
 def null_of(data_type: str) -> Value:
-    """Returns a null of a type."""
+    """Returns a null of the given type."""
     return Value(pa.scalar(None, _stored(data_type)), data_type)
 
 
@@ -327,7 +327,7 @@ def common_type(a: Value, b: Value) -> str | None:
             return constant
     if _is_exact(first) and _is_exact(second):
         if _scaled(first, second) > _MOST_DIGITS:
-            raise NotUnderstood("the decimals have no common type without rounding")
+            raise NotUnderstood("no decimal type can represent the values of both sides exactly")
         return None
     raise NotUnderstood(f"{first} cannot be compared with {second}")
 

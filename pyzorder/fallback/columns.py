@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Columns:
-    """Those columns of a scan that have statistics in an index.
+    """The columns of a scan that have statistics in an index.
 
     Attributes:
         schema: the schema of the scan.
@@ -70,7 +70,7 @@ class Columns:
     def _path(self, schema: StructType, parts: list[str]) -> tuple[tuple[str, ...], DataType]:
         fields = [field for field in schema.fields if self._same(field.name, parts[0])]
         if len(fields) != 1:
-            raise NotUnderstood(f"the scan does not have exactly one column {parts[0]}")
+            raise NotUnderstood(f"the scan does not have exactly one column named {parts[0]}")
         only = fields[0]
         for key, value in (only.metadata or {}).items():
             is_varchar = str(value).lower().startswith("varchar")

@@ -18,16 +18,16 @@ Ids = npt.NDArray[np.int32]
 TOLERATED = 0.25
 
 #: Columns whose spread is at least this share of the widest column's spread are treated as equally
-#: wide. Equally wide columns are tried in their given order.
+#: wide. Equally wide columns are tried in the given order.
 ABOUT_AS_WIDE = 0.9
 
-#: Placeholder for the number of slabs of a grid's last column, which is cut into as many slabs as
-#: there are files left.
+#: Placeholder for the number of slabs of a grid's last column, which gets as many slabs as the
+#: number of files allows.
 REST = 0
 
-#: Maximum number of files that lookups open with a tolerated tree, divided by the number that they
-#: open with the best tree. Among the tolerated trees, grids are preferred to repeated halving, and
-#: grids that favor the first columns are preferred to other grids.
+#: A tree is tolerated if lookups open at most this many times as many files as with the best tree.
+#: Among the tolerated trees, grids are preferred to repeated halving, and grids that favor the
+#: first columns are preferred to other grids.
 TOLERATED_SHARE = 1.05
 
 #: Relative accuracy of the spreads, which are estimated from a sample.
@@ -122,7 +122,7 @@ def grid(leaves: int, spreads: Sequence[float]) -> list[int]:
 def _even(leaves: int, spreads: Sequence[float]) -> list[float]:
     """Returns fractional slab counts that give cells the same length in all columns.
 
-    Columns whose spread is shorter than the length of a cell get a count of 1.
+    Columns whose spread is less than the length of a cell get a count of 1.
     """
     columns = [c for c in range(len(spreads)) if spreads[c] > 0]
     length = 0.0

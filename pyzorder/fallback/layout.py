@@ -22,7 +22,7 @@ from pyzorder.index.predicates.monotonic_functions import decimal_of
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-#: Number of rows to sample in total (spark.sql.zorder.optimize.sampleSize).
+#: Number of rows to sample in total. spark.sql.zorder.optimize.sampleSize does not change it.
 SAMPLE_SIZE = 200_000
 
 #: Minimum number of rows to sample per new file.

@@ -54,7 +54,7 @@ def _run(spark: SparkSession, query: str, args: Any) -> DataFrame:
 
 
 def _settled_tables(spark: SparkSession, query: str) -> dict[str, tables.Table]:
-    """Returns those tables of a query that Spark can resolve, keyed by their names in the query.
+    """Returns the tables of a query that Spark can resolve, keyed by their names in the query.
 
     Raises:
         ZOrderError: a table has an unfinished OPTIMIZE that is moving files.

@@ -41,8 +41,8 @@ class TableUse:
         has_alias: whether the qualifier is an alias.
         conditions: conditions that are TRUE for all relevant rows.
         others: the qualifiers of the other sources of the SELECT.
-        merged: columns of USING. An unqualified reference to one of these columns belongs to the
-            first source instead.
+        merged: columns of USING. An unqualified reference to one of these columns resolves to the
+            first source, not to this table.
     """
 
     start: int
@@ -123,8 +123,8 @@ def _sources(
     """Yields the tables and subqueries of a SELECT.
 
     Each comes with the conditions on its rows, the names of all sources including LATERAL VIEWs,
-    and the names of the USING columns. An unqualified reference to one of these columns belongs to
-    the first source instead.
+    and the names of the USING columns. An unqualified reference to one of these columns resolves
+    to the first source, not to this one.
     """
     first = select.args.get("from_") or select.args.get("from")
     if first is None:
@@ -218,7 +218,7 @@ def _by_database(table: exp.Table, columns: list[tuple[str, ...]]) -> bool:
 def _handed_on(
     condition: exp.Expression, node: exp.Expression, is_alone: bool, body: exp.Select
 ) -> exp.Expression | None:
-    """Translates a condition on a subquery to a condition on its sources. Returns None if this is
+    """Translates a condition on a subquery into a condition on its sources. Returns None if this is
     not possible.
 
     Args:

@@ -36,7 +36,7 @@ _ATOMIC = set(_SHOWN)
 
 
 def indexable(schema: StructType, table: Table) -> list[IndexedColumn]:
-    """Returns those leaf columns of a table that the fallback can index.
+    """Returns the leaf columns of a table that the fallback can index.
 
     The fallback cannot index
 
@@ -124,7 +124,7 @@ def entries(
 
 
 def _held(known: ColumnStatistics, settings: ReadSettings) -> ColumnStatistics:
-    """Drops bounds that depend on unknown settings, because no scan can use them."""
+    """Drops bounds that depend on unknown settings, because no scan can use such bounds."""
     if known.settings_dependent and settings.temporal is None:
         return ColumnStatistics(None, False, known.null_count, known.nan_seen, known.empty, True)
     return known

@@ -36,7 +36,7 @@ class Table:
         is_catalog: whether the table is in the catalog.
         partitions: names of its partition columns; empty for a path.
         types: the type of each column in DESCRIBE, keyed by name.
-        defaults: columns with a default. In files that lack such a column, its values are not null.
+        defaults: columns with a default. In files that lack such a column, it reads as the default.
         properties: the table's properties.
         obstacle: the reason why files must not be skipped; empty if they may be skipped.
         is_bucketed: whether the table is bucketed.

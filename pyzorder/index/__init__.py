@@ -15,7 +15,7 @@ The package needs PyArrow but neither Spark nor pandas, so any engine can build 
     snapshot_writer      publishes snapshots
     parquet_footers      the statistics in Parquet footers
     parquet_rules        which of these statistics describe the values that Spark reads
-    predicates           translates SQL predicates to filters over the index's bounds
+    predicates           translates SQL predicates into filters over the index's bounds
 """
 
 from pyzorder.index.journal import JournalState

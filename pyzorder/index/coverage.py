@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Coverage:
-    """States that a snapshot has a row for every data file of the folders that it covers.
+    """States that a snapshot has a row for every data file in the folders that it covers.
 
     Attributes:
         listed_at: when the listing of these folders began, in milliseconds since the epoch.

@@ -108,7 +108,7 @@ def kept_rows(
     """Returns the rows that `keep` selects from a snapshot, in the columns of a new snapshot.
 
     A row keeps its reference to a segment of sketches only if all columns are kept and if the rows
-    of all files in the segment are kept. No sketch therefore outlives its file's entry or its
+    of all files in the segment are kept. Therefore, no sketch outlives its file's entry or its
     column.
     """
     rows = _with_sketches(old, columns, old.rows.filter(pa.array(keep(old.rows), pa.bool_())))

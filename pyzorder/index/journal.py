@@ -31,7 +31,7 @@ _RECORD = re.compile(rf"_([1-9][0-9]{{0,17}})\.({'|'.join(FIELDS)})")
 
 
 class FileRef(NamedTuple):
-    """A data file in a record.
+    """A data file that a journal record lists.
 
     Attributes:
         path: its path, relative to the table's folder or with a scheme.
@@ -58,8 +58,8 @@ class Overlay(NamedTuple):
         committed: whether `shown` contains the run's new files instead of the old ones.
         incarnation: the incarnation id in the names of the run's markers.
         marked: the modification times of the markers, by folder. If a marker's current modification
-            time differs from the recorded one, its folder is a copy, so none of the recorded times
-            apply to its files. Older records do not contain the times.
+            time differs from the recorded one, the folder is a copy, so none of the recorded times
+            apply to the files in it. Older records do not contain the times.
     """
 
     shown: tuple[FileRef, ...]
@@ -127,7 +127,8 @@ def parsed(text: bytes, kind: str) -> dict[str, Any] | None:
     """Parses a record.
 
     Returns:
-        None if the record is torn, is of another kind, or names files outside the table's folder.
+        The record, or None if it is torn, is of another kind, or names files outside the table's
+        folder.
     """
     try:
         if has_too_many_tokens(text):
@@ -154,6 +155,6 @@ def _all(listed: list[dict[str, Any]]) -> list[FileRef]:
 
 
 def _files(listed: list[dict[str, Any]]) -> tuple[FileRef, ...]:
-    """Returns the files that are below the table's folder, because a listing of this folder
-    contains no others."""
+    """Returns only the files below the table's folder, because a listing of this folder contains no
+    others."""
     return tuple(ref for ref in _all(listed) if not is_whole(ref.path))

@@ -91,7 +91,7 @@ def strange(root: str, path: str) -> bool:
 
 
 def statuses(folder: str) -> Iterator[tuple[list[str], list[int], list[int]]]:
-    """Yields paths, sizes and modification times in ms of the regular files below a folder.
+    """Yields paths, sizes and modification times (in ms) of the regular files below a folder.
 
     Follows links to folders, as Spark does, but not in cycles. Each step yields lists of many
     files, because a loop over single files would take longer.
@@ -136,7 +136,7 @@ def _entries(folder: str, above: frozenset[str]) -> list[os.DirEntry[str]]:
 def _infos(entries: Sequence[os.DirEntry[str]]) -> list[FileInfo] | None:
     """Returns the status of files, or None if the files must be examined one by one.
 
-    PyArrow releases the interpreter's lock, so threads can do this in parallel.
+    PyArrow releases the GIL, so threads can do this in parallel.
     """
     try:
         found: list[FileInfo] = _SYSTEM.get_file_info([entry.path for entry in entries])

@@ -100,7 +100,7 @@ def all_null(rows: int) -> ColumnStatistics:
 
 
 def columns_of(path: str) -> list[IndexedColumn]:
-    """Returns those columns of a file that can have statistics, with the types that Spark infers.
+    """Returns the columns of a file that can have statistics, with the types that Spark infers.
 
     Raises:
         OSError: the file cannot be read.
@@ -221,7 +221,7 @@ def _find(tree: Tree, column: IndexedColumn) -> Place:
 
     At each level, at most one field may match the name, because a read fails or picks one of the
     fields if several match. If no field matches, the column is treated as absent only if all names
-    are ASCII, because Java may fold other letters differently.
+    are ASCII, because Java may fold the case of other letters differently.
     """
     found: Any = tree
     for name in column.path:

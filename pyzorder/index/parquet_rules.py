@@ -37,7 +37,7 @@ class Leaf(NamedTuple):
 
     Attributes:
         physical: its physical type, such as INT32.
-        logical: its annotation, as in the JSON of PyArrow; `Type` is None if there is none.
+        logical: its annotation, as in PyArrow's JSON; `Type` is None if there is none.
         is_required: whether it is required and not part of a struct.
     """
 

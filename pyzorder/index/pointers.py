@@ -170,7 +170,7 @@ def pointer_name(version: int) -> str:
 
 
 def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
-    """Reads the pointer of a version.
+    """Reads the pointer with this version.
 
     Raises:
         Unusable: the pointer is in a newer format, or invalid.

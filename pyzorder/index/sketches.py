@@ -17,7 +17,7 @@ from pyzorder.index.snapshot_statistics import Flags
 from pyzorder.index.snapshots import Snapshot, warn_once
 from pyzorder.index.stores import Store
 
-#: The kind of sketch that this module reads. Columns of other kinds are ignored.
+#: The kind of sketch that this module reads. Sketches of other kinds are ignored.
 _GOLOMB = 1
 
 _HASH_BITS = 64
@@ -28,7 +28,7 @@ _MOST_BUCKET_BITS = 16
 _MOST_VALUES = 1 << 22
 
 #: The maximum number of hashes in a lookup, as a multiple of the average gap between a file's
-#: hashes. In a lookup of more hashes, one of them would probably be found by mistake.
+#: hashes. In a lookup of more hashes, one of them would probably match by chance.
 _MOST_FALSE = 4
 
 #: The most recently used directories, and their maximum total size in bytes.
@@ -42,7 +42,7 @@ class _Column:
 
     Attributes:
         bits: the number of bits of each file's hashes; 0 if the file has no sketch.
-        rices: the parameter of each file's codes.
+        rices: the parameter of each file's Rice code.
         blocks: the start, length and CRC-32 of each block.
     """
 
@@ -226,7 +226,7 @@ def _parsed(entry: _Bytes, files: int, start: int, end: int) -> _Column:
 
 
 class _Bytes:
-    """Reads numbers and bytes, and raises Unusable where they would extend beyond the end."""
+    """Reads numbers and bytes, and raises Unusable if they would extend beyond the end."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -237,7 +237,7 @@ class _Bytes:
         return len(self._data) - self._at
 
     def number(self) -> int:
-        """Returns a number that is stored in groups of 7 bits."""
+        """Reads a variable-length integer (varint)."""
         value = shift = 0
         while True:
             if self._at >= len(self._data) or shift > 28:

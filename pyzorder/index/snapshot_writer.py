@@ -143,7 +143,7 @@ def _try(
     coverable_since: int,
     before: Pointer | None,
 ) -> Pointer | None:
-    """Writes a snapshot and its pointer; returns None if another writer published the version.
+    """Writes a snapshot and its pointer. Returns None if another writer was first.
 
     Args:
         before: the pointer to the previous snapshot, whose segments of sketches remain in use.
@@ -188,7 +188,7 @@ def _delete_old(
 ) -> None:
     """Deletes old snapshots and snapshots with denied columns.
 
-    Deletes data files before pointers.
+    Deletes each snapshot's file before its pointer.
     """
     before = versions(store, folder)[:-1]
     old = before[: len(before) - KEPT_SNAPSHOTS + 1] if len(before) >= KEPT_SNAPSHOTS else []

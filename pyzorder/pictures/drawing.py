@@ -25,8 +25,8 @@ Floats = npt.NDArray[np.float64]
 Limits = tuple[float, float]
 
 MOST_FILES = 20_000
-"""Maximum number of files to draw. If there are more, some that the query does not open are
-omitted."""
+"""Maximum number of files to draw. If there are more, some of those that the query does not open
+are omitted."""
 
 SINGLE = 0.8
 """Opacity of a rectangle that does not overlap any others."""
@@ -84,7 +84,7 @@ def draw_rectangles(layouts: Mapping[str, Layout], ranks: bool, bare: bool = Fal
 
 
 def scales_of(layouts: Sequence[Layout], ranks: bool) -> list[Scale]:
-    """Returns a scale for each column that covers the values of all layouts."""
+    """Returns, for each column, a scale that covers the values of all layouts."""
     found = []
     for i, column in enumerate(layouts[0].columns):
         pairs = [file.bounds[i] for layout in layouts for file in layout.files]
@@ -238,7 +238,7 @@ def look(lit: bool, indexed: bool) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def dress(panel: Any, scales: Sequence[Scale], limits: Sequence[Limits]) -> None:
-    """Sets limits, ticks and labels of both axes. For one column, the second axis counts files."""
+    """Sets the limits, ticks and labels of both axes. With one column, the y-axis counts files."""
     panel.set_xlim(limits[0])
     panel.set_ylim(limits[1])
     panel.set_xlabel(scales[0].label)

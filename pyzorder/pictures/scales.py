@@ -199,7 +199,7 @@ def in_calendar(day: float) -> bool:
 
 
 def zone_of(type_: str, zone: str) -> tzinfo:
-    """Returns the time zone for values of a type, or UTC if Python does not support Spark's
+    """Returns the time zone for values of this type, or UTC if Python does not support Spark's
     zone."""
     offset = re.fullmatch(r"(?:GMT|UTC|UT)?([+-])(\d{1,2}):?(\d\d)?(?::(\d\d))?", zone)
     if type_ != "TIMESTAMP":

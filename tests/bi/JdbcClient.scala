@@ -9,7 +9,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 /**
  * A JDBC client that reads requests from its standard input and writes answers to its standard
  * output. Each request and each answer is a line of JSON. clients.py sends the requests. The client
- * uses Hive's JDBC driver. The driver ships with Spark.
+ * uses Hive's JDBC driver, which ships with Spark.
  */
 object JdbcClient {
 

@@ -1,4 +1,4 @@
-"""A common interface to JDBC, PyHive and SQLAlchemy. BI tools are based on these clients."""
+"""A common interface to JDBC, PyHive and SQLAlchemy, the clients that BI tools use."""
 
 from __future__ import annotations
 

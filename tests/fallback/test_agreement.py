@@ -1,4 +1,4 @@
-"""The fallback skips the same files as the jar for each predicate that is not listed below."""
+"""The fallback skips the same files as the jar, except for the predicates that are listed below."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fallback's OPTIMIZE copies a table's rows to new files. These files are clustered at least as
+"""The fallback's OPTIMIZE copies a table's rows to new files. These files are clustered about as
 well as files that the jar writes."""
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def test_the_jar_goes_on_with_a_copy(spark: SparkSession, tmp_path: Path) -> Non
 
 def shares(spark: SparkSession, table: Path) -> tuple[float, float]:
     """The mean share of files that a lookup of a value in one column opens, and the mean share that
-    a query on a box opens. A box spans 10% of each column."""
+    a box query opens. A box spans 10% of each column."""
     random, total = np.random.default_rng(3), len(data_files(table))
     relation = f"parquet.`{table}`"
 

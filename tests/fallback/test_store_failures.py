@@ -1,4 +1,4 @@
-"""Commands of the fallback report a full or read-only disk."""
+"""The fallback's commands report a full or read-only disk."""
 
 from __future__ import annotations
 

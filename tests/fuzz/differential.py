@@ -176,7 +176,8 @@ def session(spark: SparkSession, world: World) -> Iterator[None]:
         spark__sql__adaptive__enabled="false",
         # The budget allows sketches even for files with only a few rows.
         spark__sql__zorder__index__sketchBudget="1",
-        # Spark's own pushdown is off, because it loses NaN and -0.0 in files from other writers.
+        # Spark's own pushdown is off, because it loses rows with NaN or -0.0 in files from other
+        # writers.
         spark__sql__parquet__filterPushdown="false",
         spark__sql__orc__filterPushdown="false",
     ):

@@ -80,7 +80,7 @@ def settings_of(random: Random) -> dict[str, str]:
 
 
 class Queries:
-    """Generates queries. Equal seeds give equal queries."""
+    """Generates queries. The same seed always gives the same queries."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -205,7 +205,7 @@ class Queries:
         )
 
     def expression(self, column: str) -> str:
-        """An expression over an integer column. Some of these are not null if the column is."""
+        """An expression over an integer column. It may be non-null even if the column is null."""
         constant = self.random.randrange(40)
         return self.random.choice([
             column, f"coalesce({column}, {constant})", f"{column} + 1",
@@ -214,7 +214,7 @@ class Queries:
         ])  # fmt: skip
 
     def filled(self, depth: int) -> str:
-        """An outer join whose missing values are replaced by others."""
+        """An outer join in which other values may replace the nulls of unmatched rows."""
         left, right = self.name(), self.name()
         kind = self.random.choice(["LEFT", "LEFT", "FULL"])
         key = self.random.choice(["k", "tag", "n"])

@@ -83,7 +83,7 @@ class World:
 
 
 def insert(file: File) -> str:
-    """The SQL query that returns the file's rows."""
+    """The SQL statement that inserts the file's rows."""
     names = ", ".join(file.types)
     rows = [
         "(" + ", ".join(predicates.literal(row[n], t) for n, t in file.types.items()) + ")"

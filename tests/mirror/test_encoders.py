@@ -223,7 +223,7 @@ def test_collated_strings_sort_by_their_collation(spark: SparkSession, mode: str
         ("zorder_value(map(1, 2))", "not MAP<INT, INT>"),
         ("zorder_value(array(1))", "not ARRAY<INT>"),
         ("interleave_bits()", "interleave_bits needs at least one argument"),
-        ("interleave_bits('a')", "interleave_bits takes integers and binaries, not STRING"),
+        ("interleave_bits('a')", "interleave_bits takes integers and BINARY values, not STRING"),
         ("range_id(1)", "range_id takes two arguments, a value and an array of boundaries"),
         ("range_id(1, array('a'))", "not INT and ARRAY<STRING>"),
         ("range_id(1, 2)", "not INT and INT"),

@@ -123,7 +123,7 @@ object Mutator {
 
     val text: String = out.toString
 
-    /** The mutant at this position of the written file. */
+    /** The mutant at this position in the written file. */
     def at(place: Int): Option[Int] =
       ranges.filter { case (start, end, _) => start <= place && place <= end }
         .minByOption { case (start, end, _) => end - start }.map(_._3)

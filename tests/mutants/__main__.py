@@ -196,7 +196,7 @@ def main() -> int:
     parser.add_argument(
         "--file",
         nargs="+",
-        help="only mutants of these files or lines: Judgement.scala IndexFilter.scala:9 …",
+        help="only mutants of these files or lines, such as Judgement.scala IndexFilter.scala:9",
     )
     parser.add_argument(
         "--again", action="store_true", help="only mutants that survived the last run"

@@ -43,8 +43,8 @@ def test_line(spark: SparkSession, tables: None, name: str, fixture: Fixture) ->
 
 @pytest.mark.parametrize("name", LINES)
 def test_all_lines(spark: SparkSession, tables: None, name: str) -> None:
-    """Checks the second and third filter, for FALSE and for NULL, of all lines in a fixture file. A
-    single plan evaluates all of them, because some mutants are reached by so many lines that
+    """Checks the second and third filters (for FALSE and for NULL) of all lines in a fixture file.
+    A single plan evaluates all lines, because some mutants are reached by so many lines that
     checking each line separately would take too long."""
     predicates = [fixture.predicate for fixture in LINES[name]]
     judged = scans.judgements(spark, f"mutants_{name}", predicates)

@@ -24,8 +24,8 @@ class Transition(NamedTuple):
 
     @property
     def repeats_a_day(self) -> bool:
-        """Whether the microsecond before the transition is on a later local day
-        than the transition."""
+        """Whether the microsecond before the transition is on a later local day than the
+        transition."""
         return self.day(self.at - 1, self.before) > self.day(self.at, self.after)
 
     @staticmethod

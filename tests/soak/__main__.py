@@ -26,8 +26,8 @@ from tests.soak.roles import KILLED
 
 ROOT = Path(__file__).parents[2]
 
-#: The delay in seconds before a query is judged. By then, all records that affect the query have
-#: been written.
+#: The delay in seconds before a query's answer is checked. By then, all records that affect the
+#: answer have been written.
 SETTLED = 10.0
 
 
@@ -52,12 +52,13 @@ class Process:
         os.killpg(self.process.pid, signal.SIGKILL)
 
     def failed(self) -> bool:
-        """Whether the process exited with an error, although it was neither stopped nor killed."""
+        """Whether the process exited with an error on its own, not because it was killed."""
         return self.process.poll() not in (None, 0, KILLED, -signal.SIGKILL)
 
 
 def problems(notes: list[dict[str, Any]], since: float, before: float) -> list[str]:
-    """The errors of all statements, and the errors of queries that ended in the given interval."""
+    """The errors of all statements, and the errors and wrong answers of queries that ended in the
+    given interval."""
     ledger = Ledger(notes)
     found = []
     for note in notes:
@@ -89,8 +90,8 @@ def report(notes: list[dict[str, Any]], kills: int) -> str:
 
 
 def soak(home: Path, seconds: float, seed: int, pause: float) -> int:
-    """Waits until all processes are ready, then runs for `seconds` seconds. Returns 1 if an error
-    was found."""
+    """Waits until the process with the catalog is ready, then runs for `seconds` seconds. Returns 1
+    if an error was found."""
     print(f"seed {seed}, files in {home}", flush=True)
     chance = random.Random(seed)
     (home / "pause").write_text(str(pause))

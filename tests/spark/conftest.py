@@ -43,7 +43,7 @@ def database(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def parted(spark: SparkSession) -> Iterator[None]:
-    """Drops the table of tests/support/partitioned_table.py after the test."""
+    """After the test, drops the table that tests/support/partitioned_table.py creates."""
     yield
     spark.sql("DROP TABLE IF EXISTS parted")
 

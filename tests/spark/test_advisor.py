@@ -207,7 +207,7 @@ def test_it_is_plain_data(spark: SparkSession, facts: str) -> None:
     assert "<pre>OPTIMIZE facts ZORDER BY (customer)</pre>" in advice._repr_html_()
 
 
-#: Settings that make Spark write its event log in different ways.
+#: Settings that make Spark write its event log in different formats.
 LOGS = [
     {},
     {"compress": "true", "compression.codec": "lz4", "rolling.enabled": "true"},
@@ -288,8 +288,8 @@ spark.stop()
 
 
 def test_a_quote_that_is_never_closed(spark: SparkSession, facts: str, tmp_path: Path) -> None:
-    """Statements before an unclosed quote are counted. Statements that begin on a later line are
-    also counted."""
+    """Statements before an unclosed quote are counted, and so are statements that begin on a later
+    line than the quote."""
     statements = tmp_path / "w.sql"
     one, other = "SELECT * FROM facts WHERE customer = 17;", "SELECT 'open FROM facts;"
     statements.write_text("\n".join([*[one] * 3, other, *[one] * 3]))

@@ -251,7 +251,7 @@ def test_damaged(spark: SparkSession, source: Path, tmp_path: Path, what: str) -
 @pytest.mark.parametrize("codec", ["snappy", "none", "zstd", "gzip", "brotli", "lz4"])
 @pytest.mark.parametrize("large", [False, True])
 def test_codecs(spark: SparkSession, source: Path, tmp_path: Path, codec: str, large: bool) -> None:
-    """A snapshot is used only if it is compressed with a codec that pyzorder writes."""
+    """A snapshot is used only if it is compressed with a codec that pyzorder uses."""
     table = copy(source, tmp_path / "t")
     rewritten(lambda rows: rows, compression=codec)(table)
     ours = codec in ("snappy", "none")
@@ -498,7 +498,7 @@ def times(table: Path, seconds: float) -> Iterator[None]:
 
 @pytest.mark.parametrize("seconds", [4_102_444_800, -86_400])
 def test_clock_skew(spark: SparkSession, source: Path, tmp_path: Path, seconds: float) -> None:
-    """Queries and statements work even if the store's clock is wrong by decades. Modification times
+    """Queries and statements work even if the store's clock is off by decades. Modification times
     are then far in the future or before 1970."""
     table = tmp_path / "t"
     shutil.copytree(source, table)

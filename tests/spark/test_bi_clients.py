@@ -1,5 +1,5 @@
 """Statements and queries work through Spark's Thrift server with JDBC, PyHive and SQLAlchemy. BI
-tools are based on these clients."""
+tools connect through these clients."""
 
 from __future__ import annotations
 

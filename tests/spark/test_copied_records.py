@@ -18,8 +18,8 @@ from tests.spark.test_forged_records import COMMITTED, DEAD, life_of, put, tree
 from tests.support import scans
 from tests.support.processes.journal_driver import killed
 
-#: (the record to copy, the clause that partitions the victim, the fail point that kills the
-#: victim's OPTIMIZE)
+#: (the record to copy, the clause that partitions the victim, the fail point at which the victim's
+#: OPTIMIZE is killed)
 RECORDS = {
     "partitions, before the switch": ("partitions", "PARTITIONED BY (day)", "before-switch"),
     "partitions, being filled": ("partitions", "PARTITIONED BY (day)", "switch-filled"),

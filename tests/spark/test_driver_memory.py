@@ -49,7 +49,7 @@ def main(table: str, left: str) -> None:
 @pytest.mark.parametrize("left", [10, 20, 40])
 def test_out_of_memory(spark: SparkSession, tmp_path: Path, left: int, dies: bool) -> None:
     """Each row exists exactly once even if OPTIMIZE has only `left` MiB of free heap. If `dies` is
-    set, the JVM exits at the first OutOfMemoryError. Otherwise, it tries to continue."""
+    set, the JVM exits on the first OutOfMemoryError. Otherwise, it tries to continue."""
     table = tmp_path / "t"
     rows = spark.range(0, ROWS, 1, 4).selectExpr("id", "concat('text-', hash(id)) AS text")
     rows.write.parquet(str(table))

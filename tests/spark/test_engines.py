@@ -132,7 +132,7 @@ def test_answers(
 
 
 def test_the_same_files_as_spark(spark: SparkSession, optimized: Path) -> None:
-    """For lookups by clustering columns, all engines open the files that Spark opens."""
+    """For lookups by clustering columns, all engines open the same files as Spark."""
     frame = spark.read.parquet(str(optimized))
     table = pyzorder.dataset(optimized)
     total = len(data_files(optimized))
@@ -276,8 +276,8 @@ def test_collations_and_char(spark: SparkSession) -> None:
 
 
 def test_files_of_other_writers(spark: SparkSession, tmp_path: Path) -> None:
-    """DuckDB returns the right answers for unsigned integers, milliseconds and short decimals in
-    files that PyArrow has written."""
+    """DuckDB returns the right answers for unsigned integers, millisecond timestamps and
+    low-precision decimals in files that PyArrow has written."""
     table = tmp_path / "t"
     table.mkdir()
     for k in range(3):

@@ -1,5 +1,5 @@
 """Skipping is correct even if Spark reads columns by field id. Delta's extension makes Spark do
-this in the whole session."""
+this throughout the session."""
 
 from __future__ import annotations
 

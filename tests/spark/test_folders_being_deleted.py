@@ -85,9 +85,9 @@ def test_a_writer_of_a_table_that_is_being_deleted(spark: SparkSession, tmp_path
     [("moved-in", "day=1"), ("moved-in", ""), ("before-done", ""), ("after-done", "")],
 )
 def test_deleted_file_by_file(spark: SparkSession, tmp_path: Path, point: str, folder: str) -> None:
-    """A process that deletes a table may have listed its files before a writer adds new files. The
-    writer then detects the deletion, and removes its new files from the folders that are being
-    deleted."""
+    """A process that deletes a table may have listed the table's files before a writer adds new
+    files. The writer then detects the deletion, and removes its new files from the folders that are
+    being deleted."""
     table = tmp_path / "t"
     create(spark, table)
     with paused(table, point, f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:

@@ -101,8 +101,8 @@ class World:
         return found
 
     def _victims(self) -> dict[str, forged.Target]:
-        """Creates the targets of attacks: a folder, a table, two folders that are named like the
-        folders that a location switch creates, and a partition."""
+        """Creates the targets of attacks: a folder, a table, two folders with names like those that
+        a location switch creates, and a partition."""
         base = self.base
         made = {
             "folder": forged.Target(base / "victim", "victim_of_none"),
@@ -422,8 +422,8 @@ def test_names_that_would_steer_a_terminal(spark: SparkSession, forgeable: Path)
 
 
 def test_retired_folder_of_links(spark: SparkSession, forgeable: Path) -> None:
-    """RESTORE does not copy a folder that has replaced a retired file, because copying it would
-    follow the links in it."""
+    """RESTORE does not copy a folder that has replaced a retired file, because a copy would follow
+    the links in the folder."""
     journal = forgeable / "_zorder" / "_journal"
     record = json.loads((journal / "_1.retire").read_text())
     for file in record["retire"]:

@@ -17,7 +17,7 @@ ROWS, FILES, ROUNDS = 60_000, 32, 3
 
 
 def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Rows with random values from the whole range. The rows are different in each round, and round
+    """Rows with random values from the whole range. The rows differ from round to round, and round
     0 is the initial table."""
     a, b = (f"CAST(rand({2 * round_ + i}) * 1000000 AS INT)" for i in (1, 2))
     return spark.range(0, rows, 1, 2).selectExpr(f"{a} AS a", f"{b} AS b", "uuid() AS payload")
@@ -44,7 +44,7 @@ def clustered_table(spark: SparkSession, folder: Path, rows: DataFrame, files: i
 
 
 def opened(folder: Path, *columns: str) -> float:
-    """The share of the table's size that a lookup of an existing value reads, averaged over
+    """The share of the table's data that a lookup of an existing value reads, averaged over
     lookups. The files that a lookup opens are determined from the rows in the files."""
     files = [pq.ParquetFile(path) for path in data_files(folder)]
     sizes = np.array([sum(f.metadata.row_group(g).total_byte_size
@@ -96,7 +96,7 @@ def test_new_files_join_what_they_spoil(spark: SparkSession, tmp_path: Path) -> 
     left = set(data_files(folder))
     assert left & new == set() and clustered <= left
     assert done["numFilesRemoved"] == len(new)
-    assert done["numFilesAdded"] >= 4  # new files do not span gaps between files that are kept
+    assert done["numFilesAdded"] >= 4  # added files do not overlap the kept files
     assert done["zOrderStats"]["inputCubeFiles"]["num"] == len(clustered)
     assert done["zOrderStats"]["inputOtherFiles"]["num"] == len(new)
     assert rows_of(spark.read.parquet(str(folder))) == expected

@@ -95,7 +95,7 @@ def table(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture
 def people(spark: SparkSession) -> Iterator[None]:
-    """A Parquet table as above, with an index of lower(email)."""
+    """A Parquet table with the same rows, and an index of `id` and lower(email)."""
     spark.conf.set(sketches.BUDGET, "1")
     spark.sql("DROP TABLE IF EXISTS people")
     rows(spark).write.saveAsTable("people")
@@ -156,7 +156,7 @@ def test_paths_of_variants(spark: SparkSession, push: str) -> None:
     with scans.settings(
         spark,
         spark__sql__variant__pushVariantIntoScan=push,
-        spark__sql__codegen__factoryMode="FALLBACK",  # Spark cannot interpret pushed variants
+        spark__sql__codegen__factoryMode="FALLBACK",  # pushed variants need code generation
     ):
         assert opened(spark, f"variant_get(v, '$.city', 'string') = {HASH}") <= 2
         assert opened(spark, f"try_variant_get(v, '$.city', 'string') = {HASH}") == FILES
@@ -287,8 +287,8 @@ def test_versions_of_the_jvm(spark: SparkSession) -> None:
 
 
 def test_collections_of_structs(spark: SparkSession) -> None:
-    """Expressions that read an array or a map of structs cannot be indexed. Spark may read such a
-    collection as null if no file has the fields that a query reads."""
+    """Expressions that read an array or a map of structs cannot be indexed. Whether Spark reads
+    such a collection as null may depend on which of the structs' fields a query reads."""
     spark.range(8).selectExpr(
         "id", "named_struct('arr', array(named_struct('x', id)), 'm', map('a', named_struct('x', id)), "
         "'deep', named_struct('arrs', array(array(named_struct('x', id)))), 'plain', array(id)) AS st",
@@ -543,8 +543,8 @@ def test_join_keys(spark: SparkSession, people: None) -> None:
 
 
 def test_counts(spark: SparkSession, people: None) -> None:
-    """A query that counts the rows without a value opens only the files that may contain the value.
-    In all other files, every row is counted."""
+    """A query that counts the rows that do not have a given value opens only the files that may
+    contain the value. In all other files, every row is counted."""
     spark.sql("DROP SKIPPING INDEX ON people")
     spark.sql("CREATE SKIPPING INDEX ON people (email, lower(email))")
     query = f"SELECT count(*) FROM people WHERE NOT ({email(77)})"

@@ -1,7 +1,7 @@
-"""Keys of joins may pass through operators that change which values they have.
+"""Join keys may pass through operators that change their values.
 
 `sales`, `returns` and `web` have one file for each of 20 days. `days` has one row per day, with its
-month, a column in which some days are null, and a column with two spellings.
+month, a column in which some days are null, and a column that contains 'aa' or 'AA'.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ FILLED = [
     "coalesce(d + 1, 3)",
 ]
 
-#: Joins of a key that an outer join computes, with a clustered table.
+#: Joins between the result of an outer join, {q}, and the table `web`.
 OUTER = [
     "SELECT q.e, w.pad FROM ({q}) q JOIN web w ON w.day = q.e AND w.ticket = q.ticket",
     "SELECT q.e, w.pad FROM ({q}) q LEFT JOIN web w ON w.day = q.e AND w.ticket = q.ticket",
@@ -87,7 +87,7 @@ def test_a_key_that_is_null_in_added_rows_still_skips_files(session: SparkSessio
         assert opened == 5, key
 
 
-#: Spark compares the columns of these set operations by `<=>`.
+#: Spark compares the columns of these set operations with `<=>`.
 SETS = [
     f"SELECT j.d, s.q FROM sales s LEFT JOIN {JULY} j ON s.day = j.d {{}} "
     "SELECT y.gn, r.q FROM returns r JOIN days y ON r.day = y.d",
@@ -112,7 +112,7 @@ def test_null_safe_keys(session: SparkSession) -> None:
 @pytest.mark.parametrize("outer", ["LEFT", "FULL"])
 @pytest.mark.parametrize("join", ["JOIN", "LEFT ANTI JOIN", "FULL JOIN"])
 def test_indexed_expressions_over_added_rows(session: SparkSession, outer: str, join: str) -> None:
-    """The ranges of the files of `sales` do not contain the value of the rows without a match."""
+    """Rows without a match have the value 7, which is outside the ranges of the selected files."""
     columns = "r.e" if "ANTI" in join else "r.e, w.pad"
     with settings(session, spark__sql__autoBroadcastJoinThreshold="-1"):
         checked(
@@ -137,8 +137,8 @@ def test_two_keys_of_one_broadcast(session: SparkSession) -> None:
 @pytest.mark.skipif(pyspark.__version__ < "4", reason="Spark 3.5 has no collations")
 @pytest.mark.parametrize("key", ["aa", "AA"])
 def test_groups_of_different_strings(session: SparkSession, key: str) -> None:
-    """A group by a string with a collation contains different strings. All of its rows are counted
-    or none. Which of the strings represents the group is not determined."""
+    """Grouping by a collated string can put different strings into one group. Either all of a
+    group's rows are counted, or none are. Any of its strings may represent the group."""
     sql = (
         "SELECT g.v, g.n FROM (SELECT c, sum(q) AS v, count(*) AS n FROM (SELECT s.q, j.s COLLATE"
         " UTF8_LCASE AS c FROM sales s JOIN days j ON s.day = j.d) GROUP BY c) g"
@@ -162,6 +162,6 @@ def test_many_equal_columns(session: SparkSession) -> None:
 
 
 def test_plain_queries_agree(session: SparkSession) -> None:
-    """The fixture's queries return rows, so that the tests above can fail."""
+    """A query of these tests returns rows, so the tests can detect missing rows."""
     with plain(session):
         assert rows(session.sql(OUTER[0].format(q=LEFT.format(key=FILLED[0]))))

@@ -209,7 +209,7 @@ def test_no_broadcast_is_executed_twice(session: SparkSession) -> None:
 
 
 def test_many_rows_with_the_same_key(session: SparkSession) -> None:
-    """The values of another column are collected in a time that is linear in the number of rows."""
+    """The values of another column are collected in time linear in the number of rows."""
     side = "(SELECT concat('x', 7 + id DIV 1000000) AS s, CAST(id % 5 + 10 AS INT) AS d FROM range(200000) WHERE id >= 0)"
     df = session.sql(f"""
         SELECT count(*) FROM (SELECT /*+ BROADCAST(b) */ b.d FROM sales s JOIN {side} b

@@ -71,7 +71,7 @@ def keeps(name: str, sql: str, *opened: int) -> Case:
 
 SOME = "(SELECT * FROM dim WHERE tag IN (5, 7, 105))"
 CASES = [
-    # Joins that drop the rows of `fact` that have no match.
+    # Joins that drop unmatched rows of `fact`.
     prunes("inner", f"SELECT fact.k, fact.s FROM fact JOIN {SOME} q ON fact.k = q.k"),
     prunes("inner, fact on the right", f"SELECT fact.k FROM {SOME} q JOIN fact ON fact.k = q.k"),
     prunes("comma", f"SELECT fact.k FROM fact, {SOME} q WHERE fact.k = q.k AND fact.m >= 0"),
@@ -184,7 +184,7 @@ CASES = [
           "WHERE tag IN (3, 5)) q ON fact.n <=> q.n"),
     prunes("null-safe beside =",
            f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k AND fact.n <=> q.n"),
-    # Joins that keep the rows of `fact` that have no match.
+    # Joins that keep unmatched rows of `fact`.
     keeps("left outer, fact preserved", f"SELECT fact.k, q.k FROM fact LEFT JOIN {SOME} q ON fact.k = q.k"),
     keeps("right outer, fact preserved", f"SELECT fact.k, q.k FROM {SOME} q RIGHT JOIN fact ON fact.k = q.k"),
     keeps("left outer, fact supplies nulls: no broadcast",

@@ -1,4 +1,4 @@
-"""The files that remain on one side of a join skip files on the other side, without a broadcast.
+"""The key ranges of files on one side of a join skip files on the other side, without a broadcast.
 
 To add a case, add a query to CASES. Also add how many files each scan opens. See
 tests/support/join_ranges.py for the tables. Every answer is compared with the answer without
@@ -229,7 +229,7 @@ def test_a_plan_that_runs_twice_gives_the_same(session: SparkSession, tables: Pa
     assert counts(df, "b") == (3,)
 
 
-#: The rows of `left_side` have one match each in `right_side`, so both counts are equal.
+#: Each row of `left_side` has exactly one match in `right_side`, so both counts are equal.
 MATCHES = """
     SELECT count(*), count(r.k) FROM right_side r
     RIGHT JOIN (SELECT * FROM left_side WHERE part < 3 {}) l ON l.k = r.k"""
@@ -239,8 +239,8 @@ MATCHES = """
 def pair(
     request: pytest.FixtureRequest, session: SparkSession, tmp_path: Path
 ) -> Iterator[dict[str, Path]]:
-    """The folders of two tables, `left_side` and `right_side`, which a test may change. A table has
-    a journal after its first OPTIMIZE."""
+    """The folders of two tables, `left_side` and `right_side`, which a test may change. In one of
+    the two cases, the tables have been optimized and therefore have a journal."""
     folders = {name: tmp_path / name for name in ("left_side", "right_side")}
     for name, folder in folders.items():
         write(session, folder)

@@ -106,7 +106,7 @@ def test_random_rows_are_the_same_in_a_subquery(
 
 
 def evaluations(df: DataFrame) -> int:
-    """How many times scans have been evaluated with the index to find ranges of keys."""
+    """How many times scans have been evaluated against the index to find ranges of keys."""
     plan = df._jdf.queryExecution().executedPlan()
     if plan.nodeName() == "AdaptiveSparkPlan":
         plan = plan.initialPlan()

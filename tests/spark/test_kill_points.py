@@ -265,9 +265,9 @@ def test_a_writer_that_wakes_up_in_another_incarnation(spark: SparkSession, tmp_
 
 
 def test_declared_dead_before_it_moves_files(spark: SparkSession, tmp_path: Path) -> None:
-    """A writer that was declared dead writes RETIRE after another process has begun to recover its
-    run. The other process undoes the run, although there was no RETIRE when it took over the lock.
-    Each row still exists exactly once."""
+    """A writer that was declared dead writes RETIRE after another process has begun to recover the
+    writer's run. The other process undoes the run, although there was no RETIRE when it took over
+    the lock. Each row still exists exactly once."""
     table = tmp_path / "t"
     frame = create(spark, table)
     takes = "spark.sql.zorder.journal.takeOver=1"

@@ -181,8 +181,8 @@ def test_refused(spark: SparkSession, tmp_path: Path, case: str) -> None:
 
 
 def test_another_table_in_the_old_folder(spark: SparkSession, tmp_path: Path) -> None:
-    """If another table is created in the old folder, its rows are neither copied to the new folder
-    nor deleted."""
+    """If another table is created in the old folder, that table's rows are neither copied to the
+    new folder nor deleted."""
     home = make(spark, tmp_path)
     optimize(spark)
     spark.sql(f"CREATE TABLE switched2 (id BIGINT, other BIGINT) USING parquet LOCATION '{home}'")

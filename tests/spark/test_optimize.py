@@ -194,8 +194,8 @@ def test_the_direct_method(spark: SparkSession, database: str) -> None:
 
 @pytest.mark.long
 def test_the_direct_method_with_ever_other_columns(spark: SparkSession, database: str) -> None:
-    """After many OPTIMIZE runs with different clustering columns, the index contains the z-values
-    of only a limited number of clusterings, and is still readable."""
+    """After many OPTIMIZE runs with different orders of the clustering columns, the index contains
+    the z-values of only a limited number of clusterings, and is still readable."""
     spark.range(100).selectExpr("id", "-id b", "id % 7 c", "id % 5 d").write.saveAsTable("t")
     target_size(spark, 600)
     spark.conf.set("spark.sql.zorder.optimize.method", "direct")

@@ -1,5 +1,5 @@
 """Index entries are correct for Parquet files that PyArrow, DuckDB and Polars have written, and
-queries skip these files."""
+queries can skip such files."""
 
 from __future__ import annotations
 

@@ -68,8 +68,8 @@ def test_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
     assert read_there(spark) == ids(spark.table("parted")) == ALL
 
 
-#: Changes between COMMIT and the switch: (statement, whether an id remains, partitions that are not
-#: switched).
+#: Changes between COMMIT and the switch: (statement, a function that returns whether an id remains,
+#: partitions that are not switched).
 MEANWHILE: dict[str, tuple[str, Callable[[int], bool], set[str]]] = {
     "append": ("INSERT INTO parted VALUES (1000, 1, '1')", lambda id: True, set()),
     "overwrite": (

@@ -1,5 +1,5 @@
 """Commands do not write, read or move files through links that an attacker has created. The links
-are in the table's folder or in the folder of a partition outside it."""
+are in the table's folder, or in the folder of a partition that is stored elsewhere."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def parted(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
 
 
 def test_markers(spark: SparkSession, tmp_path: Path, victim: Path) -> None:
-    """If a link has the name of a marker, OPTIMIZE is refused. It must not record the size or
-    modification time of the link's target."""
+    """If a link has the name of a marker, OPTIMIZE is refused, because it must not record the size
+    or modification time of the link's target."""
     table = tmp_path / "t"
     write_rows(spark, OWN, table)
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
@@ -114,7 +114,7 @@ def test_markers(spark: SparkSession, tmp_path: Path, victim: Path) -> None:
 
 def test_a_linked_journal(spark: SparkSession, tmp_path: Path, victim: Path) -> None:
     """If `_journal` is a link, no statement writes a file into the link's target, not even a
-    temporary file that tells the store's time."""
+    temporary file for reading the store's clock."""
     table = tmp_path / "t"
     write_rows(spark, OWN, table)
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
@@ -151,7 +151,7 @@ def test_links_among_replaced_files(spark: SparkSession, tmp_path: Path, victim:
 
 @pytest.mark.parametrize("kind", ["symbolic", "to nothing", "hard", "checksum"])
 def test_where_restore_copies_to(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    """RESTORE does not write through links that have the names of the files that it creates. An
+    """RESTORE does not write through links with the same names as the files that it creates. An
     attacker can derive these names from the journal and create the links first."""
     table, precious = tmp_path / "t", tmp_path / "precious"
     write_rows(spark, OWN, table)

@@ -1,5 +1,5 @@
-"""Records about previous locations may be forged or missing. If another user has created a table in
-a partition's previous location, which the catalog still names, forged records in the partition's
+"""Records about previous locations may be forged or missing. A partition's previous location, which
+the catalog still names, may now contain another user's table. Forged records in the partition's
 table cannot affect that user's table."""
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ THEIRS = list(range(100_000, 100_050))
 def test_records_of_the_run_that_filled_the_folder(
     spark: SparkSession, tmp_path: Path, damage: str
 ) -> None:
-    """RESTORE cannot tell the files that OPTIMIZE wrote from files that were added later, so it
-    does not add the old files to them."""
+    """Without the run's records, RESTORE cannot tell the files that OPTIMIZE wrote from files that
+    were added later. It is then refused, because it might duplicate rows."""
     home = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(home))
     spark.sql(f"CREATE TABLE parted (id BIGINT) USING parquet LOCATION '{home}' {BY_LOCATION}")
@@ -97,8 +97,8 @@ def contents(folder: Path) -> dict[Path, bytes]:
 
 
 def test_files_in_place(spark: SparkSession, tmp_path: Path, theirs: Path) -> None:
-    """A RESTORE of a forged OPTIMIZE would remove the file that this OPTIMIZE claims to have
-    written."""
+    """A forged record claims that OPTIMIZE has written one of the other user's files, so that
+    RESTORE would remove the file."""
     journal, before = tmp_path / "t" / "_zorder" / "_journal", contents(theirs)
     life = (tmp_path / "t" / "_zorder" / "_incarnation").read_text()
     (victim, *_) = files_of(theirs)

@@ -169,10 +169,10 @@ PREDICATES = [
     ("id = 5 AND NULL", 0),
 ]
 
-# File g contains the ids from 4 g to 4 g + 3. The contents of the files, in order, are: only NaN,
-# one value, one value and NaN, one value and null, nulls, several values, zeros, NaN and null. If
-# the session time zone is not the one in which the files were indexed, queries use only the null
-# counts of `t` and `u` in Parquet files.
+# File g contains the ids from 4 g to 4 g + 3. The values of `d` in the files, in order, are: only
+# NaN, one value, one value and NaN, one value and null, only nulls, several values, zeros, NaN and
+# null. If the session time zone is not the one in which the files were indexed, queries use only
+# the null counts of `t` and `u` in Parquet files.
 ODD_ROWS = 4
 ODD_COLUMNS = """
     CASE id div 4 WHEN 0 THEN double('NaN') WHEN 2 THEN if(id = 10, double('NaN'), 5D) WHEN 3 THEN if(id = 13, NULL, 5D) WHEN 4 THEN NULL WHEN 5 THEN (id - 20) * 2 + 1D WHEN 6 THEN if(id % 2 = 0, 0D, -0D) WHEN 7 THEN if(id = 30, NULL, double('NaN')) ELSE 5D END AS d,
@@ -242,7 +242,7 @@ ODD_PREDICATES = [
     ("s NOT LIKE 'ab'", 5),
 ]
 
-# (predicate, number of files opened in a different time zone)
+# (predicate, number of Parquet files opened under a different session time zone)
 ODD_ELSEWHERE = [
     ("t = TIMESTAMP'2024-01-02 00:00:00'", 7),
     ("t != TIMESTAMP'2024-01-02 00:00:00Z'", 7),

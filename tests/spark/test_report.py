@@ -23,8 +23,8 @@ from tests.support.tables import aim_at, metrics, target_size
 
 ODD = "<script>alert(1)</script>"
 
-# (name, an expression that computes the values from `id`, the form of the bounds). `id` counts from
-# 0 to 599.
+# (name, SQL that computes the values from `id`, SQL that converts a bound to the form in which
+# layouts contain it). `id` counts from 0 to 599.
 COLUMNS = [
     ("a", "cast(id * 7919 % 600 AS int)", "{}"),
     ("b", "id * 104729 % 600", "{}"),
@@ -132,7 +132,7 @@ def test_the_box_and_the_files_that_are_lit(
         assert needed["true"] <= lit
 
 
-# (column, condition, the box along the column)
+# (column, condition, the range of the box in the column)
 TYPED = [
     ("d", "d > date'2020-03-01'", (18322, None)),
     ("t", "t <= timestamp'2020-01-02'", (None, "unix_micros(timestamp'2020-01-02')")),
@@ -244,7 +244,7 @@ def test_without_an_index(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_first_optimize_that_pays(spark: SparkSession, tmp_path: Path) -> None:
-    """The report and DRY RUN predict the same benefit for a table's first OPTIMIZE."""
+    """Like DRY RUN, the report says whether a table's first OPTIMIZE would pay off."""
     folder = str(tmp_path / "t")
     spark.range(0, 200_000, 1, 4).selectExpr(
         "id * 7919 % 200000 AS a", "id * 104729 % 200000 AS b", "sha2(CAST(id AS STRING), 512) AS s"

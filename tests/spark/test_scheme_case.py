@@ -1,5 +1,6 @@
-"""If an OPTIMIZE is killed, no row is lost, even if the table's location has a scheme in capitals,
-such as FILE:/t. Hadoop ignores the case of schemes, and listings return them in lower case."""
+"""If an OPTIMIZE is killed, no row is lost, even if the scheme of the table's location is in upper
+case (such as FILE:/t). Hadoop ignores the case of schemes, and listings return them in lower
+case."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Sessions with pyzorder immediately see what other sessions with pyzorder write, even if they plan
-queries without a listing (spark.sql.zorder.index.maxStaleness)."""
+"""Even a session that plans queries without a listing (spark.sql.zorder.index.maxStaleness)
+immediately sees what other sessions with pyzorder write."""
 
 from __future__ import annotations
 

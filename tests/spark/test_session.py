@@ -1,6 +1,7 @@
 """Tests every way in which pyzorder.configure and check_session can fail.
 
-The tests run in separate Python processes, because a JVM's jars are fixed when it starts.
+Most tests run in separate Python processes, because a JVM's jars cannot be changed once it has
+started.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def test_java_missing(tmp_path: Path) -> None:
     Java gateway exited."""
     said = run("pyzorder.configure(plain())", tmp_path, PATH=str(tmp_path), JAVA_HOME="")
     assert "ZORDER_JAVA_MISSING" in said and "there is no java on PATH" in said
-    (tmp_path / "spark-env.sh").touch()  # may set JAVA_HOME
+    (tmp_path / "spark-env.sh").touch()  # such a file may set JAVA_HOME
     script = "print(pyzorder.configure(plain())._options['spark.sql.extensions'])"
     environment = {"PATH": str(tmp_path), "JAVA_HOME": "", "SPARK_CONF_DIR": str(tmp_path)}
     assert "io.pyzorder.ZOrderExtensions" in run(script, tmp_path, **environment)
@@ -206,7 +207,7 @@ def test_versions_differ_and_configure_again(tmp_path: Path) -> None:
 
 
 def test_jar_for_another_spark(tmp_path: Path) -> None:
-    """The jar is passed by hand, as with spark-sql --packages."""
+    """The jar is passed directly to Spark, as with spark-sql --packages."""
     jar = tmp_path / "other.jar"
     ours = versions.jar_path(versions.minor(pyspark.__version__))
     with ZipFile(ours) as archive, ZipFile(jar, "w") as other:

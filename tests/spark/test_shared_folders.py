@@ -217,7 +217,7 @@ def test_vacuum_of_a_table_that_shares_a_partition(
     spark: SparkSession, neighbours: Path, point: str
 ) -> None:
     """VACUUM of a table does not delete staged or retired files of a killed run on another table
-    that shares a partition."""
+    that shares a partition with it."""
     table = neighbours.parent / "first"
     killed(
         table,

@@ -114,8 +114,8 @@ def test_every_type(spark: SparkSession, tmp_path: Path, name: str, data_type: s
      ("INT", "DOUBLE"), ("DECIMAL(9,2)", "DECIMAL(18,4)")],
 )  # fmt: skip
 def test_a_widened_column(spark: SparkSession, tmp_path: Path, narrow: str, wide: str) -> None:
-    """Lookups find rows even if their file's sketch was made before the column's type was widened.
-    Trino lost such rows because of its Bloom filters (#30544)."""
+    """Lookups find rows in a file whose sketch was made before the column's type was widened. Trino
+    lost such rows because of its Bloom filters (#30544)."""
     if wide != "INT" and spark.version < "4":
         pytest.skip("Spark 3.5 cannot read Parquet files as this type")
     spark.conf.set(sketches.BUDGET, "1")

@@ -161,8 +161,8 @@ def test_a_selected_file_that_has_gone(spark: SparkSession, table: Path) -> None
     assert count(reader, "id >= 0") == 2
 
 
-#: Queries that scan a table several times, and their answers. One of the table's files disappears
-#: before each query.
+#: Queries that scan a table several times, and their answers. Before each query, one of the table's
+#: files is renamed or replaced.
 SEVERAL_SCANS = {
     "SELECT (SELECT count(*) FROM stale), (SELECT sum(1) FROM stale WHERE id % 2 >= 0)": (42, 42),
     "SELECT n, m FROM (SELECT count(*) n FROM stale)"

@@ -1,5 +1,5 @@
-"""Statements report two kinds of files in a table's folder: data files with types that differ from
-those of the other files, and files that are not data files."""
+"""Statements report two kinds of files in a table's folder: data files whose column types conflict
+with those of other files, and files that are not data files."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_types_that_fit(
     assert done.numFilesRemoved == 2 and rows_of(spark.table("t")) == before
 
 
-#: Files that users leave in a table's folder and that are not data files.
+#: Files other than data files that users leave in a table's folder.
 STRAYS = {
     "README.txt": "This table is made by the nightly job.\n" * 9,
     "notes": "x",

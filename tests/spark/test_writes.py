@@ -380,8 +380,8 @@ def test_old_dates(spark: SparkSession, database: str, tmp_path: Path, mode: str
         assert rows_of(spark.sql(query)) == expected
 
 
-#: Names of partition columns that look like the names of folders that committers, engines or
-#: pyzorder create.
+#: Names of partition columns that look like names of folders created by committers, engines or
+#: pyzorder.
 FOLDER_NAMES = ["attempt_day", "_temporary", "task_0", "_zorder", "_zorder.1.x", "part-0", "p.parquet",
                 "_metadata", "__magic", "_staging", ".spark-staging-1", "a b", "100%", "a=b"]  # fmt: skip
 

@@ -1,5 +1,5 @@
-"""Queries return the right answers in cases that other projects have answered wrongly. Examples are
-NaN, added columns and changed files."""
+"""Queries return the right answers in cases where other projects have returned wrong ones. Examples
+are NaN, added columns and changed files."""
 
 from __future__ import annotations
 
@@ -283,8 +283,8 @@ def test_a_broken_index_breaks_no_query(spark: SparkSession, tmp_path: Path) -> 
     assert query.count() == 1 and len(opened(query)) == 4
 
 
-#: (time zone, three instants in ascending order). Between these instants, the local day advances
-#: and then goes back.
+#: (time zone, three instants in ascending order). Between the first and the last instant, the local
+#: day goes back and then advances again.
 REPEATED_DAYS = [
     ("America/St_Johns", ["2010-11-07 02:30:30", "2010-11-07 02:31:30", "2010-11-07 03:31:00"]),
     ("America/Juneau", ["1867-10-18 08:57:41", "1867-10-18 10:00:00", "1867-10-19 08:57:41"]),

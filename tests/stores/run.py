@@ -1,4 +1,4 @@
-"""Runs tests with their folders on a store."""
+"""Runs tests in a folder on a store."""
 
 from __future__ import annotations
 

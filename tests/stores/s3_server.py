@@ -86,7 +86,7 @@ class Failing:
 
 
 def serve(port: int, wrap: Callable[[Callable[..., Iterable[bytes]]], Failing] = Failing) -> None:
-    """Runs the server until the process is ended. `wrap` is applied to moto's application."""
+    """Runs the server until the process is terminated. `wrap` is applied to moto's application."""
     from moto.moto_server.werkzeug_app import create_backend_app  # only the server needs moto
     from werkzeug.serving import run_simple
 

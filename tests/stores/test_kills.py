@@ -67,7 +67,7 @@ def test_killed_at(folder: Folder, point: str) -> None:
     ],
 )
 def test_killed_twice(folder: Folder, first: str, second: str) -> None:
-    """A table can be recovered even if the first process that recovers it is also killed."""
+    """A table can be recovered even if the first process that tries to do so is also killed."""
     table = Table(folder)
     table.run("CREATE SKIPPING INDEX ON {}")
     for point in (first, second):

@@ -20,7 +20,7 @@ FORMATS = pytest.mark.parametrize("provider", ["parquet", "orc"])
 
 
 def planned(df: DataFrame) -> DataFrame:
-    """Plans the query, so its list of files no longer changes."""
+    """Plans the query, so its list of files can no longer change."""
     df._jdf.queryExecution().toRdd().getNumPartitions()
     return df
 

@@ -52,8 +52,8 @@ def test_a_put_that_fails(folder: Folder, how: str, record: str) -> None:
     assert folder.data() == table.files
 
 
-#: (the point at which OPTIMIZE is killed, the files that were copied but not yet deleted, the
-#: target folders of the copies)
+#: (the point at which OPTIMIZE is killed, the files of which one was copied but not yet deleted,
+#: the path of the copy)
 HALF_MOVES = [
     ("after-retire", "part-", "_zorder/_retired/_1/_{}.retired"),
     ("after-commit", ".staged", "{}"),

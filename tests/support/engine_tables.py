@@ -87,8 +87,8 @@ def make(folder: Path, files: Mapping[str, pa.Table], columns: Sequence[str] = (
 
 
 def spoil(folder: Path, kept: Sequence[str]) -> None:
-    """Overwrites all data files with garbage, except those in `kept`. The sizes and times of the
-    files do not change."""
+    """Overwrites all data files with garbage, except those in `kept`. The sizes and modification
+    times of the files do not change."""
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
         hidden = any(part[0] in "_." and "=" not in part for part in name.split("/"))

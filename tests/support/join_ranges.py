@@ -31,7 +31,7 @@ COLUMNS = """
     concat(uuid(), uuid(), uuid(), uuid()) AS pad
 """
 
-#: Rows of `a` in three files, and their columns.
+#: A subquery that returns the rows in three files of `a`.
 SOME = "(SELECT * FROM a WHERE part < 3)"
 
 

@@ -16,7 +16,7 @@ FACTS = ("sales", "returns", "web")
 
 
 def write_facts(spark: SparkSession, folder: Path, *more: str) -> None:
-    """Writes FACTS, with these columns in addition, and indexes them. `id` is the row's number."""
+    """Writes and indexes FACTS, with the additional columns `more`. `id` is the row's number."""
     for i, name in enumerate(FACTS):
         spark.range(0, 400, 1, 20).selectExpr(
             "CAST(id DIV 20 AS INT) AS day", f"(id * 7 + {i}) % 400 AS ticket",

@@ -1,5 +1,5 @@
-"""Helpers for queries that the index can answer (COUNT, MIN and MAX). These helpers check the
-answer of a query and count the files that the query still reads."""
+"""Helpers for queries that the index can answer (COUNT, MIN and MAX). These helpers check a query's
+answer and count the files that the query still reads."""
 
 from __future__ import annotations
 

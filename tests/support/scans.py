@@ -148,7 +148,7 @@ def opened_or_none(spark: SparkSession, query: str) -> set[str] | None:
 
 
 def check_sound(spark: SparkSession, relation: str, predicates: Sequence[str]) -> dict[str, int]:
-    """Asserts that a query with each predicate, its negation or its IS NULL form opens every file
+    """Asserts that queries with each predicate, its negation and its IS NULL form open every file
     with a matching row.
 
     Returns how many files are opened for each predicate. Predicates that Spark cannot plan are left

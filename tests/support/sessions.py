@@ -20,7 +20,7 @@ from pyzorder import bridge
 
 #: JVM options that make tests faster. In short-lived JVMs, the optimizing compiler takes more time
 #: than it saves. Parallel garbage collection would take cores from other tests. Without a larger code
-#: cache, the JVM stops compiling after some hundred tests and interprets what it has not compiled.
+#: cache, the JVM stops compiling after a few hundred tests and interprets all remaining code.
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 #: The archive of Spark's classes. `tests.support.programs.archive` creates it.

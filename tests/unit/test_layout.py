@@ -11,10 +11,10 @@ from tests.support.layouts import GRID, layout
 NOTES = [
     (GRID, []),
     (layout([((), (1, 2))] * 2), ["Not shown: 2 files with only nulls or NaN in a."]),
-    (layout([((1, 2), None)]), ["Not shown: 1 file with unknown bounds of b."]),
+    (layout([((1, 2), None)]), ["Not shown: 1 file with unknown bounds for b."]),
     (
         layout([((1, 2), None), ((1, 2), (1, 2))], opened=frozenset({"file:/t/0"})),
-        ["Not shown: 1 file with unknown bounds of b, 1 of them opened."],
+        ["Not shown: 1 file with unknown bounds for b, 1 of them opened."],
     ),
 ]
 

@@ -37,7 +37,7 @@ def rows() -> dict[str, list[str]]:
     `/`. The value is the list of its tests."""
     page = (TESTS / "README.md").read_text(encoding="utf-8")
     section = re.search(
-        r"^## Modules without a test of their name$(.*?)(?=^## |\Z)", page, re.M | re.S
+        r"^## Modules without a test of the same name$(.*?)(?=^## |\Z)", page, re.M | re.S
     )
     assert section is not None
     found = {}
@@ -75,7 +75,7 @@ def is_named(module: str, table: dict[str, list[str]]) -> bool:
 def test_each_module_has_a_test(module: str) -> None:
     assert is_mirrored(module) or is_named(module, rows()), (
         f"no test is called {' or '.join(mirrors(module))}, and the table "
-        '"Modules without a test of their name" in tests/README.md has no row for the module'
+        '"Modules without a test of the same name" in tests/README.md has no row for the module'
     )
 
 

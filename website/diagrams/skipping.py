@@ -1,7 +1,7 @@
 """Draws docs/select.svg, which shows how a SELECT skips files.
 
-The filter in the diagram comes from sql/skipping. DuckDB computes which files are kept. It
-evaluates the filter from `pyzorder.index.predicates` on the index.
+The filter in the diagram comes from sql/skipping. DuckDB determines which files are kept, by
+evaluating the filter from `pyzorder.index.predicates` on the index.
 """
 
 from __future__ import annotations

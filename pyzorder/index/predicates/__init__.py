@@ -1,4 +1,4 @@
-"""Translates predicates to filters over an index's bounds. Both are SQL text.
+"""Translates predicates into filters over an index's bounds. Both are SQL text.
 
 Unsupported parts of a predicate do not skip files. The modules:
 

@@ -72,8 +72,8 @@ _PREDICATES = (
     exp.Like, exp.ILike, exp.In, exp.Between, exp.Is,
 )  # fmt: skip
 
-#: Functions of Spark that are cheap and deterministic within a session. At run time, the time zone
-#: is the only setting that affects them.
+#: Spark functions that are cheap and deterministic within a session. At run time, the time zone is
+#: the only setting that affects them.
 FUNCTIONS = {
     "abs", "add_months", "bigint", "binary", "boolean", "ceil", "char_length", "coalesce",
     "concat", "contains", "date", "date_add", "date_from_unix_date", "date_sub", "date_trunc",
@@ -87,7 +87,7 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-#: The functions in `FUNCTIONS` that may return a value if an argument is null.
+#: The functions in `FUNCTIONS` that may return a non-null value even if an argument is null.
 _TAKE_NULL = {
     "coalesce", "greatest", "if", "ifnull", "isnan", "isnotnull", "isnull", "least", "nullif",
     "nvl",

@@ -246,7 +246,7 @@ class IndexFilters:
         return None
 
     def _have_values(self, *values: exp.Expression) -> Filter:
-        """Returns the filter for rows where none of the values is null."""
+        """Returns a filter that skips files in which one of the values is null in every row."""
         found: Filter = None
         for parts in dict.fromkeys(p for value in values for p in needed_columns(value)):
             with contextlib.suppress(NotUnderstood):

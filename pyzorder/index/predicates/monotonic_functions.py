@@ -199,8 +199,8 @@ def comparable(column: str, other: str, constant: bool = True) -> bool:
     This requires that the conversions that Spark applies to columns preserve the order, and that
     Spark compares values in the order of the column's type. Numbers are converted to wider numbers
     or to double. Rounding preserves the order, and values that do not fit become NULL or raise an
-    error. A constant string is converted to the number or date that it is compared with. A column
-    of strings may be compared only with strings.
+    error. A constant string is converted to the type of the number or date that it is compared
+    with. A column of strings may be compared only with strings.
 
     Args:
         column: the column's type.
@@ -254,8 +254,8 @@ def is_number(data_type: str) -> bool:
 
 
 def is_ordered(data_type: str) -> bool:
-    """Whether the bounds of columns of a type follow the order of its values. Strings are ordered
-    by bytes."""
+    """Whether the bounds of columns of this type follow the order of its values. Strings are
+    ordered by bytes."""
     return (
         is_number(data_type)
         or data_type in {"boolean", "date", "timestamp", "timestamp_ntz", "string", "binary"}

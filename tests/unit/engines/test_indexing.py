@@ -126,7 +126,7 @@ def test_a_partition_column_in_an_index(tmp_path: Path) -> None:
 
 
 def test_z_values_stay_unknown(tmp_path: Path) -> None:
-    """Files do not contain z-values, so the index records them as unknown, not as null."""
+    """Files do not contain z-values, so the index records the z-values as unknown, not as null."""
     write(tmp_path, FILES)
     curve = IndexedColumn(("zorder_value(a, `s`)",), "binary")
     publish(STORE, TableFolder(str(tmp_path)), lambda _: [A, curve])

@@ -1,5 +1,5 @@
-"""Literals, casts and comparisons have the same results as in Spark, or are rejected as not
-understood."""
+"""Literals, casts and comparisons have the same results as in Spark, or are rejected as
+unsupported."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_rejected(text: str) -> None:
 
 
 #: (a column's type and value, a comparison with a constant, its result or None if it is not
-#: understood)
+#: supported)
 COMPARED = [
     ("int", 5, "= 5", True), ("int", 5, "< 5.5", True), ("int", 5, "= 5.0", True),
     ("int", 5, "= '5'", True), ("int", 5, "< 3000000000", True), ("int", 5, "= 5D", True),

@@ -27,8 +27,8 @@ def test_local(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/t", "/bucket/t", "t"])
 def test_a_store_without_modification_times(tmp_path: Path, path: str) -> None:
-    """On a store without modification times, the index does not skip any files, because changes to
-    files cannot be detected. Partitions are still skipped."""
+    """On a store without modification times, no files are skipped based on the index, because
+    changes to files cannot be detected. Partitions are still skipped."""
     make(tmp_path / "t", FILES)
     memory = fsspec.filesystem("memory")
     memory.put(str(tmp_path / "t"), path, recursive=True)

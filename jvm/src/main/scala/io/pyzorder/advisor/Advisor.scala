@@ -14,8 +14,8 @@ import io.pyzorder.storage.TableFolder
 /**
  * Estimates how much of a table a workload would read if the table had a different layout. The
  * estimate is the total size of the files that the workload would open. The caller first adds the
- * workload's scans of the table, then draws a sample of the columns that the scans filter on, and
- * finally evaluates layouts.
+ * workload's scans of the table, then samples the columns that the scans filter on, and finally
+ * evaluates layouts.
  */
 final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
 

@@ -15,7 +15,7 @@ import io.pyzorder.layout.cells.{Clustering, KdTree, Sample}
  * @param sample   the rows
  * @param judgedOf for each table partition, the number of files to simulate
  * @param ranked   the distinct values of each column, indexed by rank
- * @param undrawn  one file for each table partition from which no rows were drawn
+ * @param undrawn  one file for each table partition that the sample missed
  */
 final class SampledRows private (
     val columns: Seq[IndexedColumn],

@@ -40,7 +40,7 @@ final class WhatIfLayout private (snapshot: IndexSnapshot, facts: SnapshotStatis
 object WhatIfLayout {
 
   /**
-   * @param columns the columns that the files have statistics for, in the order of
+   * @param columns the columns for which the files have statistics, in the order of
    *                WhatIfFile.columns
    */
   def of(

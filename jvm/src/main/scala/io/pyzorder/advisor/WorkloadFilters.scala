@@ -27,7 +27,7 @@ import io.pyzorder.storage.ExactFileIndex
 final case class WorkloadFilter(sql: String, filter: IndexFilter, reason: Option[String])
 
 /**
- * Applies the rules of data skipping to turn the conditions of a workload into index filters. Spark
+ * Applies the data skipping rules to turn a workload's conditions into index filters. Spark
  * optimizes each condition as a filter on the table, but does not read the table.
  */
 final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)

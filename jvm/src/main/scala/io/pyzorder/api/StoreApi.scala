@@ -25,7 +25,7 @@ object StoreApi {
     catch {
       case NonFatal(failure) =>
         val folder = path.getParent
-        FileSystems.status(fs, folder) match { // only now, because S3 needs no folder
+        FileSystems.status(fs, folder) match { // not checked earlier, because S3 needs no folder
           case None =>
             throw ZOrderErrors.because(failure, ZOrderErrors.pathNotFound(folder.toString))
           case Some(status) if status.isFile =>

@@ -37,7 +37,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     .add("lookup_share", DoubleType,
       "Estimated share of files (0 to 1) that a lookup of one value opens")
     .add("range_share", DoubleType,
-      "Estimated share of files (0 to 1) that a query for a range with 1% of the rows opens")
+      "Estimated share of files (0 to 1) opened by a query for a range with 1% of the rows")
     .always("clustered", LongType,
       "Number of files clustered by this column, alone or with others")
     .add("last_optimize", TimestampType, "Modification time of the newest clustered file")

@@ -49,8 +49,8 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
   private val folder = table.folder(session)
 
   /**
-   * Refuses before the lock is taken if possible, because whoever takes the lock is recorded as a
-   * run. `run` checks everything again.
+   * If possible, refuses before the lock is taken, because taking the lock records a run. `run`
+   * checks everything again.
    */
   override def validate(): Option[Row] = {
     val fs = folder.root.getFileSystem(hadoopConf)
@@ -77,7 +77,7 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
 
   /**
    * Returns a function that restores the files. Changes nothing. Throws if there is nothing to
-   * restore, or if it cannot be restored.
+   * restore or if a restore is impossible.
    */
   private def prepare(incarnation: Option[String]): Writer => Row =
     previous.lastSwitch(within = LastOptimize.number(hadoopConf, folder, incarnation)) match {
@@ -108,8 +108,9 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
   }
 
   /**
-   * Throws if files would be restored to dropped partitions, because no query would read them, or
-   * removed from a previous location of a partition, which another user may have taken over.
+   * Throws if a folder with files to restore or to remove does not belong to any current partition.
+   * No query would read files restored to a dropped partition, and another user may have taken over
+   * a partition's previous location.
    */
   private def checkPartitions(record: RetireRecord): Unit =
     if (table.partitionSchema.nonEmpty && table.catalogTable.exists(_.tracksPartitionsInCatalog)) {

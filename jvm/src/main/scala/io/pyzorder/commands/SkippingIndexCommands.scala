@@ -16,8 +16,8 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
 /**
  * CREATE SKIPPING INDEX: indexes a table's files without rewriting them.
  *
- * @param columns texts of the expressions and paths of the columns to index; if empty, the default
- *                columns are indexed
+ * @param columns what to index: the text of each expression (Left) and the path of each column
+ *                (Right); if empty, the default columns are indexed
  */
 case class CreateSkippingIndexCommand(
     table: ResolvedTable,

@@ -19,7 +19,7 @@ private[pyzorder] object JarVersion {
       throw ZOrderErrors.jarForOtherSpark(built, minor(SPARK_VERSION))
     }
 
-  /** None if the classes are in a folder, such as an IDE's, and not in a jar with a manifest. */
+  /** None if the classes are not in a jar with a manifest, but in a folder, such as an IDE's. */
   private def builtFor: Option[String] =
     getClass.getResource(getClass.getSimpleName + ".class").openConnection() match {
       case jar: JarURLConnection =>

@@ -181,8 +181,8 @@ object ZOrderConf {
     "Up to this many distinct keys from a join's broadcast side are used individually to skip " +
       "files on the other side. If there are more keys, they are combined into this many ranges. " +
       "If the broadcast side has more than 100 times this many rows, no keys are used. If the " +
-      "files on one side skip files on the other, at most this many ranges of keys are used. 0 " +
-      "disables skipping by join keys.",
+      "key ranges of the files on one side are used to skip files on the other, they are " +
+      "combined into at most this many ranges. 0 disables skipping by join keys.",
     notNegativeInt)
 
   /** The unit is hours. */

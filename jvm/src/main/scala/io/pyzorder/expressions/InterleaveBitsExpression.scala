@@ -32,7 +32,7 @@ case class InterleaveBitsExpression(children: Seq[Expression]) extends Expressio
       TypeCheckResult.TypeCheckFailure(s"$prettyName needs at least one argument")
     } else if (refused.nonEmpty) {
       TypeCheckResult.TypeCheckFailure(
-        s"$prettyName takes integers and binaries, not ${refused.head.sql}: " +
+        s"$prettyName takes integers and BINARY values, not ${refused.head.sql}: " +
           "zorder_value takes values of any ordered type")
     } else {
       TypeCheckResult.TypeCheckSuccess

@@ -118,7 +118,7 @@ object OrderedBytes {
     if (value.scale == scale) value.toUnscaledLong
     else value.toJavaBigDecimal.setScale(scale).unscaledValue.longValueExact
 
-  /** The 64 ordered bits of a `longOf`, given its type's `shift` and `flip`. Never 0. */
+  /** The 64 ordered bits of a value, given its `longOf` and its type's shift and flip. Never 0. */
   def ofLong(value: Long, shift: Int, flip: Long): Long = notZero((value << shift) ^ flip)
 
   /** The 64 ordered bits of a string ordered by its bytes: the first eight bytes. Never 0. */
@@ -143,7 +143,7 @@ object OrderedBytes {
     notZero(if (unscaled.signum < 0) ~bits else bits)
   }
 
-  /** The number of bits by which a `longOf` of this type is shifted left to fill 64 bits. */
+  /** The number of bits by which `longOf` is shifted left for this type, to fill 64 bits. */
   def shift(dataType: DataType): Int = 64 - bits(dataType)
 
   /**

@@ -9,8 +9,8 @@ import org.apache.spark.sql.types.{DataType, IntegerType}
 
 /**
  * The range id of `child` among `boundaries`, as an INT from 0 (for null) to the number of
- * boundaries plus 1. The result is never null. This is not a SQL function; OPTIMIZE uses it in its
- * own plans.
+ * boundaries plus 1. The result is never null. This is not a SQL function. OPTIMIZE computes the
+ * same ids with RangeIdsExpression.
  */
 case class RangeIdOf(child: Expression, boundaries: Boundaries) extends UnaryExpression {
 

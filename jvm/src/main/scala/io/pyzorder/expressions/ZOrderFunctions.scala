@@ -19,13 +19,13 @@ object ZOrderFunctions {
     function(
       "interleave_bits",
       classOf[InterleaveBitsExpression],
-      "_FUNC_(a, ...) - Interleaves the bits of integers and binaries into a BINARY, starting " +
-        "with the first argument.",
+      "_FUNC_(a, ...) - Interleaves the bits of integers and BINARY values into one BINARY, " +
+        "starting with the first argument.",
       InterleaveBitsExpression(_)),
     function(
       "zorder_value",
       classOf[ZOrderValue],
-      "_FUNC_(a, ...) - Returns the z-value of its arguments, which may have any ordered types. " +
+      "_FUNC_(a, ...) - Returns the z-value of its arguments, which may be of any ordered type. " +
         "Sort by this BINARY to cluster rows.",
       ZOrderValue(_)),
     function(

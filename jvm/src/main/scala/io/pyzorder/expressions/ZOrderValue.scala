@@ -31,8 +31,8 @@ case class ZOrderValue(children: Seq[Expression]) extends Expression {
       TypeCheckResult.TypeCheckFailure(s"$prettyName needs at least one argument")
     } else if (refused.nonEmpty) {
       TypeCheckResult.TypeCheckFailure(
-        s"$prettyName takes numbers, strings, binaries, booleans, dates, times and intervals, " +
-          s"not ${refused.head.sql}")
+        s"$prettyName takes numbers, strings, BINARY values, booleans, dates, times and " +
+          s"intervals, not ${refused.head.sql}")
     } else {
       TypeCheckResult.TypeCheckSuccess
     }

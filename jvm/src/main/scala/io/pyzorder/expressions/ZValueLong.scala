@@ -8,8 +8,8 @@ import org.apache.spark.sql.types.{DataType, LongType}
 
 /**
  * The z-value of the boundaries method: each range id is stretched over all bits of its column, and
- * the results are interleaved into one non-negative BIGINT. This is not a SQL function; OPTIMIZE
- * sorts by it in its own plans.
+ * the results are interleaved into one non-negative BIGINT. This is not a SQL function. OPTIMIZE
+ * computes the same value with PlaceInFile.
  *
  * @param ids    one expression of type INT per column (RangeIdOf), which must not return null.
  *               There must be 1 to 63 columns

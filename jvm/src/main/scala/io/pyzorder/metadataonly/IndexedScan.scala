@@ -70,7 +70,7 @@ final case class IndexedScan(
    */
   def judgedFilters: Seq[Expression] = dataFilters.map(index.withIndexedExpressions)
 
-  /** The filters without the attribute ids, which differ between two plans of the same query. */
+  /** The filters without attribute ids, which differ between two plans of the same query. */
   def normalizedFilters: Set[Expression] = (partitionFilters ++ dataFilters).map(_.transform {
     case a: AttributeReference =>
       AttributeReference(a.name, a.dataType, a.nullable, a.metadata)(ExprId(0L))

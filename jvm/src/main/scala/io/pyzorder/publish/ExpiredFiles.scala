@@ -47,7 +47,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
   /**
    * Finds the expired files that can be deleted without the lock. These are the files that finished
-   * runs replaced. Only RESTORE still reads them, so no files are returned while a RESTORE runs.
+   * runs replaced. No files are returned during a RESTORE, the only command that reads such files.
    */
   def replaced(kept: Long): Seq[FileStatus] = {
     val journal = Journal.read(hadoopConf, table)

@@ -113,9 +113,9 @@ private[publish] object Recovery {
       Marker.present(conf, state.folder, state.run, said.incarnation, folder)
 
   /**
-   * Completes a committed run: moves the new files in, retires the old files that are still in
-   * place, and removes the entries of old files from the index. If the run switches locations, the
-   * switch in the catalog is the last step.
+   * Completes a committed run: moves the new files into place, retires the old files that have not
+   * been retired yet, and removes the entries of old files from the index. If the run switches
+   * locations, the switch in the catalog is the last step.
    *
    * @param coverage computes the index's coverage after the run from the index's previous snapshot
    *                 and its new entries

@@ -223,7 +223,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
         read.checkFolders()
         read.checkInputs()
         if (ZOrderErrors.isMissing(other, folder.root)) {
-          throw ZOrderErrors.conflict(s"a file of $folder was temporarily missing")
+          throw ZOrderErrors.conflict(s"a file in $folder was temporarily missing")
         }
         other
       } catch {

@@ -1,7 +1,7 @@
 package io.pyzorder.storage
 
 /**
- * One data file as it was at a certain moment. The file at this path counts as unchanged as long as
+ * One data file as it was at a point in time. The file at this path counts as unchanged as long as
  * its size and modification time equal the values recorded here.
  *
  * @param path             the file's name as returned by TableFolder.relativize

@@ -41,7 +41,7 @@ final class S3Listing private (fs: FileSystem) {
 
   /**
    * The folder's files whose names sort after `after`, up to and including `last`. If `after` is
-   * empty, the range starts with the folder's first name. The result may also contain some files
+   * empty, the range starts at the first file in the folder. The result may also contain some files
    * beyond `last`, because the last page is returned as a whole. Throws if the version of S3A or of
    * its client is not supported, or if a request fails.
    */

@@ -19,9 +19,9 @@ import io.pyzorder.common.ZOrderErrors
  * partition's folder, so no file is ever moved out of the partition's folder.
  *
  * Names are read from the table's own records, which anyone with write access to the table's folder
- * can forge. `holds` decides which names are trusted: a fully qualified path is trusted only if the
- * catalog, not the record, places a partition of the table there, or did so before a switch whose
- * mark is still in that folder.
+ * can forge. `holds` decides which names are trusted. A fully qualified path is trusted only if it
+ * is at or below a partition location that the catalog, not the record, names. A previous location
+ * counts only if it still contains the mark of the run that replaced it.
  *
  * @param location the table's folder, qualified with scheme and authority
  * @param catalog  the locations of the table's partitions, looked up in the catalog when the first

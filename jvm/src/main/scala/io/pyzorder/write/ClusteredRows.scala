@@ -126,12 +126,12 @@ case class ClusteredRowsExec(
 object ClusteredRowsExec {
 
   /**
-   * The number of tasks for the rows of partitions from which no rows were drawn. There are
-   * probably few such rows.
+   * The number of tasks for the rows of partitions that the sample missed. There are probably few
+   * such rows.
    */
   private val UnseenPartitions = 16
 
-  /** The rough ratio of a row's encoded and compressed size to its size in Spark's memory. */
+  /** The approximate ratio of a row's encoded and compressed size to its size in Spark's memory. */
   private val StoredShare = 0.3
 
   /**

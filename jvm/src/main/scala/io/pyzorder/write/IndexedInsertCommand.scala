@@ -119,7 +119,7 @@ final class IndexedInsertCommand(
   /**
    * Runs Spark's write. An overwrite first deletes the folder. On a local disk, the deletion fails
    * if a running OPTIMIZE puts a file into the folder at that moment. Nothing has been written at
-   * that point, so the write is tried again.
+   * that point, so the write is retried.
    */
   private def insert(session: shim.SparkSession, child: SparkPlan, pauses: Seq[Long]): Seq[Row] =
     try super.run(session, child)

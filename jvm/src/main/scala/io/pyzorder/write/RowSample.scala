@@ -43,8 +43,8 @@ object RowSample {
   /**
    * Each task draws the same number of rows by reservoir sampling (Vitter's Algorithm R). A row in
    * a task with few rows is therefore more likely to be drawn. The driver corrects for this by
-   * dropping some of the rows that tasks with few rows drew. Every row then has the same
-   * probability of being in the sample.
+   * dropping some of the rows from such tasks. Every row then has the same probability of being in
+   * the sample.
    *
    * @param size approximate number of rows to draw
    */

@@ -125,7 +125,7 @@ private[commands] object SkippingIndex {
     if (!expression.inputs.forall(table.fileSchema.fieldNames.contains)) None
     else {
       log.warn(Printable(s"This session cannot evaluate ${expression.text}, an expression in the " +
-          s"index of ${table.name}. Files that are added to the index have no statistics of it."))
+          s"index of ${table.name}. Files that are added to the index have no statistics for it."))
       Some(column)
     }
 

@@ -71,8 +71,8 @@ private[commands] object SwitchingTables {
       throw ZOrderErrors.switchNoPartition(table.name, file.path))
 
   /**
-   * The moves to make for the partitions that are located in these folders. The folders are written
-   * as in FileRef.folder.
+   * The moves to make for the partitions located in these folders. The folders have the form of
+   * FileRef.folder.
    */
   def moves(
       session: shim.SparkSession,
@@ -104,9 +104,9 @@ private[commands] object SwitchingTables {
   }
 
   /**
-   * Runs a command that takes a table's lock. If the table's location was switched after the table
-   * was looked up, possibly because the command recovered the run of a dead writer, runs the
-   * command again on the table at its new location.
+   * Runs a command that takes a table's lock. If the table's location has been switched since the
+   * table was looked up, for example by the recovery of a dead writer's run, the command is run
+   * again on the table at its new location.
    */
   def following[T](session: shim.SparkSession, table: ResolvedTable)(
       command: ResolvedTable => T): T =

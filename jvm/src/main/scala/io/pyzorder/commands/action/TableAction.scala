@@ -38,8 +38,8 @@ private[commands] abstract class TableAction[T](
 private[commands] object TableAction {
 
   /**
-   * Runs an action. If the table was moved to another folder after it was looked up, possibly by
-   * the recovery in `begin`, starts the action again on the current table.
+   * Runs an action. If the table has been moved to another folder since it was looked up, for
+   * example by the recovery in `begin`, the action is started again on the current table.
    */
   def execute[T](session: shim.SparkSession, table: ResolvedTable)(
       action: ResolvedTable => TableAction[T]): T =

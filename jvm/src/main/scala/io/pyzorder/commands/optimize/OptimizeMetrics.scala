@@ -29,8 +29,8 @@ import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
  * @param ended        milliseconds since the epoch
  * @param estimates    for each clustering column, the share of the files that a query on the column
  *                     opens, before and after the OPTIMIZE; empty if not estimated
- * @param remark       the verdict of a DRY RUN, and a sentence about poorly clustered files that
- *                     are not rewritten
+ * @param remark       the verdict of a DRY RUN, and a sentence about any poorly clustered files
+ *                     that are not rewritten
  */
 final case class OptimizeMetrics(
     path: String,
@@ -135,7 +135,7 @@ object OptimizeMetrics {
     .add("lookupAfter", DoubleType,
       "Share of the files that a lookup of one value would open after the OPTIMIZE")
     .add("rangeBefore", DoubleType,
-      "Share of the files that a query for a range with 1% of the rows opens now")
+      "Share of the files now opened by a query for a range with 1% of the rows")
     .add("rangeAfter", DoubleType,
       "Share of the files that a query for such a range would open after the OPTIMIZE").schema
 
@@ -166,9 +166,9 @@ object OptimizeMetrics {
     .add("openedShares", ArrayType(sharesType),
       "For a DRY RUN with clustering columns, the shares of files (0 to 1) that queries open")
     .add("remark", StringType,
-      "For a DRY RUN, says whether the OPTIMIZE would pay off. Also warns if, in clustered files " +
-        "that are not rewritten, lookups open more than 1.5 times as much data as they would " +
-        "after OPTIMIZE … FULL")
+      "For a DRY RUN, says whether the OPTIMIZE would pay off. Also warns if clustered files are " +
+        "not rewritten although lookups read more than 1.5 times as much data from them as after " +
+        "OPTIMIZE … FULL")
     .schema
 
   /** The columns `path` and `metrics`. */

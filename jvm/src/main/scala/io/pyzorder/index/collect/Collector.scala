@@ -25,7 +25,7 @@ object Collector {
   private val log = LoggerFactory.getLogger(getClass)
 
   /**
-   * Returns the index entries of `data.files`. A file without a readable footer, such as a file
+   * Returns the index entries for `data.files`. A file without a readable footer, such as a file
    * that no longer exists, does not get an entry, so it remains unindexed and is always read. The
    * same applies to a file whose number of rows changes before it is scanned. If a file disappears
    * before it is scanned, the call fails.
@@ -35,8 +35,8 @@ object Collector {
    * longer matches it.
    *
    * @param columns columns of `data.dataSchema`, spelled as in that schema, and expressions over
-   *                these columns. An expression that this session would evaluate differently from
-   *                what the index describes has no statistics
+   *                these columns. An expression gets no statistics if this session would not
+   *                evaluate it as the index describes
    * @param wanted  the columns for which sketches are collected
    */
   def collect(
@@ -158,7 +158,7 @@ object Collector {
     data.isFromFiles(column.path.head) && !ExpressionColumn.matches(column) &&
       IndexedColumns.fieldsOf(data.dataSchema, column.path, _ == _).isDefined
 
-  /** The footers, with one answer for each column and then one for each expression. */
+  /** The footers, with one answer for each column, followed by one for each expression. */
   private def readFooters(
       session: shim.SparkSession,
       data: DataFiles,

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, GenericInternalRow
 
 /**
  * Computes the values of expressions for the rows of one file. If an expression fails for a row,
- * the file gets no statistics of the expression and is never skipped because of it. A query that
+ * the file gets no statistics for the expression and is never skipped because of it. A query that
  * evaluates the expression for this row therefore fails as it would without an index.
  */
 private[collect] final class ExpressionValues(expressions: Seq[Expression]) {

@@ -17,8 +17,8 @@ import org.apache.parquet.schema.{GroupType, PrimitiveType, Type}
  * parquet-mr already withholds unreliable statistics. The old `min` and `max` fields are based on
  * signed comparisons, so parquet-mr exposes them only if the column has a signed order. It does not
  * expose statistics from writers that are known to have written wrong statistics (PARQUET-251), or
- * statistics of columns for which the footer specifies an unsupported order. ParquetRules defines
- * which values of the Spark type a pair of exposed bounds represents.
+ * statistics of columns for which the footer specifies an unsupported order. ParquetRules converts
+ * exposed bounds to bounds of the values that Spark reads.
  */
 private[index] object FooterStatistics {
 

@@ -30,8 +30,8 @@ private[index] object ScannedStatistics {
    * What a scan has found in a file.
    *
    * @param statistics the columns' statistics, keyed by IndexedColumn.name
-   * @param sketches   the hashes of the values of each column, except for columns with too many
-   *                   distinct values
+   * @param sketches   the hashes of each column's values, except for columns with too many distinct
+   *                   values
    */
   final case class Scanned(
       numRecords: Long,

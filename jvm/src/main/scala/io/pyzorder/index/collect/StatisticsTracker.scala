@@ -116,8 +116,8 @@ final class StatisticsTracker(
 
   /**
    * The hashes of each column's values, keyed by IndexedColumn.name. Columns with too many distinct
-   * values are left out. Frees the memory in which the hashes were collected, so no row can be
-   * added afterwards.
+   * values are left out. Frees the memory in which the hashes were collected, so hashes of rows
+   * that are added afterwards are lost.
    */
   def sketches(): Map[String, CodedHashes] = {
     val found = for {

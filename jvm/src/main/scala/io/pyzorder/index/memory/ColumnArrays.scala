@@ -91,7 +91,7 @@ object ColumnArrays {
   /** Both bounds are values in the file. */
   val Exact: Byte = 2
 
-  /** Some value is or may be NaN. */
+  /** The column may contain NaN. */
   val NanSeen: Byte = 4
 
   /** The column provably contains only nulls and NaN. */

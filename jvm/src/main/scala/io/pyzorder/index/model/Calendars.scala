@@ -39,7 +39,10 @@ private[pyzorder] object Calendars {
     else if (isModern(statistics, dataType)) statistics.copy(settingsDependent = true)
     else statistics.copy(bounds = None, exact = false, settingsDependent = true)
 
-  /** Truncates timestamps to milliseconds. TIMESTAMP_NTZ is always stored in microseconds. */
+  /**
+   * Truncates the bounds of timestamps to milliseconds. TIMESTAMP_NTZ is always stored in
+   * microseconds.
+   */
   def inMillis(statistics: ColumnStatistics, dataType: DataType): ColumnStatistics =
     if (dataType != TimestampType) {
       statistics

@@ -13,7 +13,7 @@ import org.apache.spark.sql.types.DataType
  * @param exact             whether both bounds are values in the file; if false, the file's values
  *                          are only known to lie between them
  * @param nullCount         the number of nulls, or None if unknown
- * @param nanSeen           whether some value is or may be NaN; meaningless for types without NaN
+ * @param nanSeen           whether the column may contain NaN; meaningless for types without NaN
  * @param empty             whether the column provably contains only nulls and NaN
  * @param settingsDependent whether a scan with different read settings (see ReadSettings) may read
  *                          different values
@@ -45,8 +45,8 @@ object ColumnStatistics {
     settingsDependent = false)
 
   /**
-   * No statistics, because the values of an expression could not be computed. A refresh tries again
-   * to compute statistics that are `unknown`, but not statistics that have failed.
+   * No statistics, because the values of an expression could not be computed. A refresh computes
+   * `unknown` statistics again, but not `failed` ones.
    */
   val failed: ColumnStatistics = unknown.copy(settingsDependent = true)
 

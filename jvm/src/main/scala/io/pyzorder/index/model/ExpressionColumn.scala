@@ -25,7 +25,7 @@ final case class ExpressionColumn(
 
 object ExpressionColumn {
 
-  /** The maximum number of expressions in an index. Each one is resolved for every write. */
+  /** The maximum number of expressions in an index. Each one is resolved on every write. */
   val MaxColumns: Int = 100
 
   private val Marker = "zorder_expression"

@@ -40,9 +40,7 @@ object ExpressionForm {
   def of(expression: Expression, schema: StructType): Option[String] =
     if (!expression.deterministic) None else form(expression)(schema)
 
-  /**
-   * The text that the forms of all expressions of this class begin with; empty for a struct field.
-   */
+  /** The common prefix of the forms of all expressions of this class; empty for a struct field. */
   def beginning(expression: Expression): String = expression match {
     case _: GetStructField => ""
     case other => nameOf(other) + "("
@@ -126,7 +124,7 @@ object ExpressionForm {
     case _ => false
   }
 
-  /** Whether the value depends on the JVM's language data. */
+  /** Whether the value depends on the JVM's locale data. */
   private def readsLanguage(expression: Expression): Boolean = expression match {
     case _: FormatNumber | _: FormatString | _: Sentences => true
     case call: StaticInvoke => call.functionName == "getSentences"

@@ -12,8 +12,8 @@ import io.pyzorder.storage.FileRef
  * @param modificationTime the time in milliseconds since the epoch, as reported by the file system
  * @param numRecords       the number of rows in the file
  * @param clusteredBy      the names, in order, of the columns by which the file was clustered,
- *                         either by the OPTIMIZE that wrote it or by the write that filled its
- *                         folder; empty if it was not clustered
+ *                         either by the OPTIMIZE that wrote it or by a write to a folder without
+ *                         other rows; empty if it was not clustered
  * @param readSettings     the settings under which the statistics were read
  *                         (ReadSettings.fingerprint)
  * @param statistics       the columns' statistics, keyed by IndexedColumn.name; the statistics of

@@ -39,7 +39,7 @@ object IndexedColumns {
   /**
    * Resolves names to columns. The result spells them as the schema does.
    *
-   * @param names the names, each of which a parser has split into its parts
+   * @param names the names, each already split into its parts by a parser
    * @param table the table's name, used in messages
    * @throws ZOrderException if a name is unknown, ambiguous or repeated, or if a column has an
    *                         unsupported type

@@ -10,9 +10,9 @@ import org.apache.spark.sql.types.StructType
 /**
  * The settings that determine which values a scan reads from the bytes of a file.
  *
- * @param structural the settings that determine which column of a file a name refers to, and as
- *                   which type Spark reads this column. A file's statistics are valid only for
- *                   scans with the same structural settings
+ * @param structural the settings that determine which column of a file a name refers to, and which
+ *                   type Spark reads this column as. A file's statistics are valid only for scans
+ *                   with the same structural settings
  * @param temporal   the settings that determine how Spark converts stored dates and timestamps when
  *                   it reads them. Statistics that are `settingsDependent` are valid only for scans
  *                   with the same temporal settings
@@ -94,12 +94,12 @@ object ReadSettings {
     }.mkString(";")
   }
 
-  /** The rebase mode of Parquet dates and INT64 timestamps in files without a recorded calendar. */
+  /** The rebase mode for Parquet dates and INT64 timestamps in files that record no calendar. */
   private[index] def datetimeRebase(
       session: shim.SparkSession,
       options: Map[String, String]): String = datetimeRebase(new Lookup(session, options))
 
-  /** The rebase mode of Parquet INT96 timestamps in files without a recorded calendar. */
+  /** The rebase mode for Parquet INT96 timestamps in files that record no calendar. */
   private[index] def int96Rebase(session: shim.SparkSession, options: Map[String, String]): String =
     int96Rebase(new Lookup(session, options))
 

@@ -64,8 +64,8 @@ object CodedHashes {
   }
 
   /**
-   * Encodes sorted, distinct `bits`-bit numbers in at most `most` bytes. To this end, it keeps only
-   * the highest bits of the numbers, the same number of bits of each. None if too few bits fit.
+   * Encodes sorted, distinct `bits`-bit numbers in at most `most` bytes. If necessary, keeps only
+   * the highest bits of each number, the same number of bits for all. None if too few bits fit.
    */
   private def fitting(sorted: Array[Long], bits: Int, most: Long): Option[CodedHashes] = {
     Iterator.range(bits, 0, -1)
@@ -107,8 +107,8 @@ object CodedHashes {
   private def widthOf(count: Int): Int = 32 - Integer.numberOfLeadingZeros(count)
 
   /**
-   * The parameter of the shortest code: 2^rice is as close as possible to 0.69 times the average
-   * gap.
+   * The Rice parameter that gives the shortest code: 2^rice is as close as possible to 0.69 times
+   * the average gap.
    */
   private def riceOf(count: Int, bits: Int): Int = {
     val gap = 0.69 * (1L << bits).toDouble / math.max(1, count)

@@ -3,7 +3,7 @@ package io.pyzorder.index.sketch
 import io.pyzorder.index.model.FileSketches
 
 /**
- * The sketches of a new file, which are not stored yet.
+ * The sketches of a new file, which have not been stored yet.
  *
  * @param byColumn the hashes of each column's values, keyed by IndexedColumn.name
  * @param budget   the maximum size of one column's sketch, as a fraction of the file's size

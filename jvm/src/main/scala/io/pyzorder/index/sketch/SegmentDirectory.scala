@@ -22,7 +22,7 @@ final class SegmentDirectory(val numFiles: Int, val columns: Seq[SegmentColumn])
  * @param column     the column, with the type that its values had when they were hashed
  * @param bucketBits how many of a hash's highest bits select its block
  * @param bits       for each file, the number of bits in each of its hashes; 0 if it has no sketch
- * @param rices      for each file, the parameter of RiceCode
+ * @param rices      for each file, the parameter of its Rice code
  * @param starts     the position of each block in the segment, followed by the end of the last
  *                   block
  * @param checksums  the CRC-32 of each block
@@ -223,7 +223,7 @@ private[sketch] final class SegmentBuffer(data: Array[Byte]) {
 
   def position: Int = buffer.position()
 
-  /** Reads a number that is stored in 7-bit groups. */
+  /** Reads a variable-length integer (varint). */
   def number(most: Int = Int.MaxValue): Int = {
     var value = 0L
     var shift = 0

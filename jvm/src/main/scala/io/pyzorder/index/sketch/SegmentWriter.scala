@@ -97,8 +97,8 @@ object SegmentWriter {
   }
 
   /**
-   * Writes numbers in 7-bit groups, starting with the lowest group, as Parquet and Protocol Buffers
-   * do.
+   * Writes numbers as variable-length integers (varints) in the encoding of Parquet and Protocol
+   * Buffers.
    */
   private final class Numbers(to: ByteArrayOutputStream) {
 

@@ -13,9 +13,7 @@ private[pyzorder] object SketchChoice {
   /** With fewer files, it is not possible to tell how common a value is. */
   private val FewFiles = 8
 
-  /**
-   * The approximate number of files to compare, and the number of values to look up from each file.
-   */
+  /** The approximate numbers of files to compare and of values per file to look up. */
   private val SampledFiles = 64
   private val SampledValues = 16
 
@@ -23,11 +21,11 @@ private[pyzorder] object SketchChoice {
   private val LeastShare = 0.05
 
   /**
-   * Whether a lookup of a value that occurs in one file opens far fewer other files with sketches
-   * than with bounds alone. None if there are too few files to tell. To estimate how many files are
-   * opened with bounds alone, each file's minimum and maximum are looked up in the bounds of the
-   * other files. These two values are at the ends of the file's range, so they are outside other
-   * files' bounds more often than most values. The estimate therefore tends to be too low.
+   * Whether sketches let a lookup of one file's value open far fewer other files than bounds alone
+   * do. None if there are too few files to tell. To estimate how many files are opened by bounds
+   * alone, each file's minimum and maximum are looked up in the bounds of the other files. These
+   * two values are at the ends of the file's range, so they are outside other files' bounds more
+   * often than most values are. The estimate therefore tends to be too low.
    *
    * @param files the statistics and the sketch of the column in each file
    */

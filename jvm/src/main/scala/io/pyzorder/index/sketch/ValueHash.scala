@@ -29,7 +29,7 @@ object ValueHash {
   private val Seed = 0L
 
   /**
-   * The hash function for a type. None if equal values may consist of different bytes, as under a
+   * The hash function for a type. None if equal values may have different bytes, as under a
    * collation, or if the type has too few values for a sketch.
    */
   def of(dataType: DataType): Option[ValueHash] = dataType match {

@@ -97,10 +97,10 @@ object IndexStore {
 
   /**
    * Whether the pointer belongs to the table's current incarnation. The entries of an index that
-   * was copied from another folder could accidentally match files in this table. The incarnation is
+   * was copied from another folder could happen to match files in this table. The incarnation is
    * read again only if the cached one does not match the pointer's. This is sufficient because the
-   * file with the incarnation never changes, and an overwrite that removes this file also removes
-   * the index.
+   * file that contains the incarnation never changes, and an overwrite that removes this file also
+   * removes the index.
    */
   private def isCurrent(hadoopConf: Configuration, ref: SnapshotRef): Boolean =
     incarnations.getIfPresent(ref.folder) == ref.incarnation ||
@@ -325,7 +325,7 @@ object IndexStore {
   }
 
   /**
-   * The `numFiles` entries of one row group of a snapshot's file. Spark tasks can call this method.
+   * The `numFiles` entries in one row group of a snapshot's file. Spark tasks can call this method.
    */
   def readPart(
       hadoopConf: Configuration,

@@ -109,7 +109,7 @@ private object OldSnapshots {
 
   private val log = LoggerFactory.getLogger(classOf[OldSnapshots])
 
-  /** The beginning of the name of a snapshot's data file, followed by the version and `-`. */
+  /** The prefix of the name of a snapshot's data file. The version and `-` follow it. */
   private val Data = "_snapshot-"
 
   /** The number of snapshots to keep after publishing a new one. */

@@ -25,7 +25,7 @@ import io.pyzorder.storage.{RunNumber, TableFolder}
  * @param coverage    the snapshot's coverage; None if it does not cover any folder
  * @param coverableSince the last version whose writer added files without adding entries, or
  *                       deleted or moved files; 0 if there is none. A listing that began before
- *                       that version does not cover any folder
+ *                       that version was published does not cover any folder
  * @param sketches    the segments that contain sketches of the snapshot's files
  * @param sketched    the names of the columns for which sketches of new files are collected; None
  *                    if these columns have not been chosen yet

@@ -72,7 +72,7 @@ object BoxSpace {
    * @param low     lowest rank of each file
    * @param high    highest rank of each file
    * @param on      for each rank, and for the position after the last rank, the share of the data
-   *                on lower ranks
+   *                at lower ranks, excluding the gaps
    * @param between for each rank, the share of the data in the gaps below it
    */
   private final class Side(

@@ -8,7 +8,7 @@ import io.pyzorder.expressions.{Boundaries, InterleaveBits}
  * Assigns each row to a file and to a position in the file. The driver builds the clustering from a
  * sample and broadcasts it. Files are numbered consecutively across all table partitions.
  *
- * @param boundaries the boundaries of each clustering column, over all table partitions
+ * @param boundaries the boundaries of each clustering column, across all table partitions
  * @param trees      one tree per table partition
  * @param curve      `zorder`, `hilbert` or `linear`
  */

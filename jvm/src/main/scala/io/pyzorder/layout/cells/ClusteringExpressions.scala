@@ -75,7 +75,7 @@ sealed abstract class RangeIdsExpression extends Expression {
  * @param partition number of the table partition
  * @param turn      an INT that varies from row to row. If None, each task counts its rows instead.
  *                  Counting is safe only if a retried task reads its rows in the same order.
- *                  Otherwise, rows would be lost or duplicated
+ *                  Otherwise, rows could be lost or duplicated
  */
 case class ShuffleKey(
     columns: Seq[Expression],

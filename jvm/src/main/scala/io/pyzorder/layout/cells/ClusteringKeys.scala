@@ -22,7 +22,7 @@ final case class ClusteringKeys(expressions: Seq[Expression], lexical: Boolean, 
    * Sends each row to the task that writes its file, and sorts the rows within each task.
    *
    * @param partition number of a row's table partition
-   * @param within    a sort order that takes precedence over the position in the file
+   * @param within    a sort order that is applied before the clustering order within each file
    * @param turn      see ShuffleKey
    */
   def layOut(

@@ -16,8 +16,9 @@ private[layout] object Grid {
   val Rest = 0
 
   /**
-   * The maximum share of the files that lookups open, divided by the smallest possible share. A
-   * share above the smallest is accepted if cells are then narrower in the first columns.
+   * The largest share of the files that lookups may open, as a multiple of the smallest possible
+   * share. More than the smallest share is accepted if cells are then narrower in the first
+   * columns.
    */
   val Tolerated = 1.05
 

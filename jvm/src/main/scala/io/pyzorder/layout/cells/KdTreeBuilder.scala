@@ -6,11 +6,11 @@ import scala.collection.mutable.ArrayBuffer
 
 /**
  * Grows a KdTree from a sample, top down. A node's leaves are divided between two sides, and the
- * node is cut where this divides the sampled rows in the same proportion. If equal ids prevent that
- * cut, the nearest possible cut decides how many leaves each side gets. Each builder grows only one
- * tree.
+ * node is cut at the point that divides the sampled rows in the same proportion. If equal ids
+ * prevent that cut, the nearest possible cut decides how many leaves each side gets. Each builder
+ * grows only one tree.
  *
- * @param ids     range ids, first by column, then by sampled row
+ * @param ids     range ids, indexed first by column, then by sampled row
  * @param lexical see `KdTree.build`
  * @param inGrid  whether to cut each column into as many slabs as `Grid` returns; if false, columns
  *                are cut into halves
@@ -29,7 +29,7 @@ private[layout] final class KdTreeBuilder(
   private var widths = 0.0
 
   /**
-   * The sum of the files' spreads in all columns. The amount of data that lookups open is
+   * The sum of the files' spreads in all columns. The amount of data that lookups read is
    * proportional to this sum.
    */
   def width: Double = widths

@@ -18,7 +18,7 @@ import io.pyzorder.expressions.Boundaries
 /**
  * The values of the clustering columns in rows drawn at random.
  *
- * @param values    Catalyst values, first by sampled row, then by clustering column
+ * @param values    Catalyst values, indexed first by sampled row, then by clustering column
  * @param partition number of each sampled row's table partition
  */
 final class Sample(values: Array[Array[Any]], partition: Array[Int]) {

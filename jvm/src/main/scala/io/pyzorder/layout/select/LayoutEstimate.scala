@@ -8,12 +8,12 @@ import io.pyzorder.layout.cells.{BoxSpace, FileBox}
  * The share (0 to 1) of a table's files that a query on one column opens, averaged over the rows'
  * values.
  *
- * @param lookup share opened by `column = value`
- * @param range  share opened by a range query that matches 1% of the rows
+ * @param lookup the share that `column = value` opens
+ * @param range  the share that a range query opens if it matches 1% of the rows
  */
 final case class OpenedShare(lookup: Double, range: Double)
 
-/** Estimates how much of a table is opened by queries, before and after a rewrite. */
+/** Estimates what share of a table's files queries open, before and after a rewrite. */
 object LayoutEstimate {
 
   private val Range = 0.01
@@ -51,7 +51,7 @@ object LayoutEstimate {
    *
    * @param files  the table's current files
    * @param groups for each group, the positions in `files` of the files that are laid out together,
-   *               and the number of files that they become
+   *               and the number of new files that replace them
    */
   def foreseen(
       types: Seq[DataType],

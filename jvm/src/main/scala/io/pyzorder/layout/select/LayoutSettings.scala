@@ -32,7 +32,7 @@ final class LayoutSettings(
     .orElse(remembered.map(_.method).filter(_ => curve != "hilbert"))
     .getOrElse(ZOrderConf.method.default)
 
-  /** Whether z-values interleave the bits of the values themselves rather than of their ranks. */
+  /** Whether z-values interleave the bits of the values rather than those of their ranks. */
   val isDirect: Boolean = method == "direct" && curve != "linear"
 
   val rewriteFactor: Double = ZOrderConf.rewriteFactor.get(conf, properties)

@@ -1,7 +1,7 @@
 package io.pyzorder.layout.select
 
 /**
- * A group of files that a lookup opens with the same probability.
+ * A group of files, each of which a lookup is equally likely to open.
  *
  * @param files  number of files
  * @param bytes  their total size

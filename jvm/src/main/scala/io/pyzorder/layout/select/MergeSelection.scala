@@ -6,7 +6,7 @@ import io.pyzorder.layout.cells.{BoxSpace, RegionBox, Regions}
  * The clustered files that an OPTIMIZE rewrites in a partition with both new and clustered files.
  *
  * @param files   positions of the clustered files to rewrite together with all new files
- * @param regions regions whose rows must not share a file
+ * @param regions the regions; rows from different regions must not share a file
  */
 final case class MergeSelection(files: Seq[Int], regions: Regions)
 
@@ -21,13 +21,13 @@ final case class MergeSelection(files: Seq[Int], regions: Regions)
  * OPTIMIZE runs is therefore proportional to the appended data, and a run without new files has
  * nothing to do.
  *
- * The size of the files that a lookup opens is averaged over the rows' values and the columns. This
- * average is the sum of bytes × width over the files, where `BoxSpace.width` is the share of the
- * values within a file's bounds. Each file counts as slightly larger than it is, which favors
- * merging small files that lie close together. A new layout is assumed to fill the smallest box
- * around its rows evenly. The box is halved in its widest column until there are as many pieces as
- * files. If rows are sorted by one column after another, the box is instead halved in the first
- * column that can be cut.
+ * The total size of the files that a lookup opens is averaged over the rows' values and summed over
+ * the columns. The result is the sum of bytes × width over the files and the columns, where
+ * `BoxSpace.width` is the share of the values within a file's bounds. Each file counts as slightly
+ * larger than it is, which favors merging small files that lie close together. A new layout is
+ * assumed to fill the smallest box around its rows evenly. The box is halved in its widest column
+ * until there are as many pieces as files. If rows are sorted by one column after another, the box
+ * is instead halved in the first column that can be cut.
  */
 object MergeSelection {
 
@@ -89,8 +89,9 @@ object MergeSelection {
   }
 
   /**
-   * @param gain by how many bytes a rewrite of `files`, the widest files of the region, reduces the
-   *             size of the files that a lookup opens
+   * @param files the widest files of the region
+   * @param gain  how many fewer bytes a lookup reads if `files` are rewritten, summed over the
+   *              columns
    */
   private final case class Offer(region: Int, files: Seq[Int], bytes: Long, gain: Double)
 
@@ -170,7 +171,10 @@ object MergeSelection {
       if (share > 0) Some(Rows(space.files(file).bytes * share, low, high)) else None
     }.reduceOption(_ + _)
 
-  /** How many bytes a lookup opens on average in the new files to which these rows are written. */
+  /**
+   * How many bytes a lookup reads from the new files that contain these rows, summed over the
+   * columns.
+   */
   private def opened(
       space: BoxSpace,
       rows: Rows,

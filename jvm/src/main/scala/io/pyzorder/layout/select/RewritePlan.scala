@@ -10,7 +10,7 @@ import io.pyzorder.layout.cells.{Region, Regions}
  * @param files   the files to read
  * @param leaves  number of files to write, which is at least 1. It is approximate if there are
  *                several regions
- * @param regions regions whose rows must not share a file
+ * @param regions the regions; rows from different regions must not share a file
  */
 final case class RewriteGroup(
     folder: String,
@@ -23,9 +23,9 @@ final case class RewriteGroup(
  *
  * @param groups    the files to replace
  * @param clustered files that are already clustered as requested, whether they are replaced or not
- * @param excess    the amount of data that lookups open in the clustered files that are kept in a
- *                  partition, divided by the amount that they would open if these files were
- *                  rewritten. This is the maximum over all partitions; 1 is best
+ * @param excess    how much data lookups read from the clustered files that a partition keeps,
+ *                  divided by how much they would read if these files were rewritten. This is the
+ *                  maximum over all partitions; 1 is best
  */
 final case class RewritePlan(
     groups: Seq[RewriteGroup],
@@ -50,8 +50,8 @@ final case class RewritePlan(
   def remark: Option[String] =
     if (excess <= RewritePlan.BadlyClustered) None
     else Some(
-      f"In the clustered files that are not rewritten, a lookup opens about $excess%.1f times as " +
-        "much data as it would after OPTIMIZE … FULL.")
+      f"From the clustered files that are not rewritten, a lookup reads about $excess%.1f times " +
+        "as much data as it would after OPTIMIZE … FULL.")
 }
 
 object RewritePlan {

@@ -21,11 +21,11 @@ import org.apache.spark.unsafe.types.ByteArray
 import io.pyzorder.index.collect.BytesStatistics
 
 /**
- * Writes the same Parquet file as Spark's writer, but in less CPU time. It writes a thousand rows
- * at a time, column by column. The processor therefore works on only one column's dictionary and
- * one type of value at a time. The file's schema and metadata come from Spark's writer. The same
- * Parquet classes that Spark's writer uses produce the pages, encodings, dictionaries and
- * statistics, and compress the data.
+ * Writes the same Parquet file as Spark's writer, but uses less CPU time. It writes up to a
+ * thousand rows at a time, column by column. The processor therefore works on only one column's
+ * dictionary and one type of value at a time. The file's schema and metadata come from Spark's
+ * writer. The same Parquet classes that Spark's writer uses produce the pages, encodings,
+ * dictionaries and statistics, and compress the data.
  *
  * @param context the schema and metadata that Spark's writer passes to Parquet
  * @param columns one writer for each column of `schema`

@@ -102,8 +102,8 @@ object InputFooters {
    * A table's options, with dictionaries disabled for the Parquet columns that have no dictionary
    * in any file. The writer then does not try to build dictionaries for these columns.
    *
-   * @param but columns whose values are re-sorted. For these columns, a dictionary may now be
-   *            worthwhile
+   * @param but the columns by which the rows are sorted anew. For these columns, a dictionary may
+   *            now be worthwhile
    */
   def withoutDictionaries(
       options: Map[String, String],

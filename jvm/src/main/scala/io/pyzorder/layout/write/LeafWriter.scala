@@ -17,8 +17,7 @@ import io.pyzorder.storage.TableFolder
  * A new, unpublished file in the staging folder.
  *
  * @param stagedPath its current path
- * @param path       its future path in the table, which has the form that TableFolder.relativize
- *                   returns
+ * @param path       its future path in the table, in the form that TableFolder.relativize returns
  * @param size       its size in bytes
  * @param numRecords its number of rows
  * @param statistics the statistics of each column, keyed by IndexedColumn.name
@@ -42,7 +41,7 @@ final case class WrittenFile(
  * @param sketched   the columns for which sketches are collected
  * @param root       the table's folder
  * @param run        number of the command's run in the journal
- * @param folders    each file's folder, which has the form that TableFolder.relativize returns
+ * @param folders    each file's folder, in the form that TableFolder.relativize returns
  * @param id         an id that is part of every file name that the command creates
  * @param millis     whether Parquet timestamps are stored in milliseconds
  * @param curve      the index column for the z-values, and the expression that computes them; None

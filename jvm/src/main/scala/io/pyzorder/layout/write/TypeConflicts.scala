@@ -21,7 +21,7 @@ import org.apache.spark.util.SerializableConfiguration
 
 import io.pyzorder.common.{TaskFunction, ZOrderErrors, ZOrderException}
 
-/** Finds two files that store the same column with types that cannot be combined in one table. */
+/** Finds two files whose types for the same column cannot be combined in one table. */
 object TypeConflicts {
 
   /**

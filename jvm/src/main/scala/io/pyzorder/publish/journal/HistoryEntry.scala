@@ -14,7 +14,7 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
  *                  epoch; None if the run is unfinished
  * @param committed whether the run replaced files
  * @param undone    whether a later RESTORE has undone the run
- * @param retired   the files that it replaced, or was about to replace
+ * @param retired   the files that the run replaced, or was about to replace
  * @param added     the files that replaced them
  * @param kept      the number of retired files that VACUUM has not deleted yet
  * @param keptBytes the total size of those files

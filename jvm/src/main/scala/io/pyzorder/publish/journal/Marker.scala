@@ -47,8 +47,8 @@ object Marker {
   }
 
   /**
-   * The number of the run whose markers have this name; None if it is not the name of a marker in
-   * this incarnation.
+   * The number of the run whose markers have this name; None if no marker in this incarnation has
+   * such a name.
    */
   def runOf(name: String, incarnation: String): Option[Long] = name match {
     case Name(run, `incarnation`) => RunNumber.of(run)

@@ -13,8 +13,8 @@ import io.pyzorder.common.{BoundedJson, Printable}
 import io.pyzorder.storage.{FileRef, Incarnation, ProcessId, SiblingFolder, TableFolder}
 
 /**
- * Identifies the holder of the lock. `owner` is a random string that distinguishes the writers in
- * one process.
+ * Identifies the holder of the lock. `owner` is a random string that distinguishes the writers
+ * within one process.
  */
 final case class PrepareRecord(
     incarnation: String,

@@ -18,9 +18,9 @@ import io.pyzorder.storage.{MoveFile, TableFolder}
  *
  * @param newNames  whether no other file has ever had one of the names in `add`. If so, a file with
  *                  one of these names and the recorded size belongs to the run
- * @param recovered whether the record was read from the journal, which others may be able to write.
- *                  In that case, only the run's marker proves that files outside the table's folder
- *                  belong to a run, and no such file is deleted without a marker
+ * @param recovered whether the record was read from the journal, which others may be able to
+ *                  modify. In that case, only the run's marker proves that files outside the
+ *                  table's folder belong to a run, and no such file is deleted without a marker
  */
 private[publish] final class RunFiles(
     hadoopConf: Configuration,
@@ -176,9 +176,9 @@ private[publish] final class RunFiles(
   /**
    * Moves the inputs, except those in `late`, to their retired paths. Throws if an input is not the
    * file that was read; some inputs may then have been moved already. The writer stops if it has
-   * been, or may have been, declared dead. Since `alive` is checked between any two moves, the
-   * writer makes at most one move after it has been declared dead, and it undoes this move itself.
-   * No other writer would undo the move, because the writer that undid the run did not see the move
+   * been, or may have been, declared dead. Since `alive` is checked after every move, the writer
+   * makes at most one move after it has been declared dead, and it undoes this move itself. No
+   * other writer would undo the move, because the writer that undid the run did not see the move
    * and has deleted the markers.
    */
   def retire(alive: () => Boolean, moved: Int => Unit): Unit = {
@@ -223,8 +223,8 @@ private[publish] final class RunFiles(
     recovered && Marker.isCopied(hadoopConf, table, run, record, folder)
 
   /**
-   * Undoes `retire`. If another writer has overwritten a folder, nothing is moved back into it. Its
-   * retired files remain retired until VACUUM, so the overwritten rows do not come back.
+   * Undoes `retire`. If another writer has overwritten a folder, nothing is moved back into it. The
+   * folder's retired files remain retired until VACUUM, so the overwritten rows do not come back.
    *
    * Several writers may call this method at the same time. The first one to finish writes DONE
    * before it deletes the markers. Therefore, once DONE exists, all files are back, and a missing
@@ -265,8 +265,8 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * Moves the new files in. Each folder's marker is checked before its files are moved, and all
-   * markers are checked again at the end. If another writer has overwritten a folder, the files
+   * Moves the new files into place. Each folder's marker is checked before its files are moved, and
+   * all markers are checked again at the end. If another writer has overwritten a folder, the files
    * that were moved into it are removed.
    *
    * @return the conflicts with other writers; empty if there are none
@@ -331,7 +331,7 @@ private[publish] final class RunFiles(
     catch { case _: java.io.FileNotFoundException => false }
   }
 
-  /** Deletes files that were staged for this run but not moved in. */
+  /** Deletes files that were staged for this run but not moved into place. */
   def removeStaged(): Unit = {
     val outside = record.add.filter(file => isProvenMine(file) || isIntact(file.folder))
       .map(file => table.stagedPath(run, file.path).getParent).distinct
@@ -341,7 +341,7 @@ private[publish] final class RunFiles(
   /**
    * Whether the file certainly belongs to this run. A recovered record may have been forged by
    * someone who has no write access outside the table's folder. A file outside that folder is
-   * therefore treated as the run's only if this process moved it in.
+   * therefore treated as the run's only if this process moved it there.
    */
   private def isProvenMine(file: FileRef): Boolean =
     !recovered || !TableFolder.isWhole(file.path) || movedIn(file.path)

@@ -56,7 +56,7 @@ private[publish] final class RunRecords(
   /** The current RETIRE record; None if the record is missing or torn. */
   def retired: Option[RetireRecord] = existing("retire").flatMap(Records.retire)
 
-  /** Whether the run was committed or aborted, by its writer or by a writer that took over. */
+  /** Whether the run's outcome has been decided, by its writer or by a writer that took over. */
   def isDecided: Boolean = exists("outcome")
 
   def done(incarnation: String, placed: Seq[FileRef]): Unit =

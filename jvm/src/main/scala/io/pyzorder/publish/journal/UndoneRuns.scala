@@ -6,13 +6,13 @@ import io.pyzorder.storage.FileRef
 private[publish] object UndoneRuns {
 
   /**
-   * The numbers of the undone runs. A RESTORE undoes the last OPTIMIZE before it that replaced
-   * exactly the files that the RESTORE brought back.
+   * The numbers of the undone runs. A RESTORE undoes the latest earlier OPTIMIZE whose replaced
+   * files are exactly the files that the RESTORE brought back.
    *
    * @param runs runs in ascending order
    */
   def of(runs: Seq[JournalState]): Set[Long] = {
-    var optimizes = List.empty[(Long, Set[String])] // with the replaced files, the last one first
+    var optimizes = List.empty[(Long, Set[String])] // with the replaced files, latest run first
     var undone = Set.empty[Long]
     for (run <- runs if run.outcome.exists(_.commit); record <- run.said) {
       if (isRestore(run)) {

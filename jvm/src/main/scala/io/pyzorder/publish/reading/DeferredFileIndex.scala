@@ -14,8 +14,8 @@ import org.apache.spark.sql.types.StructType
  * @param root      the table's folder
  * @param options   the options that Spark's own index would have
  * @param schema    the partition columns; always empty
- * @param knownSize the total size of the table's files according to the index; the cost model uses
- *                  it
+ * @param knownSize the total size of the table's files according to the index, for use by the cost
+ *                  model
  */
 final class DeferredFileIndex(
     session: SparkSession,

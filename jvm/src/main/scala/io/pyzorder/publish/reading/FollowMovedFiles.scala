@@ -139,8 +139,8 @@ private final class FollowedRows[T](
   }
 
   /**
-   * Continues at the file's new path. Rethrows the failure if the file is not gone, or if its new
-   * path cannot be found.
+   * Continues reading at the file's new path. Rethrows the failure if the file is not gone, or if
+   * its new path cannot be found.
    */
   private def follow(first: Throwable): Unit = {
     var failure = first

@@ -12,7 +12,7 @@ import io.pyzorder.storage.TableFolder
 
 /**
  * What a table's journal says about a listing. A listing is correct if the journal says the same
- * before and after the listing (see Overlay).
+ * thing before and after it (see Overlay).
  *
  * @param token   a string that changes whenever the journal changes
  * @param lost    the listed folders that have lost the marker of the unfinished run

@@ -38,12 +38,12 @@ object JournaledListing {
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
   /**
-   * The folders of all tables that may contain some of the relation's files. Only folders with a
+   * The folders of all tables to which the relation's files may belong. Only folders with a
    * `_zorder` are included. Candidates are the table's location in the catalog, the root paths
    * outside it, and their ancestors up to the first folder whose name does not have the form
-   * `name=value`. If a root path is a file, its parent folder is also a starting point of the
-   * search. If a root path is a folder, the search does not start at its parent, because someone
-   * who can write next to a table must not be able to decide which files the table has.
+   * `name=value`. If a root path is a file, the search also starts at its parent folder. If a root
+   * path is a folder, the search does not start at its parent, because someone who can write next
+   * to a table must not be able to determine which files belong to the table.
    */
   def foldersOf(
       hadoopConf: Configuration,
@@ -125,7 +125,7 @@ object JournaledListing {
     }
   }
 
-  /** Lists all files of a relation. Spark's own index must have been refreshed just before. */
+  /** Lists all files of a relation. The caller must have just refreshed Spark's own index. */
   def whole(
       session: shim.SparkSession,
       wrapped: FileIndex,

@@ -19,10 +19,11 @@ object MovedFileLookup {
    *
    * @param missing          the planned path
    * @param size             the planned size in bytes; 0 if unknown
-   * @param modificationTime the planned modification time; 0 if unknown. Several files may once
-   *                         have had this name, so a retired file must have this time, unless the
-   *                         store changes it when a file moves. A staged file may have another
-   *                         time, because its name is unique and the table may be a copy
+   * @param modificationTime the planned modification time; 0 if unknown. Several files may have
+   *                         had this name over time, so a retired file must have this modification
+   *                         time, unless the store changes it when a file moves. A staged file may
+   *                         have a different time, because its name is unique and the table may be
+   *                         a copy
    * @param roots            the root paths of the file's relation
    */
   def locate(
@@ -107,7 +108,7 @@ object MovedFileLookup {
   private def retiredPaths(fs: FileSystem, table: TableFolder, path: Path): Seq[Path] =
     runs(fs, new Path(table.zorder, "_retired")).map(table.retiredPath(_, table.relativize(path)))
 
-  /** The paths that the file would have if a run had not moved it into place yet. */
+  /** The paths that the file would have if a run had staged it but not moved it into place yet. */
   private def stagedPaths(fs: FileSystem, table: TableFolder, path: Path): Seq[Path] =
     runs(fs, new Path(table.zorder, "_staging")).map(table.stagedPath(_, table.relativize(path)))
 

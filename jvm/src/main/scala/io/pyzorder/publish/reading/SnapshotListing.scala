@@ -14,7 +14,7 @@ import io.pyzorder.storage.TableFolder
  * The data files of a table according to its index, determined without a request to the store.
  *
  * @param coverage the folders whose files are all in the index
- * @param folders  the files with an entry, keyed by folder
+ * @param folders  the files that have an entry in the index, keyed by folder
  */
 final class SnapshotListing private (
     coverage: Coverage,
@@ -52,7 +52,7 @@ object SnapshotListing {
 
   /**
    * The files that a snapshot covers. None if the snapshot does not cover any folder, cannot be
-   * read, or does not fit into memory.
+   * read, or does not fit in memory.
    */
   def of(session: shim.SparkSession, ref: SnapshotRef): Option[SnapshotListing] =
     for {

@@ -11,12 +11,12 @@ import org.apache.hadoop.security.AccessControlException
 import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, TableFolder}
 
 /**
- * The file `_zorder/_left-<run>` in a folder outside the table's folder that a run replaces with
- * another folder. It contains a SHA-256 hash of the path of the table's folder. The catalog keeps a
- * partition's previous location, but the folder may have been deleted since, and another user may
- * have created a folder with the same name. Such a folder has no mark: a run creates the mark while
- * the catalog still names the folder, and someone who can write only to the table's folder cannot
- * create it. VACUUM deletes the mark together with the partition's old files.
+ * The file `_zorder/_left-<run>` in a partition's old folder. A run creates it if the old folder is
+ * outside the table's folder. The file contains a SHA-256 hash of the path of the table's folder.
+ * The catalog records a partition's previous location, but the folder may have been deleted since,
+ * and another user may have created a folder with the same name. Such a folder has no mark: a run
+ * creates the mark while the catalog still names the folder, and someone who can write only to the
+ * table's folder cannot create it. VACUUM deletes the mark together with the partition's old files.
  */
 private[relocate] object LeftMark {
 

@@ -89,8 +89,9 @@ final class PartitionLocationSwitch private[publish] (
   private def own: Seq[Move] = moves.filter(move => table.holds(move.what.from))
 
   /**
-   * Whether the run creates a LeftMark in the partition's old folder: only in a folder outside the
-   * table's folder, and not through a link that someone with write access to the table can create.
+   * Whether the run creates a LeftMark in the partition's old folder. It does so only if the folder
+   * is outside the table's folder and its path contains no link that someone with write access to
+   * the table could have created.
    */
   private def isMarked(move: Move): Boolean =
     TableFolder.isWhole(move.what.from) && table.holds(move.what.from)
@@ -265,11 +266,11 @@ final class PartitionLocationSwitch private[publish] (
 object PartitionLocationSwitch {
 
   /**
-   * The prefix of the names of a partition's catalog parameters that record its previous locations
-   * outside the table's folder. Each parameter records one location. In the parameter's name, the
-   * prefix is followed by the number of the run that switched the partition away from the location.
-   * The table's journal also records these locations, but the journal is not trusted, because
-   * someone with write access to the journal may have no access to the locations.
+   * In the catalog, a partition's parameters record its previous locations outside the table's
+   * folder. Each of these parameters records one location. Its name is this prefix, followed by the
+   * number of the run that switched the partition away from the location. The table's journal also
+   * records these locations, but the journal is not trusted, because someone with write access to
+   * the journal may have no access to the locations.
    */
   private val Left = "zorder.left."
 
@@ -282,8 +283,8 @@ object PartitionLocationSwitch {
 
   /**
    * The current locations of a table's partitions according to the catalog, and those previous
-   * locations that still contain the run's LeftMark. Another user may own a previous location
-   * without the mark.
+   * locations that still contain the LeftMark of the run that replaced them. A previous location
+   * without the mark may belong to another user.
    */
   def places(session: shim.SparkSession, table: TableIdentifier, root: Path): Set[Path] =
     if (!isPartitioned(session, table)) Set.empty
@@ -297,8 +298,8 @@ object PartitionLocationSwitch {
     }
 
   /**
-   * The previous locations of partitions according to the catalog, whoever uses them now, each with
-   * the number of the run that replaced it.
+   * The previous locations of partitions according to the catalog, even if others use them now.
+   * Each is paired with the number of the run that replaced it.
    */
   private[relocate] def left(
       session: shim.SparkSession,

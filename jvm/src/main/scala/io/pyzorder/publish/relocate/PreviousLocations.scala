@@ -32,7 +32,7 @@ object LastSwitch {
 
 /**
  * The previous folders of a table or of its partitions, except those that VACUUM has deleted. Only
- * the holder of the lock of the table's folder may call `carry` and `delete`.
+ * the holder of the lock on the table's folder may call `carry` and `delete`.
  *
  * @param folder the table's current folder
  * @param name   the table's name in the catalog; None if it was named by its path, in which case
@@ -77,8 +77,8 @@ final class PreviousLocations(
   /**
    * Deletes the files in `garbage`, and folders that become empty.
    *
-   * @param deleted called after each file with the number of files of the same run, or of the same
-   *                table folder, that have been deleted so far
+   * @param deleted called after each file with the number of files deleted so far for the same run
+   *                or table folder
    */
   def delete(kept: Long, at: Long, deleted: Int => Unit): Unit = {
     table.delete(kept, at, deleted)

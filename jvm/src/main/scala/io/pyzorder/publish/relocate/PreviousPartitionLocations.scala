@@ -102,8 +102,8 @@ private[relocate] final class PreviousPartitionLocations(
   def check(): Unit = checked((_, _) => ())
 
   /**
-   * Calls `act` for the folders to which files have been added that have not been copied yet, and
-   * the current locations of their partitions.
+   * Calls `act` for each previous folder with added files that have not been copied yet. The second
+   * argument is the current location of the folder's partition.
    */
   private def checked(act: (PreviousLocation, Path) => Unit): Unit = for {
     (switch, _) <- switches
@@ -126,10 +126,9 @@ private[relocate] final class PreviousPartitionLocations(
 
   /**
    * Deletes the files in `garbage`, and folders that become empty. Stops at the first run with a
-   * previous folder to which others have added files that have not been copied yet.
+   * previous folder that contains added files that have not been copied yet.
    *
-   * @param deleted called after each file with the number of files of the same run that have been
-   *                deleted so far
+   * @param deleted called after each file with the number of files deleted so far for the same run
    */
   def delete(kept: Long, at: Long, deleted: Int => Unit): Unit =
     expired(kept, at).foreach { switch =>

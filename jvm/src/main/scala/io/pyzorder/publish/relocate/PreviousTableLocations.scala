@@ -54,8 +54,9 @@ private[relocate] final class PreviousTableLocations(
     if (operationOf(switch).contains(Records.Restore)) {
       throw ZOrderErrors.oneRestoreAtMost(folder.root.toString)
     }
-    // Without the records of the run that filled the folder, its files cannot be told from files
-    // that were added later, and a RESTORE would keep both them and the files that they replaced.
+    // Without the records of the run that filled the folder, the run's files cannot be told from
+    // files that were added later. A RESTORE would then keep both the run's files and the files
+    // that they replaced.
     val (filled, said) = Journal.runs(hadoopConf, folder).sortBy(_.run).headOption
       .flatMap(run => run.retire.map(run -> _))
       .getOrElse(throw ZOrderErrors.restoreNewFilesChanged(folder.root.toString))
@@ -85,7 +86,7 @@ private[relocate] final class PreviousTableLocations(
    */
   def carry(): Unit = checked(_.carry(folder))
 
-  /** Calls `act` for the folders to which files have been added that have not been copied yet. */
+  /** Calls `act` for each previous folder with added files that have not been copied yet. */
   private def checked(act: TableLocationSwitch => Unit): Unit = {
     (folder +: switches.map(_._1.from)).filter(one => SiblingFolder.isOne(one.root.getName))
       .flatMap(SiblingFolder.origin(hadoopConf, _)).filter(isAnew).foreach(refuse)

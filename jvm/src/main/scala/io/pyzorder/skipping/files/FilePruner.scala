@@ -127,13 +127,16 @@ final class FilePruner(
     judged.map(_.examined(outcomes))
   }
 
-  /** The settings under which expressions are evaluated; empty if there are none in the indexes. */
+  /**
+   * The settings under which expressions are evaluated; empty if the indexes contain no
+   * expressions.
+   */
   def evaluation(indexes: Seq[SnapshotRef]): String =
     if (indexes.exists(_.columns.exists(ExpressionColumn.matches)))
       EvaluationSettings.of(session.sessionState.conf)
     else ""
 
-  /** The expressions about which the indexes have statistics. */
+  /** The expressions for which the indexes have statistics. */
   def indexedExpressions(indexes: Seq[SnapshotRef]): IndexedExpressions =
     new IndexedExpressions(
       dataSchema, indexes.flatMap(_.columns), evaluation(indexes),

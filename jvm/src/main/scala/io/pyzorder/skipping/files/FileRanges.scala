@@ -6,7 +6,8 @@ import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeyFilter}
 
 /**
  * A filter on the key of one scan, derived from the files of other scans: every key that can find a
- * match is a value of a column in one of these files, so it lies between the bounds of that file.
+ * match is a value of a column in one of these files, so it lies between the column's bounds in
+ * that file.
  *
  * @param bounds the ranges that include every key that can find a match
  * @param column the filtered scan's column, or an order-preserving function of it

@@ -82,7 +82,7 @@ private[skipping] final class FileSource(
    */
   private[files] def keepListing(): Unit = keepsListing = true
 
-  /** Whether the state is pinned, and its list of files does not change any more. */
+  /** Whether the state is pinned and its list of files can no longer change. */
   private[files] def keptListing: Boolean = fixed.exists(_.listing.files ne wrapped)
 
   /** The partitions that the plan's scans are known to select. */
@@ -127,10 +127,10 @@ private[skipping] final class FileSource(
    */
   def seen: TableState.Seen = fixed.fold(TableState.Seen.now(session, folders))(_.seen)
 
-  /** The journal and index when the plan was made. They are read once for all scans. */
+  /** The journal and index at the time of planning. They are read once for all scans. */
   lazy val planned: TableState.Seen = TableState.Seen.now(session, folders)
 
-  /** Like `seen`, but if no state is pinned, the journal and index when the plan was made. */
+  /** Like `seen`, but if no state is pinned, the journal and index at the time of planning. */
   def known: TableState.Seen = fixed.fold(planned)(_.seen)
 
   /** The pinned state or, if no state is pinned, the current state. */

@@ -5,8 +5,8 @@ import org.apache.spark.sql.catalyst.expressions.Expression
 /**
  * A scan of a plan. Two scans of one plan are equal if they read the same files in the same way.
  *
- * @param partitionFilters the scan's filters on partition columns, without ids of columns
- * @param dataFilters      the scan's other filters, without ids of columns
+ * @param partitionFilters the scan's filters on partition columns, without column ids
+ * @param dataFilters      the scan's other filters, without column ids
  */
 private[skipping] final case class FilteredScan private[files] (
     index: ZOrderFileIndex,
@@ -41,7 +41,7 @@ private[skipping] final case class FilteredScan private[files] (
     }
   }
 
-  /** The same scan without the ranges that were added last, and these ranges. */
+  /** The same scan without the ranges that were added last, together with those ranges. */
   private def withoutLast: Option[(FilteredScan, FileRanges)] =
     index.ranges.lastOption.map(last => copy(index = index.withoutLastRanges) -> last)
 }

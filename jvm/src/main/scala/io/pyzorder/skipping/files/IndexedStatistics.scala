@@ -14,7 +14,7 @@ import io.pyzorder.skipping.predicate.FilterColumn
  *
  * @param indexed  the column in the snapshot
  * @param temporal the scan's temporal read settings. Bounds that depend on these settings are
- *                 unknown for a file whose entry was made under different settings.
+ *                 unknown for a file whose entry was made under different settings
  */
 final class IndexedStatistics(
     snapshot: IndexSnapshot,

@@ -8,22 +8,21 @@ import io.pyzorder.skipping.predicate.{FilterColumn, KeyRanges, KeyValues}
 
 /**
  * The ranges that include every value that a key has in the files of some scans. A plan has only
- * one object for the same columns of the same scans (see PlanState), so objects are compared by
- * identity.
+ * one KeyBounds for the same columns of the same scans (see PlanState), so instances are compared
+ * by identity.
  *
  * When a scan that uses the ranges lists its files, it first pins the files from which the ranges
  * are derived. The other scans then read at most these files: all scans of a plan use the pinned
- * list, and the filters by which a scan selects files from this list are the same here and there. A
- * file is compared with its state in the store when its scan is pinned. If it has changed, or if
- * the index has no entry for it or no bounds, there are no ranges. Skipped files are also compared,
- * because the other scan reads them after all if they have changed.
+ * list, and the ranges are derived with the same filters with which the other scans select files
+ * from it. A file is compared with its state in the store when its scan is pinned. If it has
+ * changed, or if the index has no entry for it or no bounds, there are no ranges. Skipped files are
+ * also compared, because the other scan will read them if they have changed.
  *
- * No scan waits for the other, so there are no deadlocks: the lists of files are all that is
- * needed. The ranges of the other scans' own indexes are derived first. These indexes existed
- * before this object was created, so there are no cycles. Locks are taken in the order index,
- * ranges, plan.
+ * No scan waits for another, so there are no deadlocks: only the lists of files are needed. The
+ * ranges of the other scans' own indexes are derived first. These indexes existed before this
+ * object was created, so there are no cycles. Locks are taken in the order index, ranges, plan.
  *
- * @param sources the columns of which every value of the key is a value
+ * @param sources columns whose values include every value of the key
  * @param limit   the maximum number of ranges
  */
 private[skipping] final class KeyBounds(

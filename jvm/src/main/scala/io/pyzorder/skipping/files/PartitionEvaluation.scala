@@ -67,8 +67,8 @@ private[skipping] final class PartitionEvaluation(
    * Returns the partition without the skipped files. Adds every listed file, skipped or not, to
    * `counts`.
    *
-   * @param withoutJoins evaluators without the join keys; empty if these evaluators would not skip
-   *                     any files
+   * @param withoutJoins evaluators that ignore the join keys; empty if they would not skip any
+   *                     files
    */
   def pruned(counts: SkippingCounts, withoutJoins: Array[FileEvaluator]): PartitionDirectory = {
     val kept = ArrayBuffer.empty[FileStatusWithMetadata]

@@ -58,7 +58,7 @@ private[skipping] final class PlanState {
   /** The files of the plan's scans. */
   private[files] val files = new ScanFiles
 
-  /** The plan's ranges for a key whose values are all values of these columns (see KeyBounds). */
+  /** The plan's ranges for a key whose values all come from these columns (see KeyBounds). */
   def bounds(sources: Seq[ScannedColumn], dataType: DataType, limit: Int): KeyBounds =
     bounds.computeIfAbsent(
       (sources, dataType, limit), _ => new KeyBounds(sources, dataType, limit))
@@ -132,7 +132,7 @@ private[skipping] final class PlanState {
 
   private var hasSubquery: Boolean = false
 
-  /** Whether Spark may add a subquery whose values select partitions. It does so later. */
+  /** Whether Spark may later add a subquery whose values select partitions. */
   private def mayPrunePartitions(query: LogicalPlan): Boolean =
     SQLConf.get.dynamicPartitionPruningEnabled && query.exists(_.isInstanceOf[Join]) &&
       query.exists {
@@ -149,10 +149,10 @@ private[skipping] final class PlanState {
   def isDeterministic: Boolean = synchronized(allDeterministic)
 
   /**
-   * Whether the query and a subquery, or two subqueries, may both read the source. They are planned
-   * one after the other, so it is unknown whether Spark will execute an exchange of the one in
-   * place of an equal exchange of the other. The answer is the same in all of these plans, because
-   * the whole query is optimized before any part of it is planned.
+   * Whether the query and a subquery, or two subqueries, may both read the source. These are
+   * planned separately, so it is not known whether Spark will reuse an exchange of one in place of
+   * an equal exchange of the other. The answer is the same for all of them, because the whole query
+   * is optimized before any part of it is planned.
    */
   def isShared(source: FileSource): Boolean =
     synchronized(hasSubquery && scans.count(_._1 eq source) > 1)

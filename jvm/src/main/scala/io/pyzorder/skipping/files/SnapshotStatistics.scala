@@ -28,7 +28,7 @@ final class SnapshotStatistics(snapshot: IndexSnapshot, reading: ColumnReading)
 
   /**
    * The statistics of the column itself, even if `column` is a function of it. None if the index
-   * has no statistics of the column, or if the scan reads the column as a type other than the one
+   * has no statistics for the column, or if the scan reads the column as a type other than the one
    * in the index.
    */
   override def apply(column: FilterColumn): Option[IndexedStatistics] =
@@ -38,7 +38,7 @@ final class SnapshotStatistics(snapshot: IndexSnapshot, reading: ColumnReading)
         arrays <- snapshot.columnFor(reading.dataSchema, column.path, reading.caseSensitive)
       } yield new IndexedStatistics(snapshot, indexed, arrays, reading.temporal))
 
-  /** Whether the index has statistics of the column for this scan. Does not load them. */
+  /** Whether the index has statistics for the column that this scan may use. Does not load them. */
   def has(column: FilterColumn): Boolean = find(column).isDefined
 
   private def find(column: FilterColumn): Option[IndexedColumn] =

@@ -146,7 +146,7 @@ final class ZOrderFileIndex private (
     examine(source.state, partitionFilters, dataFilters, ranges.flatMap(_.current), asked && mayAsk)
   }
 
-  /** A scan of this index with these filters, which must not contain ids of columns. */
+  /** A scan of this index with these filters, which must not contain column ids. */
   private[skipping] def scan(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]): FilteredScan =
@@ -262,7 +262,7 @@ final class ZOrderFileIndex private (
     new ZOrderFileIndex(
       session, source, plan, dataSchema, table, properties, joins, ranges, estimate, seen)
 
-  /** The columns that the keys of joins restrict. */
+  /** The columns that join keys restrict. */
   def restricted: Set[FilterColumn] =
     joins.flatMap(_.filter.columns).toSet ++ ranges.flatMap(_.columns)
 
@@ -288,11 +288,16 @@ final class ZOrderFileIndex private (
   /** Whether the index may also be used for aggregates and LIMIT, in addition to skipping files. */
   def mayAnswer: Boolean = maySkip && !indexes.exists(pruner.isLarge)
 
-  /** The filter, in which the expressions are replaced about which the index has statistics. */
+  /**
+   * The filter, with an IndexedValue in place of each expression that has statistics in the index.
+   */
   def withIndexedExpressions(filter: Expression): Expression =
     pruner.indexedExpressions(indexes).in(filter)
 
-  /** The same with the indexes that planning found, which needs no request to the store. */
+  /**
+   * Like `withIndexedExpressions`, but uses the indexes that planning found and sends no request to
+   * the store.
+   */
   private[skipping] def withPlannedExpressions(key: Expression): Expression =
     pruner.indexedExpressions(seen.indexes).in(key)
 
@@ -364,7 +369,7 @@ final class ZOrderFileIndex private (
 
 object ZOrderFileIndex {
 
-  /** What determines, in addition to filters and the state of the files, which files are read. */
+  /** What, besides the filters and the state of the files, determines which files are read. */
   private[files] final case class Reading(
       source: FileSource,
       dataSchema: StructType,

@@ -12,18 +12,18 @@ import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeyFilter, KeyValues}
  * The values that expressions have in the rows of a broadcast side. They are collected once for all
  * scans that use them.
  *
- * Other joins may restrict the rows: a row whose value of a restriction's column is not among the
- * restriction's keys does not affect the query's result. Such a row matters to no scan, so its
- * values are left out. For example, in `sales JOIN days ON day JOIN weeks ON week`, sales need only
- * be read for days in one of the weeks.
+ * Other joins may restrict the rows: a row does not affect the query's result if its value of a
+ * restriction's column is not among the restriction's keys. No scan needs such a row, so its values
+ * are left out. For example, in `sales JOIN days ON day JOIN weeks ON week`, sales need only be
+ * read for days in one of the weeks.
  *
  * @param build        the broadcast side, as it was in the plan when this object was created
- * @param built        the expressions over its rows
+ * @param built        the expressions over the rows of the broadcast side
  * @param maxKeys      the maximum number of values; if there are more, they are combined into this
  *                     many ranges
- * @param restrictions keys of other joins, in terms of the columns of its rows
- * @param alternatives sources whose first key may also have the values of this source's first key;
- *                     if there are any, each source has only one
+ * @param restrictions keys of other joins, in terms of the broadcast side's columns
+ * @param alternatives sources whose values for their first key are added to the values of this
+ *                     source's first key; if there are any, each source has only one key
  */
 private[joins] final class BroadcastKeys(
     val build: BuildSide,
@@ -37,7 +37,7 @@ private[joins] final class BroadcastKeys(
     if (!built.forall(k => k.deterministic && !SubqueryExpression.hasSubquery(k))) Set.empty
     else built.indices.filter(i => FilterColumn.isOrdered(built(i).dataType)).toSet
 
-  /** All sources whose values are needed, besides those of the side itself. */
+  /** The other sources whose values are needed. */
   private def others: Seq[BroadcastKeys] = restrictions.map(_.from) ++ alternatives
 
   /** The plans that must be executed before the values are known. The first is the side itself. */
@@ -50,7 +50,10 @@ private[joins] final class BroadcastKeys(
   lazy val isRepeatable: Boolean =
     (build.isStage || RepeatableRows(build.rows)) && others.forall(_.isRepeatable)
 
-  /** The same values, and those of the alternatives, with only the restrictions to keep. */
+  /**
+   * This source, with only those of its own and its alternatives' restrictions that `isKept`
+   * accepts.
+   */
   def restrictedIf(isKept: JoinedKey[BroadcastKeys] => Boolean): BroadcastKeys = {
     val kept = restrictions.filter(isKept)
     val others = alternatives.map(_.restrictedIf(isKept))
@@ -59,7 +62,10 @@ private[joins] final class BroadcastKeys(
     else new BroadcastKeys(build, built, maxKeys, kept, others)
   }
 
-  /** How the values are computed from the rows of the sides, which may be copied elsewhere. */
+  /**
+   * How the values are computed from the rows of the sides. Does not depend on which copies of the
+   * sides are executed.
+   */
   def values: BroadcastKeys.Values = {
     def bound(expression: Expression): Expression =
       BindReferences.bindReference(
@@ -79,7 +85,10 @@ private[joins] final class BroadcastKeys(
     if (built.size == 1) this
     else new BroadcastKeys(build, Seq(built(ordinal)), maxKeys, restrictions)
 
-  /** The same values, computed from other copies of the sides. None if a side has no copy. */
+  /**
+   * The same values, computed from other copies of the sides. A restriction is dropped if one of
+   * its sides has no copy. None if any other side has no copy.
+   */
   def movedTo(copies: SparkPlan => Option[SparkPlan]): Option[BroadcastKeys] =
     for {
       copied <- copies(build.side).flatMap(BuildSide.unapply)
@@ -107,7 +116,7 @@ private[joins] final class BroadcastKeys(
       filter <- JoinKeyFilter.of(key.column, found, text)
     } yield filter
 
-  /** The key, after the name of the table if the broadcast side reads exactly one. */
+  /** The key, preceded by the table's name if the broadcast side reads exactly one table. */
   private def name(ordinal: Int): String = {
     val key = JoinedKey.displayed(built(ordinal)).sql
     val tables = build.rows.collectLeaves().collect { case scan: FileSourceScanExec =>
@@ -148,7 +157,9 @@ private[joins] final class BroadcastKeys(
     starts.zip(starts.tail).map { case (start, end) => executed.slice(start, end) }
   }
 
-  /** Whether a row, with its values of the restrictions' columns last, satisfies all of these. */
+  /**
+   * Whether a row satisfies all restrictions. Its values of the restrictions' columns come last.
+   */
   private def matching(executed: Seq[Seq[BuildSide]]): Seq[Any] => Boolean = {
     val allowed = restrictions.zip(executed).map { case (key, sides) =>
       key.from.values(sides).get(key.ordinal).map(_.test(key.column.dataType))

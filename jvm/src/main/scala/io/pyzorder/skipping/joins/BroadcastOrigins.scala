@@ -16,9 +16,9 @@ import org.apache.spark.sql.execution.joins.{BaseJoinExec, BroadcastHashJoinExec
 import org.apache.spark.sql.execution.pyzorder.BuildSide
 
 /**
- * Finds the broadcast sides in a plan from which the values of a key come. Every value of the key
- * in the plan's rows that is not null is a value of the returned expression in a row of the
- * broadcast side.
+ * Finds the broadcast sides in a plan that provide the values of a key. For each of them, every
+ * non-null value of the key in the plan's rows is a value of the returned expression in a row of
+ * the broadcast side.
  *
  * As in KeyOrigins, this holds through every operator that only drops, reorders or repeats rows,
  * and through an outer join if the key is null in the rows that the join adds. In addition, both
@@ -37,7 +37,7 @@ private final class BroadcastOrigins {
   import BroadcastOrigins.Origin
 
   /**
-   * The keys that have been searched for in each plan. If the same columns are equal in many ways,
+   * The keys that have been searched for in each plan. If joins equate the same columns repeatedly,
    * the number of ways to reach a broadcast may double with each join.
    */
   private val searched = new IdentityHashMap[SparkPlan, mutable.Set[Expression]]
@@ -73,7 +73,7 @@ private final class BroadcastOrigins {
       case _ => of(side, key)
     }
 
-  /** The origins of the keys with which the join compares this key of one of its sides. */
+  /** The origins of the keys that the join compares with this key. */
   private def ofEqual(join: BaseJoinExec, key: Expression): Seq[Origin] = {
     def others(keys: Seq[Expression], others: Seq[Expression], side: SparkPlan): Seq[Origin] =
       keys.zip(others).collect { case (mine, other) if JoinedKey.equal(mine, key) => other }

@@ -23,8 +23,8 @@ private[joins] object CheapKeys extends PredicateHelper {
   /**
    * Why the scan should not wait, or None if it should.
    *
-   * @param isRestricted whether the keys of another join, for which the scan should wait, restrict
-   *                     the rows of the broadcast side
+   * @param isRestricted whether the broadcast side's rows are restricted by the keys of another
+   *                     join, for which the scan should also wait
    */
   def obstacle(
       keys: BroadcastKeys,
@@ -38,7 +38,7 @@ private[joins] object CheapKeys extends PredicateHelper {
     isSelective(keys) && ofAnyScan(keys, isRestricted = false).isEmpty &&
       keys.alternatives.forall(mayHelp)
 
-  /** Whether the keys are probably only some of all keys. */
+  /** Whether the source probably provides only some of all possible keys. */
   def isSelective(keys: BroadcastKeys): Boolean =
     isSelective(keys.build.rows) && keys.alternatives.forall(isSelective)
 

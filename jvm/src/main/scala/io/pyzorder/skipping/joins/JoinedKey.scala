@@ -20,7 +20,9 @@ private[joins] trait KeySource[Self <: KeySource[Self]] {
   /** Whether the values of the key can be compared with the values of the column. */
   def fit(ordinal: Int, column: Expression): Boolean
 
-  /** A source of one key, with the values of a key of this source and of a key of another one. */
+  /**
+   * A source of one key that can have the values of a key of this source and of a key of the other.
+   */
   def or(ordinal: Int, other: Self, ofOther: Int): Self
 }
 
@@ -28,10 +30,10 @@ private[joins] trait KeySource[Self <: KeySource[Self]] {
  * A key of a join, expressed in terms of the columns of a plan below the join. Rows of this plan
  * whose key is not among the join's keys do not affect the query's result.
  *
- * @param ordinal  the position of the values among those that the source supplies
+ * @param ordinal  the position of this key among the keys that the source supplies values for
  * @param from     where the values come from; this key must equal one of them
- * @param isWaited whether an exchange is between the join and the plan. If so, the plan could start
- *                 before the keys are known
+ * @param isWaited whether there is an exchange between the join and the plan. If so, the plan could
+ *                 start before the keys are known
  */
 private[joins] final case class JoinedKey[Source <: KeySource[Source]](
     column: Expression,
@@ -47,7 +49,7 @@ private[joins] final case class JoinedKey[Source <: KeySource[Source]](
   def below(named: Map[ExprId, Expression]): JoinedKey[Source] =
     copy(column = JoinedKey.replaced(column, named))
 
-  /** A key of which it is known only that it equals this key or the other one. */
+  /** A key that is only known to equal either this key or the other one. */
   def or(other: JoinedKey[Source]): JoinedKey[Source] =
     copy(ordinal = 0, from = from.or(ordinal, other.from, other.ordinal), isWaited = true)
 
@@ -66,7 +68,7 @@ private[joins] object JoinedKey {
       case a: AttributeReference if named.contains(a.exprId) => named(a.exprId)
     }
 
-  /** The definitions of the columns that are defined in a list. */
+  /** The definitions of the columns that a list defines. */
   def definitions(columns: Seq[NamedExpression]): Map[ExprId, Expression] =
     columns.collect { case a: Alias => a.exprId -> a.child }.toMap
 
@@ -105,9 +107,9 @@ private[joins] object JoinedKey {
   }
 
   /**
-   * Whether no row that a join adds or changes gives the key a value that it does not have in the
-   * rows of this side of the join. In the rows for which an outer join finds no match, all columns
-   * of the other side are null. A key such as `coalesce(d, 7)` is not null in these rows.
+   * Whether every non-null value of the key in a join's rows is also a value of the key in the rows
+   * of this side of the join. In the rows for which an outer join finds no match, all columns of
+   * the other side are null. A key such as `coalesce(d, 7)` is not null in these rows.
    */
   def keepsValues(join: BaseJoinExec, side: SparkPlan, key: Expression): Boolean = {
     val addsNulls = join.joinType match {
@@ -125,13 +127,13 @@ private[joins] object JoinedKey {
     catch { case NonFatal(_) => false }
 
   /**
-   * Whether `joined`, which is a key of a join, is this key, so that the key has the same value as
-   * the other key of the pair. Values that are equal under a collation may differ.
+   * Whether the join key `joined` is this key, so that this key has the same value as the other key
+   * of the pair. Values that are equal under a collation may differ.
    */
   def equal(joined: Expression, key: Expression): Boolean =
     joined.semanticEquals(key) && FilterColumn.isOrdered(joined.dataType)
 
-  /** The key as it is shown to users, without normalization and without names of tables. */
+  /** The key as it is shown to users, without normalization or table names. */
   def displayed(key: Expression): Expression = withoutNormalization(key).transform {
     case a: AttributeReference => a.withQualifier(Nil)
   }

@@ -14,9 +14,9 @@ import io.pyzorder.skipping.plan.SkippingScanExec
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
- * Finds the columns of files from which the values of a key come. Every value of the key in the
- * plan's rows that is not null is a value of one of these columns, in a row that the column's scan
- * returns. None if the key may have other values.
+ * Finds the file columns that provide the values of a key. Every non-null value of the key in the
+ * plan's rows is a value of one of these columns, in a row that the column's scan returns. None if
+ * the key may have other values.
  *
  * This holds through every operator that only drops, reorders or repeats rows. An outer join also
  * adds rows in which all columns of one side are null. The key must be null in these rows, because

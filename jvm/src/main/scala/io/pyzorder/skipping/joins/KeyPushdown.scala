@@ -36,7 +36,7 @@ private[joins] abstract class KeyPushdown[Source <: KeySource[Source]](
       after: SparkPlan,
       wanted: Seq[JoinedKey[Source]])
 
-  /** Whether keys have been passed to a scan below an exchange that they may make different. */
+  /** Whether passing keys to scans may have made equal exchanges differ. */
   protected var isSplitting: Boolean = false
 
   /** The plan with the keys in its scans. */
@@ -52,8 +52,8 @@ private[joins] abstract class KeyPushdown[Source <: KeySource[Source]](
 
   /**
    * For each column of equal exchanges, the union of the keys that could be passed into them. Each
-   * of the exchanges returns rows whose keys do not matter to it, but all return the same rows. No
-   * keys are passed for a column if one of the exchanges needs its rows for all keys.
+   * exchange may then return rows that are not needed above it, but all of them return the same
+   * rows. No keys are passed for a column if one of the exchanges needs the rows for all keys.
    */
   private def common(same: Seq[PassedExchange]): Seq[(Int, JoinedKey[Source])] =
     for {
@@ -89,13 +89,13 @@ private[joins] abstract class KeyPushdown[Source <: KeySource[Source]](
    * - a filter, projection, sort or exchange, which treats each row independently;
    * - a union, whose branches name the columns in their own way;
    * - an aggregate, if the key consists of its grouping expressions: all rows of a group have the
-   *   same key, so a group is dropped as a whole. This is not true of strings with a collation,
-   *   under which different strings are in the same group;
+   *   same key, so a group is dropped as a whole. This is not true of collated strings, because
+   *   different strings can be in the same group;
    * - a join (see `fromAbove`).
    *
    * All expressions must be deterministic, because the value of rand() for a row depends on the
-   * rows before it. Keys are not pushed below anything else: the results of LIMIT, windows,
-   * samples and observed metrics depend on which other rows exist.
+   * rows before it. Keys are not pushed below anything else: the results of LIMIT, windows, samples
+   * and observed metrics depend on which other rows exist.
    */
   private def withKeys(plan: SparkPlan, wanted: Seq[JoinedKey[Source]]): SparkPlan = plan match {
     case filter: FilterExec if filter.condition.deterministic =>
@@ -121,9 +121,9 @@ private[joins] abstract class KeyPushdown[Source <: KeySource[Source]](
   }
 
   /**
-   * Whether no keys are passed to a scan through an exchange because the exchange must remain equal
-   * to an exchange of a subquery. If the rows of a CTE are not deterministic, the query and its
-   * subqueries must use the same execution of it, or they would see different rows.
+   * Whether keys must not be passed to a scan through an exchange, because the exchange must remain
+   * equal to an exchange of a subquery. If the rows of a CTE are not deterministic, the query and
+   * its subqueries must use the same execution of it, or they would see different rows.
    */
   protected def keepsExchanges(index: ZOrderFileIndex): Boolean =
     index.isShared && !index.plan.isDeterministic
@@ -249,7 +249,7 @@ private[joins] object KeyPushdown {
    * - inner, left semi: both sides. A right row of a left semi join only matters to the left rows
    *   that it matches;
    * - left outer, left anti, existence: the right side. A left row without a match is in the
-   *   result, or decides it;
+   *   result;
    * - right outer: the left side.
    * A null-aware anti join (NOT IN) also depends on right rows that match nothing.
    */

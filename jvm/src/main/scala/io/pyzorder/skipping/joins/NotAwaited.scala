@@ -5,8 +5,8 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.FileSourceScanExec
 
 /**
- * Records in a scan's node for which keys of broadcasts the scan does not wait, and why. The tags
- * of a node are copied with it. The records are only for display.
+ * Records, in a scan's node, the broadcast keys that the scan does not wait for, and why. The tags
+ * of a node are copied with the node. The records are only for display.
  */
 private[joins] object NotAwaited {
 

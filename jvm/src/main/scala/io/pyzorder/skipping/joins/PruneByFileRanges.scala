@@ -14,19 +14,20 @@ import io.pyzorder.skipping.files.{FileRanges, ScannedColumn, ZOrderFileIndex}
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
- * Skips files by the files that remain on the other side of a join ("data-induced predicates"). If
- * the conditions of one side leave only some of its files, the key of every row that it can return
- * lies between the bounds of one of these files. A row of the other side whose key lies in none of
- * these ranges has no match, so a file without such keys need not be read. This needs no broadcast
- * and no key has to be waited for, because both sides of a join have been planned.
+ * Skips files based on which files remain on the other side of a join ("data-induced predicates").
+ * If the conditions of one side leave only some of its files, the key of every row that it can
+ * return lies between the bounds of one of these files. A row of the other side whose key lies in
+ * none of these ranges has no match, so a file without such keys need not be read. This requires
+ * neither a broadcast nor waiting for keys, because both sides of the join have already been
+ * planned.
  *
- * KeyPushdown.prunable says which sides may be pruned, by the type of the join.
+ * KeyPushdown.prunable says which sides of each type of join may be pruned.
  *
- * A pair of keys must be compared by `=`, as in PruneByJoinKeys. KeyPushdown passes the ranges down
- * the plan in the same way as the keys of a broadcast. KeyOrigins finds the files of the other
+ * A pair of keys must be compared with `=`, as in PruneByJoinKeys. KeyPushdown passes the ranges
+ * down the plan in the same way as the keys of a broadcast. KeyOrigins finds the files of the other
  * side.
  *
- * Each round derives ranges from the scans as the round before left them, so what one join prunes
+ * Each round derives ranges from the scans as the previous round left them, so what one join prunes
  * helps to prune the next. Every round rewrites a plan into a plan with the same result: a scan's
  * files bound the rows that the scan returns, whatever has already been pruned. Both sides may be
  * pruned in one round, because the ranges of an earlier round contain those of a later one.
@@ -51,7 +52,7 @@ case class PruneByFileRanges(isAdaptive: Boolean) extends Rule[SparkPlan] {
 
   private def maxRanges: Int = ZOrderConf.joinMaxKeys.get(conf)
 
-  /** Whether the plan joins indexed tables, and is not a stage, which has been pruned before. */
+  /** Whether the plan joins indexed tables and is not a stage that has already been pruned. */
   private def joinsIndexes(plan: SparkPlan): Boolean =
     plan.exists { case join: BaseJoinExec => join.leftKeys.nonEmpty; case _ => false } &&
       plan.exists(ScanWithKeysExec.indexOf(_).exists(_.couldSkip)) &&
@@ -149,7 +150,9 @@ case class PruneByFileRanges(isAdaptive: Boolean) extends Rule[SparkPlan] {
 
 object PruneByFileRanges {
 
-  /** The number of joins in a row over which the files of one table can prune another table. */
+  /**
+   * The maximum number of successive joins across which the files of one table can prune another.
+   */
   private val Rounds = 3
 
   /**

@@ -17,11 +17,11 @@ import io.pyzorder.common.ZOrderConf
 import io.pyzorder.skipping.files.ZOrderFileIndex
 
 /**
- * Skips files by the keys of broadcast joins. A scan below a hash join skips the files that contain
- * none of the keys on the join's broadcast side. The rule makes that side a child of the scan (see
- * ScanWithKeysExec), so the scan does not start before the keys are known. With adaptive execution,
- * the rule runs on the whole plan before Spark divides it into stages, and whenever Spark re-plans
- * the rest of the query. Otherwise, it runs once, on the final plan.
+ * Skips files based on the keys of broadcast joins. A scan below a hash join skips the files that
+ * contain none of the keys on the join's broadcast side. The rule makes that side a child of the
+ * scan (see ScanWithKeysExec), so the scan does not start before the keys are known. With adaptive
+ * execution, the rule runs on the whole plan before Spark divides it into stages, and whenever
+ * Spark re-plans the rest of the query. Otherwise, it runs once, on the final plan.
  *
  * The broadcast side of a join restricts the other side if unmatched rows there do not affect the
  * result:
@@ -32,21 +32,21 @@ import io.pyzorder.skipping.files.ZOrderFileIndex
  * exactly the rows without a match, and an existence join (IN below OR) returns "false" for them.
  * In these joins, skipping a file would lose rows.
  *
- * A pair of keys must be compared by `=`, which is never TRUE for a null. Spark represents the keys
- * of `a <=> b` as coalesce(a, …) and isnull(a), which are not columns. Two rows join only if all
- * pairs are equal, so each pair yields its own filter. Any further join conditions only drop more
- * rows.
+ * A pair of keys must be compared with `=`, which is never TRUE for a null. Spark represents the
+ * keys of `a <=> b` as coalesce(a, …) and isnull(a), which are not columns. Two rows join only if
+ * all pairs are equal, so each pair yields its own filter. Any further join conditions only drop
+ * more rows.
  *
- * A sort-merge or shuffled hash join has no keys of its own, because a shuffle reveals its size but
- * not its keys. However, the keys of one side of any join may come from a broadcast in the plan of
- * that side (see BroadcastOrigins). The other side is restricted by all values that this broadcast
- * has for the key, if KeyPushdown.prunable allows it. In a hash join, this also restricts the
- * broadcast side. The files of one side also provide ranges of keys for the other side (see
+ * A sort-merge or shuffled hash join does not itself provide keys, because a shuffle reveals its
+ * size but not its keys. However, the keys of one side of any join may come from a broadcast in the
+ * plan of that side (see BroadcastOrigins). The other side is restricted by all values that this
+ * broadcast has for the key, if KeyPushdown.prunable allows it. In a hash join, this also restricts
+ * the broadcast side. The files of one side also provide ranges of keys for the other side (see
  * PruneByFileRanges).
  *
  * Keys that restrict the rows of a broadcast side also restrict the keys that this side provides
- * (see BroadcastKeys): if dropping rows there does not change the result, then neither does it
- * change the result to drop the rows that match no other row there.
+ * (see BroadcastKeys): if dropping certain rows there does not change the result, neither does
+ * dropping the rows of the other side that match only those rows.
  *
  * @param isAdaptive whether the rule runs in adaptive execution
  */
@@ -101,7 +101,7 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
     }
 
     /**
-     * The keys that a join's broadcast side provides for its other side.
+     * The keys that a join's broadcast side provides for the join's other side.
      *
      * @param ofBuilt keys that restrict the rows of the broadcast side
      */
@@ -210,8 +210,8 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
     }
 
     /**
-     * The source of a key, with those restrictions for which the scan should wait. None, and a
-     * record of the reason, if the scan should not wait for the key itself.
+     * The source of a key, with those restrictions for which the scan should wait. If the scan
+     * should not wait for the key itself, records the reason and returns None.
      */
     private def sourceFor(
         key: JoinedKey[BroadcastKeys],

@@ -70,7 +70,10 @@ private[joins] final case class ScanWithKeysExec(
     if (found.isEmpty) scan else ScanWithKeysExec.mapIndex(scan)(_.withJoins(found))
   }
 
-  /** The same scan, with other copies of the broadcast sides, or without keys that have no copy. */
+  /**
+   * The same scan with other copies of the broadcast sides. Keys whose source has no copy are
+   * dropped.
+   */
   def movedTo(copies: BroadcastKeys => Option[BroadcastKeys]): SparkPlan = {
     val moved = keys.flatMap(wanted => copies(wanted.from).map(_ -> wanted.keys))
     if (moved.isEmpty) scan
@@ -99,8 +102,8 @@ private[joins] final case class ScanWithKeysExec(
     ScanWithKeysExec.indexOf(scan).foreach(_.addJoins(filters(!_.isStage)))
 
   /**
-   * The filters that follow from the keys of broadcast sides. The filters of a broadcast side may
-   * be used only if its join sees the same key values as the scan. This is certain if the join uses
+   * The filters derived from the keys of broadcast sides. The filters of a broadcast side may be
+   * used only if its join sees the same key values as the scan. This is certain if the join uses
    * this broadcast, or if the broadcast side returns the same rows each time it is executed.
    * Without adaptive execution, Spark merges equal broadcasts in a plan into one.
    *

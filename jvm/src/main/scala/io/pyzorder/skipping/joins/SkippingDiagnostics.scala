@@ -39,8 +39,8 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
   /**
    * An expression over a plan's columns that filters rows, and why it skips no files.
    *
-   * @param obstacle why join keys from above do not reach the plan, if an operator in between keeps
-   *                 them from it
+   * @param obstacle why join keys from above do not reach the plan, if an operator in between
+   *                 blocks them
    */
   private case class RowCondition(
       expression: Expression,

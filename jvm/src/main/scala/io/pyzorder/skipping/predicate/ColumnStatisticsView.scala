@@ -16,7 +16,7 @@ abstract class ColumnStatisticsView {
   /** Whether the column provably contains only nulls and NaN. */
   def empty(file: Int): Boolean
 
-  /** Whether some value is or may be NaN. */
+  /** Whether some value may be NaN. */
   def nanSeen(file: Int): Boolean
 
   /** Whether the value of some row may be null. */

@@ -18,7 +18,7 @@ import org.apache.spark.sql.types.{DateType, TimestampType}
  */
 private[predicate] object DayRange {
 
-  /** The date expressions, each with the day to which it is equal where the conditions are TRUE. */
+  /** The date expressions, each with the day that it equals wherever the conditions are TRUE. */
   def of(conditions: Seq[Expression], zone: String): Seq[(Expression, Literal)] = for {
     GreaterThanOrEqual(from, Literal(start: Long, TimestampType)) <- conditions
     LessThan(to, Literal(end: Long, TimestampType)) <- conditions

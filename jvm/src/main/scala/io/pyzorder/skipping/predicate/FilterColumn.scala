@@ -15,7 +15,7 @@ import io.pyzorder.index.model.IndexedColumn
  * function of one of these.
  *
  * @param path     the column's name, followed by the names of the struct fields below it
- * @param dataType the type as which the query reads the column. The index is not used if it stores
+ * @param dataType the type that the query reads the column as. The index is not used if it stores
  *                 the column as a different type
  * @param through  a function that MonotonicFunctions proves to preserve order. Its column is
  *                 BoundReference 0

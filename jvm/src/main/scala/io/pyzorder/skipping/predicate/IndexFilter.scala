@@ -232,9 +232,9 @@ object IndexFilter {
    * `c` lies in one of the ranges. Both ends of a range belong to it, and they are neither null nor
    * NaN. The ranges are in order and do not overlap. A value v in column c that lies in the range
    * from low to high satisfies low <= v <= max and min <= v <= high. Only the first range whose
-   * upper end is not below min must be tested. The ranges before it end below min, and therefore
-   * below v. The ranges after it begin later, so if its lower end is above max, theirs are also
-   * above max.
+   * upper end is not below min needs to be tested. The ranges before it end below min, and
+   * therefore below v. The ranges after it begin later, so if its lower end is above max, theirs
+   * are also above max.
    */
   final case class Within(column: FilterColumn, ranges: IndexedSeq[(Any, Any)]) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {

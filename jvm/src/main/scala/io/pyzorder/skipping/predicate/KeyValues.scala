@@ -13,7 +13,7 @@ sealed trait KeyValues {
   /** The values as ranges in order, and whether NaN, which lies in no range, may be among them. */
   protected def asRanges(ordering: Ordering[Any]): (IndexedSeq[(Any, Any)], Boolean)
 
-  /** Whether a value of the key's type, which may be null, may be equal to one of the values. */
+  /** Returns a test of whether a value, which may be null, may equal one of these values. */
   def test(dataType: DataType): Any => Boolean = {
     val ordering = TypeUtils.getInterpretedOrdering(dataType)
     val (ranges, mayBeNaN) = asRanges(ordering)
@@ -55,7 +55,9 @@ object KeyValues {
   private def counted(number: Int, what: String): String =
     if (number == 1) s"1 $what" else s"$number ${what}s"
 
-  /** Collects values. If there are more than `limit` distinct values, keeps `limit` ranges. */
+  /**
+   * Collects values. If there are more than `limit` distinct values, keeps at most `limit` ranges.
+   */
   final class Builder(dataType: DataType, limit: Int) {
     private var each = new JHashSet[Any] // NaN equals itself here
     private val union = new RangeUnion(dataType, limit)

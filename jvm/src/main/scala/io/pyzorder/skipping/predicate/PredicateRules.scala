@@ -102,8 +102,8 @@ object PredicateRules {
 
   /**
    * The judgement defined by three filters. A ConstantFileFilter replaces a filter that proves
-   * nothing. An indexed expression may fail in files without statistics of the expression, so a
-   * predicate that contains one is not total.
+   * nothing. An indexed expression may fail in files without statistics for it, so a predicate that
+   * contains one is not total.
    */
   private def ruled(predicate: Expression, isTotal: Boolean = true)(
       whenTrue: => IndexFilter,

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /**
- * Passes statements to `parse`, and forwards calls of all other methods in Spark 4.0's parser
+ * Passes statements to `parse`, and forwards calls to all other methods of Spark 4.0's parser
  * interface to the next parser.
  */
 abstract class DelegatingParser(next: ParserInterface) extends ParserInterface {

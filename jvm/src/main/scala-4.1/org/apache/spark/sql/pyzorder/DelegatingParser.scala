@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /**
- * Passes statements to `parse`, and forwards calls of all other methods in the parser interface of
+ * Passes statements to `parse`, and forwards calls to all other methods of the parser interface in
  * Spark 4.1 and 4.2 to the next parser.
  */
 abstract class DelegatingParser(next: ParserInterface) extends ParserInterface {

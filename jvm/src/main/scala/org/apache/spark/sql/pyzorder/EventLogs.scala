@@ -36,7 +36,7 @@ final class EventLogs(session: shim.SparkSession, path: String) {
 
   /**
    * The start event of the next execution, as JSON with `executionId`, `rootExecutionId`,
-   * `description`, `sparkPlanInfo` and `application` (the name of its log); null at the end.
+   * `description`, `sparkPlanInfo` and `application` (the name of the log); null at the end.
    */
   def next(): String = {
     var found: String = null

@@ -6,7 +6,7 @@ import org.apache.spark.status.api.v1.{JobData, StageStatus}
 /** Finds the jobs of a statement in the status store of Spark's UI. The store drops old jobs. */
 object StatementJobs {
 
-  /** @param rows number of rows read by tasks that have ended */
+  /** @param rows number of rows read so far */
   final case class Stage(tasks: Int, ended: Int, rows: Long)
 
   /** @param tags the tags that were set by the code that started the job */

@@ -49,9 +49,10 @@ final class BuildSide private (
     .flatMap(exchange.metrics.get).map(_.value.max(0L)).sum
 
   /**
-   * The values of expressions over the rows. Each combination occurs at least once, except in rows
-   * whose join key is null. Waits for the broadcast, but not longer than the join itself would.
-   * None if the broadcast takes longer or has more than `limit` rows.
+   * The values of expressions over the rows. The result contains each combination at least once,
+   * except combinations that occur only in rows whose join key is null. Waits for the broadcast,
+   * but not longer than the join itself would. None if the broadcast takes longer or has more than
+   * `limit` rows.
    *
    * If the expressions are the keys from which the hash table was built, only the first row of each
    * entry is read. Spark packs several integral keys into one LONG, which is then the hash table's
@@ -60,7 +61,7 @@ final class BuildSide private (
    *
    * Values that refer to the memory of Spark's rows are copied.
    *
-   * @param columns the rows' columns, as they are called in the expressions
+   * @param columns the rows' columns, as the expressions refer to them
    */
   def valuesOf(
       expressions: Seq[Expression],
