@@ -197,7 +197,8 @@ object TableFolder {
    * Whether a data file's name is a fully qualified path. Files outside the table's folder have
    * such names.
    */
-  def isWhole(relative: String): Boolean = Whole.findFirstIn(relative).isDefined
+  def isWhole(relative: String): Boolean =
+    relative.contains(":/") && Whole.findFirstIn(relative).isDefined // almost no name has a colon
 
   /**
    * Whether a name might lead outside the table's folder. `relativize` never returns such a name
