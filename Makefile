@@ -174,7 +174,7 @@ bench-planning: jar ## Time queries on many files, and measure how much of the p
 	$(RUN) benchmarks/planning.py
 	$(RUN) benchmarks/many_files.py
 
-bench-s3: $(VENV)/made-test,stores ## Time queries on tables of many files on a local S3 server with slow listings, and count requests
+bench-s3: $(VENV)/made-test,stores ## Time queries on tables with many files on a local S3 server with slow listings, and count requests
 	@$(RUN) jvm/build.py
 	$(RUN) benchmarks/s3_tables.py
 
