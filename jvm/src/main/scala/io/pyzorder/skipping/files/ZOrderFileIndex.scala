@@ -1,7 +1,7 @@
 package io.pyzorder.skipping.files
 
 import org.apache.hadoop.fs.{FileStatus, Path}
-import org.apache.spark.sql.catalyst.expressions.{Expression, PlanExpression}
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.datasources.{FileIndex, PartitionDirectory}
 import org.apache.spark.sql.pyzorder.shim
@@ -309,7 +309,7 @@ final class ZOrderFileIndex private (
       dataFilters: Seq[Expression]): ZOrderFileIndex.Answer = synchronized {
     val now = source.seen
     val request = ZOrderFileIndex.Request(
-      partitionFilters.filterNot(hasSubquery),
+      partitionFilters.filterNot(FilterColumn.hasSubquery),
       dataFilters,
       joins ++ ranges.flatMap(_.current),
       now,
@@ -325,7 +325,7 @@ final class ZOrderFileIndex private (
   }
 
   private def ask(request: ZOrderFileIndex.Request): ZOrderFileIndex.Answer = {
-    val (unknown, known) = request.dataFilters.partition(hasSubquery)
+    val (unknown, known) = request.dataFilters.partition(FilterColumn.hasSubquery)
     val state = source.state
     val (partitions, outcome) = pruner.prune(
       listed(state, request.partitionFilters, known), state.seen.indexes, known, unknown,
@@ -351,9 +351,6 @@ final class ZOrderFileIndex private (
     val same = session.sessionState.conf.resolver
     StructType(dataSchema.filterNot(f => partitionSchema.exists(p => same(p.name, f.name))))
   }
-
-  private def hasSubquery(filter: Expression): Boolean =
-    filter.exists(_.isInstanceOf[PlanExpression[_]])
 
   override def equals(other: Any): Boolean = other match {
     case that: ZOrderFileIndex =>

@@ -1,8 +1,6 @@
 package io.pyzorder.skipping.joins
 
-import org.apache.spark.sql.catalyst.expressions.{
-  AttributeSeq, BindReferences, Expression, SubqueryExpression
-}
+import org.apache.spark.sql.catalyst.expressions.{AttributeSeq, BindReferences, Expression}
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
 import org.apache.spark.sql.execution.pyzorder.BuildSide
 
@@ -34,7 +32,7 @@ private[joins] final class BroadcastKeys(
     extends KeySource[BroadcastKeys] {
 
   private val usable: Set[Int] =
-    if (!built.forall(k => k.deterministic && !SubqueryExpression.hasSubquery(k))) Set.empty
+    if (!built.forall(key => key.deterministic && !FilterColumn.hasSubquery(key))) Set.empty
     else built.indices.filter(i => FilterColumn.isOrdered(built(i).dataType)).toSet
 
   /** The other sources whose values are needed. */

@@ -15,6 +15,7 @@ import org.apache.spark.sql.execution.pyzorder.BuildSide
 
 import io.pyzorder.common.ZOrderConf
 import io.pyzorder.skipping.files.ZOrderFileIndex
+import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
  * Skips files based on the keys of broadcast joins. A scan below a hash join skips the files that
@@ -118,7 +119,7 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
         case _ => false
       })
       BuildSide.unapply(side)
-        .filter(build => isEligible && (isAdaptive || !build.isStage) && !isLarge(build.rows))
+        .filter(build => isEligible && mayProvideKeys(build))
         .fold(Seq.empty[JoinedKey[BroadcastKeys]]) { build =>
           val source = new BroadcastKeys(build, built, maxKeys, restrictions(side, built, ofBuilt))
           streamed.zipWithIndex.map { case (column, i) => JoinedKey(column, i, source) }
@@ -138,7 +139,8 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
         val columns = key.column.references
         val isOnlyKey = built.size == 1 && built.head.semanticEquals(key.column)
         !isOnlyKey && columns.nonEmpty && columns.subsetOf(side.outputSet) &&
-        key.column.deterministic && key.from.fit(key.ordinal, key.column) &&
+        key.column.deterministic && !FilterColumn.hasSubquery(key.column) && key.from.fit(
+          key.ordinal, key.column) &&
         CheapKeys.isSelective(key.from) && key.from.isRepeatable
       }
         .map(key => key.copy(from = key.from.restrictedIf(_ => false)))
@@ -156,7 +158,7 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
       if (!isDeterministic(join)) Nil
       else for {
         (their, our) <- theirs.zip(ours)
-        source <- BroadcastOrigins(other, their).filterNot(origin => isLarge(origin.build.rows))
+        source <- BroadcastOrigins(other, their).filter(origin => mayProvideKeys(origin.build))
           .map(sourceOf).filter(CheapKeys.mayHelp).take(PruneByJoinKeys.MaxOrigins)
       } yield JoinedKey(our, 0, source, isWaited = true)
 
@@ -185,6 +187,9 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
         scan.movedTo(from => moved.computeIfAbsent(from, _.movedTo(copyOf)))
       }
     }
+
+    private def mayProvideKeys(build: BuildSide): Boolean =
+      (isAdaptive || !build.isStage) && !isLarge(build.rows)
 
     /**
      * Whether the plan of a broadcast side is too large to be copied into each scan that uses its

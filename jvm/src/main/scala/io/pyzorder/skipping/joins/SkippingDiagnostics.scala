@@ -4,7 +4,7 @@ import java.util.IdentityHashMap
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.catalyst.expressions.{Expression, PlanExpression, PredicateHelper}
+import org.apache.spark.sql.catalyst.expressions.{Expression, PredicateHelper}
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin
 import org.apache.spark.sql.execution._
@@ -80,7 +80,7 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
         val kept = splitConjunctivePredicates(filter.condition).collect {
           case drawn if !drawn.deterministic =>
             RowCondition(drawn, (condition, _) => s"not usable: $condition (not deterministic)")
-          case compared if hasSubquery(compared) =>
+          case compared if FilterColumn.hasSubquery(compared) =>
             RowCondition(compared,
               (condition, _) => s"not usable: $condition (its subquery runs later)")
         }
@@ -173,7 +173,7 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
           plain = spelled(expression)
           if !plain.references.forall(a => ofFolders(a.name)) || !plain.deterministic
           if FilterColumn.unapply(plain).forall(column => !used(column))
-          if !hasSubquery(plain) || !scan.dataFilters.exists(hasSubquery)
+          if !FilterColumn.hasSubquery(plain) || !scan.dataFilters.exists(FilterColumn.hasSubquery)
         } yield why(plain.sql, obstacle.map(whyNotAwaited(scan, expression, _)))
         found.computeIfAbsent(scan, _ => mutable.ListBuffer.empty) ++= texts
       case _ =>
@@ -186,9 +186,6 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
     if (obstacle != SkippingDiagnostics.NotWaited) obstacle
     else NotAwaited.why(scan, key).fold(obstacle)(why =>
       s"$obstacle: the other side is not cheap, because $why")
-
-  private def hasSubquery(expression: Expression): Boolean =
-    expression.exists(_.isInstanceOf[PlanExpression[_]])
 
   /**
    * The expression as it is shown in FilePruner's reasons: column names lack the table's name, and

@@ -4,7 +4,7 @@ import java.time.ZoneId
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{
-  AttributeReference, BoundReference, Expression, GetStructField, PrettyAttribute
+  AttributeReference, BoundReference, Expression, GetStructField, PlanExpression, PrettyAttribute
 }
 import org.apache.spark.sql.types._
 
@@ -64,6 +64,10 @@ object FilterColumn {
 
   private[skipping] def isFloating(dataType: DataType): Boolean =
     dataType == DoubleType || dataType == FloatType
+
+  /** Whether the expression contains a subquery of a logical or physical plan. */
+  private[skipping] def hasSubquery(expression: Expression): Boolean =
+    expression.exists(_.isInstanceOf[PlanExpression[_]])
 
   /**
    * Whether all parts of Spark order the values of the type in the same way. The bounds follow that
