@@ -49,7 +49,7 @@ spark-repository: ## If Maven Central lacks Spark $(SPARK), provide PySpark's ja
 	@needed=$$($(PYTHON) jvm/spark_repository.py --needed $(SPARK)) || exit 1; \
 	if [ $$needed = yes ]; then $(MAKE) --no-print-directory env && $(RUN) jvm/spark_repository.py; fi
 
-test-jvm: spark-repository ## Run the ScalaTest suites, which start no session, with Maven on one version (SPARK=4.3)
+test-jvm: spark-repository ## Run the ScalaTest suites, which do not start a session, with Maven on one version (SPARK=4.3)
 	mvn -B -q -f jvm -P spark-$(SPARK) test
 
 build/pyspark/%/made: pyzorder/spark_versions.ini | $(VENV)/made-test
@@ -61,7 +61,7 @@ compile-matrix: $(VENV)/made-test ## Type-check the Scala sources for each of SP
 	  $(MAKE) --no-print-directory build/pyspark/$$spark/made && \
 	  PYTHONPATH=build/pyspark/$$spark $(RUN) jvm/build.py --check || exit 1; done
 
-test-packages: env spark-repository ## Publish to a folder, and start spark-sql --packages from it
+test-packages: env spark-repository ## Publish the jar to a folder, and start spark-sql --packages from it
 	$(RUN) -m tests.support.programs.packages
 
 publish: spark-repository ## Publish the jar, sources and Scaladoc to the Maven repository build/packages
@@ -71,7 +71,7 @@ publish: spark-repository ## Publish the jar, sources and Scaladoc to the Maven 
 	  -DaltDeploymentRepository=local::file:$(CURDIR)/build/packages
 	@echo "The jar for Spark $(SPARK) is in the Maven repository build/packages."
 
-test-cli: jar ## Test the command line, and interrupt OPTIMIZE at every step
+test-cli: jar ## Test the command-line tool, and interrupt OPTIMIZE at every step
 	$(RUN) -m pytest -m "" tests/unit/test_cli.py tests/unit/cli tests/spark/test_cli.py
 
 test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fill the disk and the memory; lose executors
@@ -124,7 +124,7 @@ test-beside: ## Test Delta, Iceberg and pyzorder statements with all three exten
 fuzz: jar ## Compare the results of CASES=50000 random queries with and without skipping; continues where the last run ended
 	$(RUN) -m tests.fuzz --cases $(CASES)
 
-fuzz-joins: jar ## Compare the results of JOIN_QUERIES=1000 random joins with and without skipping, on two cores; fails if one hangs
+fuzz-joins: jar ## Compare the results of JOIN_QUERIES=1000 random joins with and without skipping, on two cores; fails if a query hangs
 	JOIN_QUERIES=$(JOIN_QUERIES) JOIN_SEED=$(JOIN_SEED) PYZORDER_TEST_MASTER='local[2]' $(RUN) -m pytest -s tests/fuzz/test_joins.py
 
 soak: jar ## Run OPTIMIZE for MINUTES=30 while other processes write, alter, query and kill
@@ -150,19 +150,19 @@ test-matrix: ## Run all tests on each of SPARKS; lists failures at the end
 	@for spark in $(SPARKS); do $(MAKE) test SPARK=$$spark || failed="$$failed $$spark"; done; \
 	  [ -z "$$failed" ] || { echo "Tests failed on Spark$$failed"; exit 1; }
 
-demo: $(VENV)/made-demo ## Query TPC-DS store_sales before and after OPTIMIZE; prints the files opened and the seconds, and draws a picture
+demo: $(VENV)/made-demo ## Query TPC-DS store_sales before and after OPTIMIZE; prints how many files queries open and how long they take, and draws a picture
 	@$(RUN) jvm/build.py
 	@$(RUN) -m pyzorder.demo
 
-bench: jar ## Measure the nanoseconds per row of the encoders, and the overhead of the parser per statement
+bench: jar ## Measure the encoders' time per row and the parser's overhead per statement
 	$(RUN) benchmarks/encoders.py
 	$(RUN) benchmarks/parser.py
 
-bench-joins: $(VENV)/made-demo ## Count the files opened and the seconds taken by TPC-DS star joins, with and without skipping by join keys
+bench-joins: $(VENV)/made-demo ## Measure how many files TPC-DS star joins open and how long they take, with and without skipping by join keys
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/joins.py
 
-bench-tpc: $(VENV)/made-demo,bench ## Run the queries of TPC-DS and TPC-H with and without skipping, and count files and CPU time
+bench-tpc: $(VENV)/made-demo,bench ## Run the queries of TPC-DS and TPC-H with and without skipping, and measure files opened and CPU time
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/tpc.py
 
@@ -189,7 +189,7 @@ bench-layout: $(VENV)/made-demo,bench ## Count the files that queries open in th
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/layout.py
 
-bench-curve: $(VENV)/made-demo ## Count the files that queries open with minima and maxima alone, and with z-values in addition
+bench-curve: $(VENV)/made-demo ## Count the files that queries open with only minima and maxima, and with z-values as well
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/curve_ranges.py
 
@@ -197,7 +197,7 @@ bench-appends: $(VENV)/made-demo ## Measure how much OPTIMIZE rewrites after eac
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/appends.py
 
-bench-optimize: $(VENV)/made-demo,bench ## Measure the seconds, jobs and bytes of OPTIMIZE, ORDER BY and other projects in alternation
+bench-optimize: $(VENV)/made-demo,bench ## Measure the time, jobs and bytes of OPTIMIZE, ORDER BY and other projects, in alternating runs
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/optimize.py
 

@@ -1,11 +1,12 @@
-"""Measures whether the advisor finds the best columns for a workload, and how many bytes they save.
+"""Measures whether the advisor finds the best columns for a workload, and how many bytes these
+columns save.
 
     python benchmarks/advisor.py [--scale 1] [--files 100]
 
 The workloads read TPC-DS store_sales. Most queries in a workload filter by one or two columns, and
 a few filter by other columns. The advisor sees half of the statements, and the benchmark carries
-out its recommendation. pyzorder.explain then reports the total size of the files that the other
-half would open. Prints a table, and writes it to benchmarks/results/advisor.md.
+out the advisor's recommendation. pyzorder.explain then reports the total size of the files that the
+other half would open. Prints a table, and writes it to benchmarks/results/advisor.md.
 """
 
 from __future__ import annotations

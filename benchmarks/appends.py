@@ -35,7 +35,7 @@ FINGERPRINT = "count(*)", "sum(CAST(xxhash64(*) AS DECIMAL(38,0)))"
 
 
 def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Returns random rows that differ in each round. Round 0 is the initial table."""
+    """Returns random rows that differ from round to round. Round 0 is the initial table."""
     a, b = (f"CAST(rand({2 * round_ + i}) * 1000000 AS INT)" for i in (1, 2))
     return spark.range(0, rows, 1, 4).selectExpr(f"{a} AS a", f"{b} AS b", "uuid() AS payload")
 

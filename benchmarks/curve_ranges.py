@@ -4,8 +4,8 @@
 
 With the method `direct`, a file can start anywhere on the z-order curve, so its rows fill only part
 of the box between its bounds. pyzorder therefore also records the smallest and largest z-value of
-each file. With the method `boundaries`, each file is a cell, and its rows fill its box. The files
-are counted with pyzorder.explain. Prints a table, and writes it to
+each file. With the method `boundaries`, each file is a cell, and its rows fill its box.
+pyzorder.explain counts the opened files. Prints a table, and writes it to
 benchmarks/results/curve_ranges.md.
 """
 
@@ -54,7 +54,8 @@ def by_bounds(entries: Sequence[Row], box: dict[str, tuple[int, int]]) -> int:
 
 
 def measure(spark: SparkSession, dataset: Dataset, files: int, method: str) -> list[list[str]]:
-    """Returns one line for lookups and one for box queries that span a tenth of each column."""
+    """Returns one line for lookups and one for box queries that span a tenth of each column's
+    values."""
     folder = FOLDER / "laid out"
     shutil.rmtree(folder, ignore_errors=True)
     dataset.read(spark).write.parquet(str(folder))

@@ -32,10 +32,10 @@ def size_of(folder: Path) -> int:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A table to lay out.
+    """A table that is written in several layouts.
 
     Attributes:
-        rows: returns the table's rows.
+        rows: a function that returns the table's rows.
         columns: the clustering columns.
         boxes: for each column, the share of its values (by rank) that a box query selects. Box
             queries do not restrict columns whose share is 1.

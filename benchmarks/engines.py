@@ -101,7 +101,7 @@ def entry(folder: Path, name: str, number: int) -> FileEntry:
 
 
 def measure(table: Path, code: str, times: int) -> float:
-    """Returns the median time of the code, in seconds, over several fresh processes."""
+    """Returns the median time, in seconds, that the code takes in several fresh processes."""
     command = [sys.executable, "-c", PROGRAM.format(code=code), str(table)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     found = [

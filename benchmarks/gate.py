@@ -1,12 +1,12 @@
-"""Fails if queries open more or larger files than in the committed results.
+"""Fails if queries open more or larger files than they do in the committed results.
 
     python benchmarks/gate.py [--only layout,curve_ranges]
 
 The compared figures are the share of the files that queries open in pyzorder's layouts, and the
 size of these files as a share of the table's size. These figures do not vary between runs.
 `make bench-layout` and `make bench-curve` run the same code and also measure other figures. The
-comparison takes a few minutes. If figures have improved, run those benchmarks again and commit the
-results.
+comparison takes a few minutes. If figures have improved, run these two benchmarks again and commit
+the results.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Part:
         name: the file's name without extension.
         key: columns that identify a line.
         same: columns that must not change.
-        less: columns where lower figures are better, and what they measure.
+        less: columns in which lower figures are better, and what these figures measure.
         measure: a function that measures the lines again, in the format of the file.
     """
 

@@ -227,7 +227,7 @@ def main() -> int:
                 lines.sort(key=lambda line: order.index(tuple(line[:3])))  # type: ignore[arg-type]
                 report.write(
                     part, "Layouts",
-                    "The figures are the shares of a table that queries open: shares of its files, "
+                    "The figures show how much of a table queries read: the share of its files, "
                     "unless the heading names bytes, row groups or rows. Measured by "
                     "`make bench-layout`.",
                     [HEADER, *lines])  # fmt: skip
@@ -237,7 +237,7 @@ def main() -> int:
         if compared:
             report.write(
                 "layout_peers", "Files opened, relative to pyzorder",
-                "The figures are the number of files that queries open in another project's "
+                "Each figure is the number of files that queries open in another project's "
                 "layout, divided by the number that they open in pyzorder's layout. Both layouts "
                 "have the same rows and columns, and about the same number of files. For `all`, "
                 "the shares for lookups on each column and for boxes are averaged before the "

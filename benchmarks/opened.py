@@ -1,4 +1,4 @@
-"""Computes the files and row groups that queries open, based on the bounds in Parquet footers.
+"""Determines which files and row groups queries open, based on the bounds in Parquet footers.
 
 A lookup is a query with `column = value` for a value in the table. A box query restricts several
 columns to ranges around the values of a row.
@@ -25,7 +25,7 @@ LOOKUPS, BOXES, READ, DRAWN = 500, 300, 5, 50_000
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounds of units (files or row groups). They are arrays of ranks, indexed by column and
+    """The bounds of units (files or row groups), as arrays of ranks that are indexed by column and
     unit."""
 
     least: npt.NDArray[np.int64]
@@ -152,7 +152,7 @@ def _rank(values: Sequence[Any], value: Any) -> int:
     return 2 * place if place < len(values) and values[place] == value else 2 * place - 1
 
 
-#: Bounds of a unit that has values, but no bounds in its footer.
+#: The bounds of a unit that has values, but no bounds in the file's footer.
 UNKNOWN = (None, None)
 
 
@@ -165,7 +165,8 @@ def _bounds(statistics: Any, rows: int) -> tuple[Any, Any] | None:
 
 
 def footers(folder: Path, columns: Sequence[str]) -> tuple[list[Any], list[Any]]:
-    """Returns the bounds of the columns and the size in bytes for each file and row group."""
+    """Returns the bounds of the columns and the size in bytes, for each file and for each row
+    group."""
     files, groups = [], []
     for path in data_files(folder):
         footer = pq.ParquetFile(path).metadata

@@ -3,11 +3,11 @@
     python benchmarks/optimize.py [--rounds 5] [--files 64] [--scales 1,10]
 
 The table is TPC-H lineitem in 64 files, with rows in their original order. OPTIMIZE and ORDER BY
-cluster it by (l_partkey, l_shipdate, l_suppkey) into the same number of files. The JVM has a heap
-of 2 GiB. A plain rewrite runs one task per file, and each task writes one new file. Each round
+cluster the table by (l_partkey, l_shipdate, l_suppkey) into the same number of files. The JVM has a
+heap of 2 GiB. A plain rewrite runs one task per file, and each task writes one new file. Each round
 measures every kind of rewrite once. The reported time is the minimum over all rounds. Only the
-ratios of these times matter. Larger scale factors are measured only for the plain rewrite and
-pyzorder, with files of the same size and a third as many rounds. Other projects are measured on the
+ratios of these times matter. At larger scale factors, only the plain rewrite and pyzorder are
+measured, with files of the same size and a third as many rounds. Other projects are measured on the
 newest Spark version that they support. Their OPTIMIZE alternates with pyzorder's OPTIMIZE. Prints
 the results, and writes them to benchmarks/results/optimize.md and optimize_peers.md.
 """

@@ -2,7 +2,7 @@
 
     python benchmarks/planning.py [--files 10000,100000,1000000]
 
-The tables are synthetic. Each has one of the given numbers of files, and an index of four columns.
+The tables are synthetic. Each has one of the given numbers of files, and an index on four columns.
 Measures how much memory the index takes, and how many milliseconds each of three steps takes:
 loading the index, finding the entries for the files in a listing, and pruning the listing once the
 entries are known. The code is in io.pyzorder.skipping.files.PlanningBenchmark (jvm/src/bench). For

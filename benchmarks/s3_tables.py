@@ -1,12 +1,12 @@
-"""Measures queries on tables with many files on S3, and counts their requests.
+"""Measures how long queries take on S3 tables with many files, and counts their requests.
 
     python benchmarks/s3_tables.py [--files 1000,10000] [--seconds 0.1] [--queries 10]
 
-The store is a local server (slow_listings.py) that waits 100 ms before it returns a page of at most
-1,000 names, as S3 does. Each file has ten rows, and each query needs the rows of two files. For
-each table and each way to read it, a fresh process runs one query after another. With `0s`, every
-query checks that the skipped files have not changed. With `1h`, queries take the list of files from
-the index.
+The store is a local server (slow_listings.py). Like S3, it returns listings in pages of at most
+1,000 names, and takes about 100 ms for each page. Each file has ten rows, and each query needs the
+rows of two files. For each table and each way to read it, a fresh process runs one query after
+another. With `0s`, every query checks that the skipped files have not changed. With `1h`, queries
+take the list of files from the index.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def start(name: str, port: int) -> SparkSession:
 
 
 def run(name: str, port: int, files: int, queries: int) -> list[tuple[float, int, int]]:
-    """Returns each query's duration in seconds, and its numbers of listings and other requests."""
+    """Returns each query's duration in seconds, and how many listings and other requests it
+    needs."""
     endpoint = f"http://127.0.0.1:{port}"
     spark = start(name, port)
     if name.endswith("1h"):
@@ -132,7 +133,9 @@ def rows(sizes: list[int], queries: int, seconds: float) -> Iterator[list[str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--files", default="1000,10000", help="numbers of files")
+    parser.add_argument(
+        "--files", default="1000,10000", help="numbers of files, separated by commas"
+    )
     parser.add_argument("--queries", type=int, default=10, help="queries for each table")
     parser.add_argument("--seconds", type=float, default=0.1, help="delay per page of a listing")
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)

@@ -3,9 +3,9 @@
     python benchmarks/slow_listings.py PORT FOLDER SECONDS
 
 The server is the tests' S3 server (tests/stores/s3_server.py). It waits SECONDS before it returns a
-page of a listing; several pages can be requested in parallel. moto needs time proportional to the
-number of objects for each page, so this module caches the listing of FOLDER (such as `t`), and
-serves the pages from the cache until an object is written or deleted.
+page of a listing. Several pages can be requested in parallel. For each page, moto needs time
+proportional to the number of objects. Therefore, this module caches the listing of FOLDER (such as
+`t`), and serves the pages from the cache until an object is written or deleted.
 """
 
 from __future__ import annotations

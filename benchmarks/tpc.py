@@ -2,7 +2,7 @@
 
     python benchmarks/tpc.py [--scale 1] [--files 80] [--pairs 5] [--queries ds6,h3] [--continue]
 
-The large tables have about 80 files each and are Z-ordered by their date and one other key. All
+The large tables have about 80 files each and are Z-ordered by their date key and one other key. All
 queries run in one session, in pairs: one run with skipping and one without. Each result is the
 median over the pairs. `files` counts the files of the large tables that the query opens. `model` is
 the number that tpc_model predicts, or `-` if the prediction needs too much memory or time.
@@ -230,7 +230,7 @@ def comparable(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
 
 
 def same(some: Sequence[Sequence[Any]], others: Sequence[Sequence[Any]]) -> bool:
-    """Whether two answers are equal, except for the last of five significant digits."""
+    """Whether two answers are equal. The last of five significant digits may differ."""
     left, right = comparable(some), comparable(others)
     return len(left) == len(right) and all(
         a == b

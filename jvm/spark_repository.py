@@ -1,4 +1,4 @@
-"""Provides the installed PySpark's jars to jvm/pom.xml if Maven Central lacks that version.
+"""Provides the installed PySpark's jars to jvm/pom.xml if Maven Central lacks that Spark version.
 
     python jvm/spark_repository.py [--out build/spark-repository]
 
@@ -16,7 +16,7 @@ import build
 
 GROUP = "io.pyzorder.pyspark"
 
-#: Jars that neither the compiler nor the tests need. Many of them are large.
+#: Name prefixes of jars that neither the compiler nor the tests need. Many of these jars are large.
 LEFT_OUT = ("aws", "datanucleus", "hive-exec", "hive-metastore", "kubernetes", "rocksdbjni",
             "spark-graphx", "spark-hive", "spark-kubernetes", "spark-mllib",
             "spark-yarn")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Runs the command line as `python -m pyzorder`."""
+"""Runs the command-line tool as `python -m pyzorder`."""
 
 from pyzorder.cli import main
 

@@ -20,7 +20,7 @@ STEP_TAG = "pyzorder-step: "
 
 @dataclass(frozen=True)
 class StageStatus:
-    """Progress of a stage of a Spark job. `rows` is the number of rows read by finished tasks."""
+    """Progress of a stage of a Spark job. `rows` is the number of rows read so far."""
 
     tasks: int
     ended: int
@@ -46,7 +46,7 @@ def is_connect(value: Any) -> bool:
 
 
 def is_connect_only() -> bool:
-    """Whether the installed PySpark is the package for Connect clients, which starts no JVM."""
+    """Whether the installed PySpark is the package for Connect clients, which has no JVM."""
     try:
         from pyspark.util import is_remote_only
     except ImportError:  # before Spark 4
@@ -77,7 +77,7 @@ def active_extensions() -> str | None:
 
 
 def manifest(jvm: Any) -> dict[str, str] | None:
-    """Returns the main manifest attributes of pyzorder's jar in `jvm`.
+    """Returns the main attributes in the manifest of the pyzorder jar that `jvm` has loaded.
 
     Returns None if `jvm` does not contain pyzorder, and an empty dict if pyzorder's classes are not
     in a jar.
@@ -96,7 +96,7 @@ def manifest(jvm: Any) -> dict[str, str] | None:
 
 
 def session_manifest(spark: SparkSession) -> dict[str, str] | None:
-    """Returns `manifest` for the JVM of a classic session."""
+    """Returns the result of `manifest` for the JVM of a classic session."""
     return manifest(spark.sparkContext._jvm)
 
 
@@ -143,7 +143,7 @@ def jobs(spark: SparkSession, group: str, but: set[int]) -> list[JobStatus]:
     for number in sorted(set(context.statusTracker().getJobIdsForGroup(group)) - but):
         try:
             found.append(job_status(store, number))
-        except Py4JJavaError:  # Spark keeps a limited number of jobs and stages
+        except Py4JJavaError:  # Spark keeps only a limited number of jobs and stages
             continue
     return found
 
@@ -181,7 +181,7 @@ def tagged_jobs(spark: SparkSession, tag: str) -> list[JobStatus]:
 
 
 def require_query(spark: SparkSession, sql: str) -> None:
-    """Raises Spark's ParseException unless the text is a query rather than a command."""
+    """Raises Spark's ParseException if the text is not a query, for example if it is a command."""
     spark._jsparkSession.sessionState().sqlParser().parseQuery(sql)
 
 

@@ -1,4 +1,4 @@
-"""Measures TPC-DS store_sales before and after OPTIMIZE … ZORDER BY (`make demo`).
+"""Measures queries on TPC-DS store_sales before and after OPTIMIZE … ZORDER BY (`make demo`).
 
 Generates store_sales at scale factor 1 (2,880,404 rows), writes it as an ordinary catalog table,
 runs queries for single values, ranges and boxes, optimizes the table, runs the queries again, and
@@ -64,8 +64,8 @@ class Answer:
 
 
 def queries(lowest: tuple[int, int], highest: tuple[int, int]) -> list[Query]:
-    """Returns lookups of two values, ranges that span 1% of a column, and boxes that span 10% of
-    both columns.
+    """Returns lookups of two values, ranges that span 1% of a column's values, and boxes that span
+    10% of each column's values.
 
     The looked-up values come from an article on Z-ordering in Impala.
     """
@@ -113,7 +113,7 @@ def connect(benchmark: str, database: Path | None = None) -> DuckDBPyConnection:
 
 
 def generate(*paths: Path, scale: float = 1) -> None:
-    """Generates TPC-DS tables as Parquet files with the tables' names, unless all of these files
+    """Generates TPC-DS tables as Parquet files named after the tables, unless all of these files
     exist."""
     if all(path.exists() for path in paths):
         return
@@ -154,7 +154,7 @@ def start_spark(memory: str = "2g") -> SparkSession:
 
 
 def write_table(spark: SparkSession, source: Path) -> int:
-    """Writes the rows in their original order to about 100 files, and returns the size in bytes."""
+    """Writes the rows in their original order to about 100 files. Returns the size in bytes."""
     folder = OUTPUT / "warehouse" / "store_sales"
     shutil.rmtree(folder, ignore_errors=True)
     rows = spark.read.parquet(str(source))
@@ -184,7 +184,7 @@ def ask_all(spark: SparkSession, asked: list[Query]) -> list[Answer]:
 
 
 def layout(spark: SparkSession) -> plot.Layout:
-    """Reads the table's layout and the files that the first lookup opens."""
+    """Reads the table's layout, including which files the first lookup opens."""
     return plot.read(spark, "store_sales", COLUMNS, f"{COLUMNS[0]} = {LOOKUP}")
 
 
@@ -222,7 +222,7 @@ def print_answers(asked: list[Query], before: list[Answer], after: list[Answer])
 
 
 def print_others(asked: list[Query], after: list[Answer]) -> bool:
-    """Prints how many files DuckDB and Polars open. Returns whether they count as many rows as
+    """Prints how many files DuckDB and Polars open. Returns whether they find as many rows as
     Spark."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, title_justify="left", title="In other engines")
     for name in ("WHERE", "DuckDB", "Polars", "rows"):

@@ -1,9 +1,8 @@
-"""Errors raised by the Python code. Each failure has one function.
+"""Errors raised by the Python code. Each failure has a function that builds its error.
 
-The messages are in error_conditions.json, a catalogue shared with the jar and the documentation. If
-an SQL statement fails, for example because a column is unknown, Spark itself raises an
-AnalysisException whose condition starts with ZORDER_. This exception is not converted to a
-ZOrderError.
+The messages are in error_conditions.json, which the jar and the documentation also use. If an SQL
+statement fails, for example because a column is unknown, Spark itself raises an AnalysisException
+whose condition starts with ZORDER_. This exception is not converted to a ZOrderError.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class ZOrderError(Exception):
 
 @cache
 def conditions() -> dict[str, Any]:
-    """Reads the catalogue of error conditions.
+    """Reads the error conditions and their messages.
 
     Each condition has a `sqlState` and either a `message`, which is a list of sentences, or
     `variants`, which maps each reason for the error to its message.
@@ -259,7 +258,7 @@ def plot_missing(package: str) -> ZOrderError:
 
 
 def cli_missing(package: str) -> ZOrderError:
-    """A package that the command line needs is not installed."""
+    """A package that the command-line tool needs is not installed."""
     return error("ZORDER_CLI_MISSING", package=package)
 
 
@@ -302,7 +301,7 @@ def linked(path: str) -> ZOrderError:
 
 
 def linked_data_file(path: str) -> ZOrderError:
-    """A data file to copy is reached through a link whose owner does not own its target."""
+    """A data file to copy is reached through a link whose owner does not own the target."""
     return error("ZORDER_SYMBOLIC_LINK.DATA_FILE", path=path)
 
 
@@ -331,5 +330,5 @@ def store_not_writable(folder: str, reason: str) -> ZOrderError:
 
 
 def store_has_two_winners(folder: str) -> ZOrderError:
-    """Two writers can create the same file, because the store lacks create-if-absent."""
+    """Two writers can create the same file, because the store does not support create-if-absent."""
     return error("ZORDER_UNSUPPORTED_STORE.TWO_WINNERS", folder=folder)

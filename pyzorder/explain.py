@@ -46,7 +46,7 @@ class ScanExplanation:
 
     @property
     def as_of(self) -> datetime | None:
-        """When the list of files was last verified. None if this query itself lists the files."""
+        """When the list of files was last verified. None if the query itself lists the files."""
         time = self.details.get("asOf")
         return None if time is None else datetime.fromtimestamp(time / 1000, timezone.utc)
 
@@ -124,7 +124,7 @@ def explain(df: DataFrame) -> Explanation:
 
 
 def scan_explanation(scan: dict[str, Any]) -> ScanExplanation:
-    """Converts one element of the JVM's description."""
+    """Converts one element of the JVM's description to a `ScanExplanation`."""
     return ScanExplanation(
         table=scan["table"],
         total=scan["total"],

@@ -55,7 +55,7 @@ class Run:
     """Number of removed files that VACUUM has not deleted."""
     keptBytes: int
     partitions: int
-    """Number of folders whose data files the run processed."""
+    """Number of folders in which the run removed or added data files."""
     seconds: float | None
     """Time from `began` to `ended`; None if the run has not ended, or its record is damaged."""
     undone: bool

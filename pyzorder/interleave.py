@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-#: Maximum length of a z-value in bytes. With more than 128 columns, the lowest bits are dropped.
+#: Maximum length of a z-value in bytes. Longer z-values are truncated, for example those of more
+#: than 128 columns with 64 bits each.
 MAX_BYTES = 1024
 
-#: Bits in a z-value that is a non-negative long.
+#: Number of bits in a z-value that is a non-negative long.
 LONG_BITS = 63
 
 
@@ -45,7 +46,7 @@ def interleave_byte_strings(columns: Sequence[Sequence[bytes | None]]) -> list[b
 
 
 def interleave_long(ids: Sequence[npt.NDArray[Any]], bits_each: int) -> npt.NDArray[np.int64]:
-    """Interleaves ids, each from 0 to 2^bits_each - 1, into one non-negative long per row."""
+    """Interleaves ids between 0 and 2^bits_each - 1 into one non-negative long per row."""
     n = len(ids)
     z = np.zeros(len(ids[0]), dtype=np.int64)
     for column in ids:

@@ -1,4 +1,4 @@
-"""The value ranges of a table's data files. Pictures are drawn from them."""
+"""The value ranges of a table's data files, from which pictures are drawn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Value = bool | int | float | Decimal | str
 microseconds, year-month intervals in months, times in nanoseconds. BINARY is hexadecimal text."""
 
 Range = tuple[Value | None, Value | None]
-"""Lower and upper limit. A limit that does not exist is None."""
+"""Lower and upper limit. None means that there is no limit."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Layout:
     explanation: Explanation | None = None
 
     def only(self, *places: int) -> Layout:
-        """Returns the same files with only the columns at these positions."""
+        """Returns this layout with only the columns at these positions."""
         files = [
             replace(
                 file,
@@ -138,7 +138,7 @@ def read(
 
     Args:
         table: the table's name in SQL syntax, or the path of its folder.
-        columns: the columns whose bounds to read, named as in ZORDER BY. By default, these are the
+        columns: the columns whose bounds are read, named as in ZORDER BY. By default, these are the
             columns that the files are clustered by.
         where: the condition of a query. The layout then includes the files that the query opens, as
             reported by `pyzorder.explain`.
@@ -178,7 +178,10 @@ def read(
 
 
 def opened_of(explanation: Explanation, paths: Sequence[str]) -> frozenset[str]:
-    """Returns the files that a query's scans open, or all files if a scan's list is incomplete."""
+    """Returns the files that a query's scans open.
+
+    Returns all files if the list of a scan's opened files is incomplete.
+    """
     opened: set[str] = set()
     for scan in explanation:
         named = scan.details["opened"]
@@ -187,7 +190,7 @@ def opened_of(explanation: Explanation, paths: Sequence[str]) -> frozenset[str]:
 
 
 def data_file(found: dict[str, Any], types: Sequence[str]) -> DataFile:
-    """Converts one file in the JVM's description."""
+    """Converts a file in the JVM's description to a `DataFile`."""
     bounds = [
         None if pair is None else (value(pair[0], type_), value(pair[1], type_))
         for pair, type_ in zip(found["bounds"], types, strict=True)
@@ -206,7 +209,8 @@ def data_file(found: dict[str, Any], types: Sequence[str]) -> DataFile:
 def value(told: Any, type_: str) -> Any:
     """Converts a value in the JVM's description.
 
-    Decimals and infinities arrive as strings, because JSON numbers cannot represent them exactly.
+    Decimals arrive as strings to keep all digits, and infinities because JSON has no numbers for
+    them.
     """
     if isinstance(told, str) and type_.startswith("DECIMAL"):
         return Decimal(told)

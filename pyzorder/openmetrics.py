@@ -30,7 +30,7 @@ class Gauge:
     unit: str
     help: str
     samples: Sequence[tuple[Labels, float | None]]
-    """Labels and values. A value of None is unknown, and is omitted."""
+    """Labels and values. Samples with the value None, which means unknown, are omitted."""
 
     def lines(self) -> list[str]:
         """Returns the lines of the family, or none if no value is known."""
@@ -80,7 +80,7 @@ def health(
         table: the value of the samples' `table` label.
         columns: rows of DESCRIBE SKIPPING INDEX.
         runs: the runs in the table's journal.
-        skipped: the share of files that each condition skips, from 0 to 1.
+        skipped: the share of files that each condition skips, between 0 and 1.
     """
     of_table = {"table": table}
 
@@ -102,7 +102,7 @@ def health(
         Gauge(
             "clustered_files",
             "",
-            "Files that are clustered by the column, alone or with others.",
+            "Files that are clustered by the column, alone or with other columns.",
             each("clustered"),
         ),
         Gauge(

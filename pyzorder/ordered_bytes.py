@@ -31,8 +31,8 @@ SIGN_BIT = np.uint64(1 << 63)
 #: always 1 and is not stored.
 MANTISSA_BITS = 57
 
-#: Width in bits of each fixed-width type. A time is a number of nanoseconds within a day, which
-#: takes 47 bits.
+#: Width in bits of each fixed-width type. A time is the number of nanoseconds since midnight,
+#: which fits into 47 bits.
 BITS = {
     "boolean": 1, "tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "float": 32, "double": 64,
     "date": 32, "timestamp": 64, "timestamp_ntz": 64, "time": 47,
@@ -62,7 +62,7 @@ def supports(data_type: str) -> bool:
 def of(values: Column, data_type: str) -> Bits:
     """Returns 64 ordered bits per value, left-aligned, to be compared as unsigned integers.
 
-    Null is 0. A value whose bits would be 0 is encoded as 1, which reserves 0 for null. A greater
+    Null is 0. A value whose bits would be 0 is encoded as 1, so that only null is 0. A greater
     value never has smaller bits, but different strings, different binaries, and different decimals
     of more than 18 digits may have the same bits.
     """
@@ -86,7 +86,8 @@ def whole_of(values: Column, data_type: str) -> list[bytes | None]:
 
     Compared lexicographically as unsigned bytes, the encodings sort like the values.
 
-    The width is fixed, except for strings and binaries, which are unchanged. Null is None.
+    The width is fixed, except that strings (as UTF-8) and binaries are returned unchanged. Null is
+    None.
     """
     if is_long(data_type):
         bits = _left_aligned(long_of(values, data_type), data_type).astype(">u8")

@@ -77,7 +77,7 @@ def rectangles(
 
 
 def compare(layouts: Mapping[str, Layout], *, ranks: bool = False) -> Picture:
-    """Draws layouts, such as those before and after an OPTIMIZE, side by side over the same axes.
+    """Draws layouts, such as those before and after an OPTIMIZE, side by side with the same axes.
 
     Layouts come from `read`: `compare({"before": before, "after": after})`.
 
@@ -120,7 +120,7 @@ def curve(names: Sequence[str] = curves.NAMES, bits: int = 3) -> Picture:
 
     Args:
         names: any of `zorder`, `hilbert` and `linear`.
-        bits: bits per axis, from 1 to 8.
+        bits: bits per axis, between 1 and 8.
 
     Raises:
         ValueError: there is no such curve, or `bits` is out of range.

@@ -18,5 +18,5 @@ def printable(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """Makes text printable on a single line, so it cannot forge a second line in a log."""
+    """Makes text printable on a single line, so that it cannot forge a second line in a log."""
     return printable(" ".join(text.splitlines()))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOST_PAIRS = 3
-"""Maximum number of column pairs with a picture."""
+"""Maximum number of column pairs for which pictures are drawn."""
 
 MOST_RUNS = 50
 """Maximum number of runs in the history. The newest runs are shown."""
@@ -85,15 +85,15 @@ def write(
     columns: Sequence[str] | None = None,
     where: str | None = None,
 ) -> Path:
-    """Writes the report of a table as one HTML file.
+    """Writes a report on a table to one HTML file.
 
     Args:
         table: the table's name in SQL syntax, or the path of its folder.
         path: the file to write. Its folder is created if needed.
         columns: the columns to draw, named as in ZORDER BY. By default, these are the columns that
             the files are clustered by.
-        where: the condition of a query. The pictures highlight the files that it opens, and the
-            report explains why.
+        where: the condition of a query. The pictures highlight the files that the query opens,
+            and the report explains why.
 
     Returns:
         The path of the report.
@@ -140,7 +140,8 @@ def render(
     """Renders the page.
 
     Args:
-        first: `bridge.verdict` on a first OPTIMIZE; empty if the table is already clustered.
+        first: the result of `bridge.verdict` for a first OPTIMIZE; empty if the table is already
+            clustered or has no files.
     """
     environment = Environment(
         loader=PackageLoader("pyzorder"),
@@ -214,8 +215,8 @@ def verdict(found: Layout, columns: Sequence[Health]) -> Verdict:
 
 
 def best(columns: Sequence[Health]) -> list[Health]:
-    """Returns a list with the column for which lookups open the fewest files; empty if this is
-    unknown."""
+    """Returns the column on which lookups open the fewest files, as a list that is empty if this
+    column is unknown."""
     known = [health for health in columns if health.lookup_share is not None]
     return sorted(known, key=lambda health: health.lookup_share or 0.0)[:1]
 
@@ -300,7 +301,7 @@ def as_sql(name: str) -> str:
 
 
 def pictures(found: Layout) -> list[dict[str, Any]]:
-    """Draws the pictures. Each is a mapping with `title` and `svg`."""
+    """Draws the pictures. Each is a mapping with the keys `title` and `svg`."""
     if not any(found.only(i).covering() for i in range(len(found.columns))):
         return []
     places = range(len(found.columns))

@@ -52,7 +52,7 @@ class ZOrderTable:
         return cls(spark, quoted(path))
 
     def optimize(self) -> OptimizeBuilder:
-        """Builds an OPTIMIZE, which runs when one of the builder's execute methods is called."""
+        """Returns a builder for an OPTIMIZE, which runs when an execute method is called."""
         return OptimizeBuilder(self._spark, self._target)
 
     def createSkippingIndex(self, *columns: str) -> DataFrame:
@@ -139,7 +139,7 @@ class OptimizeBuilder:
     def full(self) -> OptimizeBuilder:
         """Makes the OPTIMIZE also rewrite files that are already clustered by the same columns.
 
-        The OPTIMIZE then runs even if it makes lookups slower.
+        The OPTIMIZE then runs even if it would make lookups slower.
         """
         self._full = True
         return self
@@ -176,8 +176,8 @@ class OptimizeBuilder:
 
     def _statement(self, z_order: str) -> str:
         full = " FULL" if self._full else ""
-        # If the condition ends with a comment, the line feed ends that comment. Otherwise, the
-        # comment would hide the rest of the statement.
+        # If the condition ends with a comment, the line feed ends that comment. Without the line
+        # feed, the comment would hide the rest of the statement.
         where = f" WHERE {self._where}\n" if self._where is not None else ""
         dry_run = " DRY RUN" if self._dry_run else ""
         return f"OPTIMIZE {self._target}{full}{where}{z_order}{dry_run}"

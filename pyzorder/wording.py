@@ -6,7 +6,7 @@ import math
 
 
 def counted(count: int, noun: str) -> str:
-    """Formats a count with its noun, such as `1 file` or `2,000 files`."""
+    """Formats a count with its noun, for example as `1 file` or `2,000 files`."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
@@ -20,7 +20,7 @@ def size(count: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Formats a share, such as `1.5%` or `25%`. An unknown share becomes a dash."""
+    """Formats a share, for example as `1.5%` or `25%`. An unknown share becomes a dash."""
     if share is None or not math.isfinite(share):
         return "–"
     if 0 < share < 0.0005:

@@ -29,7 +29,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings = {"spark.sql.warehouse.dir": str(home / "warehouse")}
     for mode in ("datetimeRebaseModeInRead", "datetimeRebaseModeInWrite",
                  "int96RebaseModeInRead", "int96RebaseModeInWrite"):  # fmt: skip
-        # These are the defaults of Spark 4. With its own defaults, Spark 3.5 refuses dates before
+        # These are the defaults of Spark 4. With its own defaults, Spark 3.5 rejects dates before
         # 1582.
         settings[f"spark.sql.parquet.{mode}"] = "CORRECTED"
     session = sessions.session(threads=2, memory="1536m", **settings)

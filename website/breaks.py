@@ -1,4 +1,4 @@
-"""Marks where a browser may break long names, so that they fit a narrow screen."""
+"""Marks where a browser may break long names, so that they fit on a narrow screen."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def mark(page: str) -> str:
     """Returns a page in which long names in the article can break at `<wbr>`, and in which options
     such as `--dry-run` do not break.
 
-    In cells of tables and in headings, names of 16 characters can break; elsewhere, only names that
-    may not fit on a line. Code blocks are not changed.
+    In table cells and headings, names of 16 or more characters can break; elsewhere, only names
+    that may not fit on a line. Code blocks are not changed.
     """
     head, start, rest = page.partition("<article")
     article, end, tail = rest.partition("</article>")

@@ -53,7 +53,7 @@ def rewrite(text: str, change: Callable[[str], str | None]) -> str:
 
 
 def for_site(text: str, page: str, missing: Callable[[str], None]) -> str:
-    """Returns a page's text with links to pages of the site.
+    """Returns a page's text, with its links changed to point to pages of the site.
 
     Calls `missing` with the path of each linked file that is not on the site.
     """

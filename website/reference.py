@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 MARKER = re.compile(r"<!-- from the code: ([\w ]+) -->")
 
-#: A query that returns the rows of the small table. All statements run on this table.
+#: A query that returns the rows of the small table on which all statements run.
 ROWS = "SELECT id % 10 AS a, id AS b FROM range(100)"
 
 FUNCTIONS = ("interleave_bits", "zorder_value", "range_id")
@@ -159,18 +159,18 @@ def conditions_text() -> str:
 
 
 def placeholders(sentence: str) -> str:
-    """Returns a sentence of an error message as Markdown, with placeholders in italics and with
-    backquotes as they are in the message."""
+    """Returns a sentence of an error message as Markdown, with placeholders in italics and literal
+    backquotes."""
     return re.sub(r"<(\w+)>", r"*\1*", escaped(sentence))
 
 
 def escaped(text: str) -> str:
-    """Returns Markdown that shows the backquotes of a text."""
+    """Returns text as Markdown in which backquotes are literal."""
     return text.replace("`", "\\`")
 
 
 def unquoted(html: str) -> str:
-    """Returns HTML whose paragraphs show backquotes in place of code."""
+    """Returns HTML in which the code tags in paragraphs are replaced with backquotes."""
     return re.sub(
         r"<p>.*?</p>",
         lambda paragraph: re.sub(r"</?code>", "`", paragraph[0]),
@@ -232,8 +232,8 @@ def columns(schema: StructType, prefix: str = "") -> Iterator[tuple[str, str, st
 
 
 def struct_of(kind: DataType) -> StructType | None:
-    """Returns a struct type unchanged, returns the element type of an array of structs, and returns
-    None for other types."""
+    """Returns a struct type itself, or the element type of an array of structs. Returns None for
+    other types."""
     from pyspark.sql.types import ArrayType, StructType
 
     inner = kind.elementType if isinstance(kind, ArrayType) else kind

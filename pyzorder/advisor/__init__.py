@@ -1,7 +1,7 @@
 """Recommends clustering columns for a table: pyzorder.advisor.advise.
 
-`statements` and `event_log` read a workload, which `workload` defines. `what_if` evaluates
-candidate layouts on a sample. `advice` defines the result.
+`workload` defines workloads, which `statements` and `event_log` read. `what_if` evaluates candidate
+layouts on a sample. `advice` defines the result.
 """
 
 from __future__ import annotations

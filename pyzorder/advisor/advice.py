@@ -70,7 +70,7 @@ class Advice:
 
     table: str
     statement: str | None
-    """The statement to run; None if no layout improves enough on the current one."""
+    """The statement to run; None if the advisor recommends neither OPTIMIZE nor an index."""
 
     recommended: tuple[str, ...]
     """The columns to cluster by; empty if clustering is not recommended."""

@@ -1,4 +1,4 @@
-"""Reads the queries in Spark's event logs."""
+"""Reads queries from Spark's event logs."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Maximum number of columns to combine. The columns that save the most on their own are chosen.
 MOST_COLUMNS = 6
 
-#: How many layouts each step of the search after the first extends by one more column.
+#: The number of layouts that each step of the search, except the first, extends by one column.
 BEAM = 3
 
 

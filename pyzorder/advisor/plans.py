@@ -172,7 +172,7 @@ def split_keys(text: str) -> list[str]:
 
 
 def query_of(node: dict[str, Any]) -> tuple[str, bool]:
-    """Returns the FROM and WHERE clauses for a side of a join, and whether that side has filters.
+    """Returns one side of a join as SQL that can follow FROM, and whether that side has filters.
 
     Raises:
         NotUnderstood: the side is not a single scan, or the plan does not show its filters.

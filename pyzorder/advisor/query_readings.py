@@ -369,7 +369,7 @@ def other_side(
 ) -> str:
     """Returns a query for the key and all used columns of the other side of a join.
 
-    The size of the query's result determines whether Spark broadcasts it.
+    The size of the query's result determines whether Spark broadcasts that side.
     """
     used: list[exp.Expression] = []
     for column in scope.select.find_all(exp.Column):

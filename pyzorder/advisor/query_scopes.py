@@ -147,8 +147,8 @@ class Expansion:
     def _put(self, table: exp.Table, query: exp.Expression, named: exp.TableAlias) -> None:
         """Replaces a table with a query, which gets the table's alias.
 
-        If the alias names columns, the query also gets these names. Otherwise, it gets the column
-        names in `named`.
+        If the alias includes column names, the query also gets these names. Otherwise, it gets the
+        column names in `named`.
         """
         columns = table.alias_column_names or [c.name for c in named.args.get("columns") or []]
         alias = exp.TableAlias(
@@ -167,8 +167,8 @@ class Source:
         node: the source as parsed.
         join: the JOIN that adds the source; None for the first source.
         table: the parts of its name if it is a table.
-        branches: the SELECTs that make up the query if it is a subquery. A UNION has several.
-            Empty for tables, and for sources that are not understood.
+        branches: the SELECTs of the source if it is a subquery. A UNION has several. Empty for
+            tables, and for sources that are not understood.
         whole: whether every row of the branches is returned, independently of other rows.
     """
 

@@ -1,4 +1,5 @@
-"""Evaluates layouts of a table for a workload, and recommends one if rewriting is worth it."""
+"""Evaluates layouts of a table for a workload, and recommends one if rewriting the table is
+worthwhile."""
 
 from __future__ import annotations
 
@@ -44,23 +45,23 @@ def advise(
     sample_rows: int = 500_000,
     weigh: bool = True,
 ) -> Advice:
-    """Recommends clustering columns for a table and a workload, if clustering is worth it.
+    """Recommends clustering columns for a table and a workload, if clustering is worthwhile.
 
     For each candidate, lays out a sample of the table as OPTIMIZE would. Then evaluates the
     workload's filters and join keys against the bounds of the resulting files, using the same code
     that skips files in queries. Candidates are compared by the total size of the files that would
-    be opened. The table is not changed. Parts of the workload that the advisor does not understand
-    are counted.
+    be opened. The table is not changed. Parts of the workload that the advisor cannot use are
+    counted.
 
     Args:
         table: the table's name in SQL syntax, or the path of its folder.
         queries: a file of SQL statements that end with semicolons, or a list of statements.
         event_log: a folder of Spark event logs, or a single log. Spark's compression codecs are
             supported.
-        max_columns: maximum number of clustering columns, from 1 to 4.
-        margin: share, from 0 to 1, by which each additional column must reduce the total size of
-            the files that are opened.
-        least_gain: share, from 0 to 1, by which a recommendation must reduce this size.
+        max_columns: maximum number of clustering columns, between 1 and 4.
+        margin: share, between 0 and 1, by which each additional column must reduce the total size
+            of the files that are opened.
+        least_gain: share, between 0 and 1, by which a recommendation must reduce this size.
         sample_rows: maximum number of rows to sample.
         weigh: whether to measure how the order of rows affects the size of files. This measurement
             reads the table or some of its partitions once, and writes a few files of the best
@@ -71,7 +72,7 @@ def advise(
         The recommendation and the evidence for it.
 
     Raises:
-        ZOrderError: there is no workload, the workload cannot be read, the session is a Connect
+        ZOrderError: no workload is given, the workload cannot be read, the session is a Connect
             session, the session does not run pyzorder, sqlglot is not installed, or an argument is
             out of range.
     """
@@ -228,7 +229,8 @@ class WhatIf:
         return reason
 
     def _uses(self, weights: dict[Reading, int], is_drawn: bool) -> tuple[ColumnUse, ...]:
-        """Returns how the workload uses each column, most frequently used columns first."""
+        """Returns how the workload uses each column, starting with the most frequently used
+        column."""
         from pyzorder.advisor.column_uses import columns_of
 
         counts: dict[str, Counter[str]] = {}
@@ -280,7 +282,7 @@ class WhatIf:
         if not columns or best is None:
             return None, (), (
                 f"Nothing to recommend: the workload scans {self._target}, but has no filter or "
-                "join that can skip files by a column that the table can be clustered by."
+                "join that could skip files if the table were clustered."
             )  # fmt: skip
         if files["newFiles"] < 2:
             return None, (), (

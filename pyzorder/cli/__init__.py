@@ -1,4 +1,4 @@
-"""The command line `pyzorder`. See app.py for its commands."""
+"""The command-line tool `pyzorder`. See app.py for its commands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Runs the command line, and exits the process with the command's exit code."""
+    """Runs the command-line tool, and exits the process with the command's exit code."""
     try:
         import click  # noqa: F401
         import rich  # noqa: F401

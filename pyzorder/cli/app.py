@@ -1,4 +1,4 @@
-"""The command line's commands, exit codes and error handling."""
+"""The commands, exit codes and error handling of the command-line tool."""
 
 from __future__ import annotations
 

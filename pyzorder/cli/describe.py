@@ -19,7 +19,7 @@ from pyzorder.wording import percent
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Headers of the printed table, and the result columns that they stand for.
+#: Headers of the printed table, and the result columns that are shown under them.
 COLUMNS = {
     "column": "column",
     "type": "type",

@@ -1,4 +1,4 @@
-"""Shows the progress of a statement on stderr: one line per step and, on a terminal, a bar."""
+"""Shows the progress of a statement on stderr: lines about each step and, on a terminal, a bar."""
 
 from __future__ import annotations
 

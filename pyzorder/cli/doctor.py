@@ -100,7 +100,7 @@ def all_checks(settings: Settings, target: Target | None) -> Iterator[Check]:
 
 
 def checked(name: str, look: Callable[[], str]) -> Check:
-    """Runs a check, and returns what it found or raised."""
+    """Runs a check. The check fails if it raises an exception."""
     try:
         return Check(name, True, look())
     except Exception as failure:
@@ -136,7 +136,7 @@ def catalog(spark: SparkSession) -> str:
     databases = len(spark.sql("SHOW DATABASES").collect())
     if in_memory(spark):
         more = "" if bridge.is_connect(spark) else ", or add --hive for the tables of a metastore"
-        return f"in memory: name tables by their folders{more}"
+        return f"in memory: refer to tables by their folders{more}"
     return f"Hive metastore, {databases} database{'' if databases == 1 else 's'}"
 
 
@@ -148,7 +148,7 @@ def in_memory(spark: SparkSession) -> bool:
 def store(spark: SparkSession, target: Target | None) -> str:
     """Checks that tables in the store can be locked, which requires create-if-absent."""
     if target is None and in_memory(spark):
-        return "not checked: name a TARGET to check its folder"
+        return "not checked: pass a TARGET to check its folder"
     folder = folder_of(spark, target)
     name = f"{folder.rstrip('/')}/_pyzorder-doctor-{uuid.uuid4()}"
     try:

@@ -79,7 +79,7 @@ def of_session(spark: SparkSession, query: str) -> tuple[str, list[dict[str, Any
 def of_server(spark: SparkSession, query: str) -> tuple[str, list[dict[str, Any]]]:
     """Explains a query in a Connect session, based on the text of pyzorder's nodes in the plan."""
     query = query.strip().rstrip(";")
-    # Raises if the text is not a valid query. EXPLAIN itself would return errors as a plan.
+    # Raises if the text is not a valid query. EXPLAIN itself would return the error as a plan.
     _ = spark.sql(f"WITH explained AS (\n{query}\n) SELECT * FROM explained").schema
     plan = spark.sql(f"EXPLAIN {query}").collect()[0][0]
     lines = OURS.findall(plan)

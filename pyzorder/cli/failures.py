@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-#: Conditions that a retry can resolve. They have a separate exit code.
+#: Conditions after which a retry may succeed. They have a separate exit code.
 CONTENDED = ("ZORDER_CONCURRENT_OPTIMIZE", "ZORDER_CONFLICT")
 
 #: Conditions raised if Spark cannot be started or reached.
@@ -52,7 +52,7 @@ def exit_code(failure: BaseException) -> int:
 
 
 def condition(failure: BaseException) -> str | None:
-    """Returns the condition in brackets at the start of Spark's and pyzorder's messages, if any."""
+    """Returns the condition in brackets at the start of Spark's or pyzorder's message, if any."""
     found = re.match(r"\s*\[([A-Z0-9_.]+)\]", message(failure))
     return found[1] if found else None
 
@@ -64,7 +64,8 @@ def sentence(failure: BaseException) -> str:
 
 
 def message(failure: BaseException) -> str:
-    """Returns an exception's message or, for a JVM exception, the innermost cause's message."""
+    """Returns an exception's message or, for a JVM exception without a condition, the innermost
+    cause's message."""
     java = getattr(failure, "java_exception", None) or getattr(failure, "_origin", None)
     if java is None or condition_in(str(failure)):
         return str(failure) or type(failure).__name__

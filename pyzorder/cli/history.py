@@ -55,7 +55,7 @@ def command(settings: Settings, target: Target) -> None:
 
 
 def history_of(spark: SparkSession, target: Target) -> history.History:
-    """Returns the runs on a table."""
+    """Returns the history of a table's runs."""
     with missing_tables_explained(spark, str(target)):
         return history.read(spark, target.text())
 

@@ -19,7 +19,7 @@ from pyzorder.wording import counted, percent
 
 TARGET_SIZE = "spark.sql.zorder.optimize.targetFileSize"
 
-STOPPED = "Interrupted: the work that had not been published was undone, and no rows were lost."
+STOPPED = "Interrupted: all unpublished work was undone, and no rows were lost."
 
 #: A size in Spark's notation: a number of bytes, or a number with a unit.
 SIZE = re.compile(r"0*[1-9][0-9]*([kmgtp]?b?)", re.IGNORECASE)

@@ -33,7 +33,7 @@ class SettingType(click.ParamType[tuple[str, str]]):
     name = "key=value"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, str]:
-        """Returns key and value. The value may contain equals signs."""
+        """Returns the key and the value. The value may contain equals signs."""
         if isinstance(value, tuple):
             return value
         key, equals, setting = value.partition("=")
@@ -53,7 +53,7 @@ OPTIONS = [
         help="Address of a Spark Connect server with pyzorder; default: $SPARK_REMOTE.",
     ),
     click.option(
-        "--hive", is_flag=True, help="Use the Hive metastore that Spark is configured for."
+        "--hive", is_flag=True, help="Use the Hive metastore that Spark is configured to use."
     ),
     click.option(
         "--metastore", metavar="thrift://…", help="Use the Hive metastore at this address."

@@ -42,7 +42,7 @@ def finite(value: Any) -> Any:
 
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Prints a table. Numbers are right-aligned, and None is a dash."""
+    """Prints a table. Numbers are right-aligned, and None is shown as a dash."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 160

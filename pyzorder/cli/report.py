@@ -1,4 +1,4 @@
-"""pyzorder report: writes a table's health, files and past runs to one HTML file."""
+"""pyzorder report: writes a report on a table to one HTML file."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ UNCHANGED = "Interrupted; nothing was changed."
 """The message for an interrupted command that only reads."""
 
 SECONDS = 0.25
-"""Interval between updates of the progress."""
+"""Interval between updates of the progress display."""
 
 
 def run(
@@ -84,9 +84,10 @@ def run(
 
 @contextmanager
 def signals(display: Display, what: str) -> Iterator[list[int]]:
-    """Provides a list to which the number of each arriving SIGINT or SIGTERM is added.
+    """Provides a list that receives the number of the first SIGINT or SIGTERM.
 
-    Outside the main thread, signals cannot be handled and the list remains empty.
+    A second signal ends the process. Outside the main thread, signals cannot be handled and the
+    list remains empty.
     """
     received: list[int] = []
 

@@ -1,5 +1,5 @@
-"""Provides the session of a command: a session in a new Spark application, on a Connect server, or
-in the caller's Spark application."""
+"""Provides the session for a command: in a new Spark application, on a Connect server, or in the
+caller's Spark application."""
 
 from __future__ import annotations
 

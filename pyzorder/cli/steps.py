@@ -29,7 +29,7 @@ class Step:
         number: the job's number.
         title: what the job does.
         running: whether it is still running.
-        share: the share of the job that is done, from 0 to 1.
+        share: the share of the job that is done, between 0 and 1.
         rows: the rows read in the current stage.
         tasks: the number of finished tasks and the number of all tasks.
         files: the number of written files and the number of all files, if the job writes files.
@@ -63,7 +63,7 @@ class Steps(Protocol):
         """
 
     def cancel(self) -> None:
-        """Cancels the jobs that are running. Call it again for jobs that start later."""
+        """Cancels the running jobs. Call this again for jobs that start later."""
 
 
 class JobSteps:

@@ -1,4 +1,5 @@
-"""Parses tables and columns on the command line, quotes them for SQL, and checks conditions."""
+"""Parses the tables and columns given on the command line, quotes them for SQL, and checks
+conditions."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, target_argument
 
 STOPPED = (
-    "Interrupted: VACUUM had deleted some of the retired files, and the next VACUUM will delete "
+    "Interrupted: VACUUM may have deleted some of the retired files. The next VACUUM will delete "
     "the rest. The table's own files were not touched."
 )
 
@@ -37,7 +37,7 @@ Examples:
 @click.option("--dry-run", is_flag=True, help="Delete nothing; list what would be deleted.")
 @session_options
 def command(settings: Settings, target: Target, retain_hours: int | None, dry_run: bool) -> None:
-    """Delete files that OPTIMIZE replaced a week or more ago."""
+    """Delete replaced files whose retention period, by default a week, has passed."""
     with session(settings) as spark:
         rows: list[dict[str, Any]] = run(
             spark,

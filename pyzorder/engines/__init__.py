@@ -7,7 +7,7 @@ The package reads the index and the journal through `pyzorder.index`. Its module
     staleness         finds the files in the index instead of listing them
     partitions        finds partition columns in the names of folders
     file_statistics   file statistics that are valid in every engine
-    columns           finds the columns of a table, and checks those in a condition
+    columns           finds the columns of a table, and checks the columns in a condition
     selection         finds the files that may contain rows matching a condition
     evaluation        evaluates the filters of `index.predicates` on statistics
     values            represents SQL values in Arrow and converts them

@@ -1,4 +1,5 @@
-"""The functions for engines other than Spark. Each imports what it needs when it is called."""
+"""The functions for engines other than Spark. Each function imports what it needs when it is
+called."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def files(
     max_staleness: str | float | timedelta | None = None,
     filesystem: Any = None,
 ) -> list[str]:
-    """Returns the data files of a table that may have rows for which a condition is TRUE.
+    """Returns a table's data files that may have rows for which a condition is TRUE.
 
     Even while an OPTIMIZE runs, or after one has been killed, the files contain each row of the
     table exactly once. Needs neither Spark nor Java.
@@ -64,12 +65,12 @@ def dataset(
     """Returns a PyArrow dataset that uses a table's index to skip files.
 
     Each of the dataset's files has its minima and maxima attached. Engines that push filters down
-    to a dataset, such as PyArrow, DuckDB and Polars, do not open files whose bounds exclude all
-    matching rows. The files are listed when this function is called.
+    to a dataset, such as PyArrow, DuckDB and Polars, do not open files whose bounds show that no
+    row can match. The files are listed when this function is called.
 
     Args:
         path: the folder of a table, or of one of its partitions; a local path or a URI.
-        where: a condition in Spark's SQL, as in `files`. The dataset then lacks the files that
+        where: a condition in Spark's SQL, as in `files`. The dataset then omits the files that
             cannot contain a matching row, so all queries on it must include this condition. Unlike
             pushed-down filters, this condition is also checked against the index's sketches.
         schema: the columns to read. As in Spark, the default is the columns of the first file,
@@ -77,7 +78,7 @@ def dataset(
         columns: the columns whose bounds are attached to the files. By default, these are the
             columns by which most files are clustered, followed by other columns. The number of
             columns is limited so that the dataset opens quickly.
-        format: parquet or orc. By default, it is taken from the files' names.
+        format: parquet or orc. By default, it is inferred from the first file's name.
         max_staleness: the maximum age of the information about the files, such as `30min`. If the
             index is recent enough, the folder is not listed. By default, it is always listed.
         filesystem: the PyArrow or fsspec file system that contains the path.

@@ -62,8 +62,8 @@ def check_columns(
     """Raises a ZOrderError if a condition refers to a column that the table does not have.
 
     Files may have different columns. Columns that are neither in the index nor in `schema` are
-    looked up in the first file and in the newest file, which has the columns that were added last.
-    If one of these files cannot be read, it may have the column, so no error is raised.
+    looked up in the first file and in the newest file, which has the most recently added columns.
+    If one of these files cannot be read, it might have the column, so no error is raised.
     """
     if not table.files:
         return
@@ -123,7 +123,7 @@ def _schema_in(table: Table, file: VisibleFile, file_format: ds.FileFormat) -> p
 
 
 def _has(fields: pa.Schema | pa.StructType, parts: tuple[str, ...]) -> bool:
-    """Whether a name refers to a column, or to something inside one."""
+    """Whether a name refers to a column or to a part of one."""
     first, *rest = parts
     return any(
         not rest or not pa.types.is_struct(field.type) or _has(field.type, tuple(rest))

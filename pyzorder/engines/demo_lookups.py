@@ -20,7 +20,7 @@ class EngineAnswer(NamedTuple):
 
 
 def ranges(predicate: str) -> dict[str, tuple[int, int]]:
-    """Returns, for each column, the least and the greatest value that a predicate allows.
+    """Returns, for each column, the smallest and the largest value that a predicate allows.
 
     The predicate consists of comparisons `c = n` and `c BETWEEN n AND m`, joined by AND.
     """

@@ -80,7 +80,7 @@ class Evaluator:
         return self._kept(_parsed(text), positive=True)
 
     def _kept(self, node: exp.Expression, positive: bool) -> Any:
-        """Evaluates a filter, treating its unsupported operands as `positive`.
+        """Evaluates a filter, replacing its unsupported operands with `positive`.
 
         An operand of AND or OR can be replaced with TRUE without turning the filter from true to
         false. Below a NOT, it can be replaced with FALSE.
@@ -188,7 +188,7 @@ class Evaluator:
         raise NotUnderstood(f"the function {name} is not supported")
 
     def _common(self, given: list[Value]) -> str:
-        """Returns the type of an array's elements."""
+        """Returns the common type of an array's elements."""
 
         def wider(a: Value, b: Value) -> Value:
             found = values.common_type(a, b)

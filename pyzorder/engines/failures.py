@@ -1,4 +1,4 @@
-"""Errors raised by the functions for other engines. Each failure has one function.
+"""Errors raised by the functions for other engines. There is one function per failure.
 
 The messages are in error_conditions.json.
 """

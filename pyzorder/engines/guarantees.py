@@ -42,8 +42,8 @@ def guarantees(
 
     Args:
         schema: the columns, with the types that the engine reads.
-        columns: the names of the columns whose bounds to include; None to choose the columns that
-            help most.
+        columns: the names of the columns whose bounds are to be included; None to choose the most
+            useful columns.
     """
     statistics = FileStatistics(table)
     parts: list[list[pc.Expression]] = [[] for _ in table.files]
@@ -76,7 +76,7 @@ def _named(
     """Returns the named columns that have bounds.
 
     Raises:
-        ZOrderError: the table has no column with one of the names.
+        ZOrderError: one of the names is not a column of the table.
     """
     bounded = {name.lower(): number for name, number in able.items()}
     known = {field.name.lower() for field in schema}
@@ -97,7 +97,7 @@ def _clustering(table: Table) -> tuple[str, ...]:
 
 
 def field_of(schema: pa.Schema, path: Sequence[str]) -> pa.Field | None:
-    """Returns the field at a path, or None unless exactly one field has exactly this path."""
+    """Returns the field at a path, or None unless there is exactly one. Case matters."""
     fields = [field for field in schema if field.name == path[0]]
     for name in path[1:]:
         if len(fields) != 1 or not pa.types.is_struct(fields[0].type):
@@ -149,7 +149,7 @@ def _add_bounds(
 def bounds(
     statistics: FileStatistics, column: IndexedColumn, read: pa.DataType
 ) -> tuple[list[Any], list[Any]] | None:
-    """Returns the bounds of each file in the type that an engine reads.
+    """Returns the bounds of each file, converted to the type that an engine reads.
 
     Returns None unless the engine reads the same values as Spark, in the same order.
     """

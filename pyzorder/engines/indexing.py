@@ -65,7 +65,7 @@ class Outcome:
         columns: the columns of the index.
         total: the number of files in the table.
         indexed: the files that were added to the index.
-        unindexed: the other files that are not in the index, and why.
+        unindexed: the files that remain unindexed, with the reasons.
         unknown: for each column that has no bounds in some of the added files, the number of these
             files. Files in which the column has no values do not count.
         version: the version of the new snapshot; None if none was written.
@@ -91,7 +91,7 @@ def index_files(
         path: the folder of a table of Parquet files, on a local disk.
         columns: the columns to index if there is no index yet, each as the parts of its name. By
             default, the first columns of the first file are indexed.
-        dry_run: whether to write nothing.
+        dry_run: whether to leave the index unchanged.
 
     Raises:
         ZOrderError: the files cannot be indexed without Spark, or the folder cannot be written to.
@@ -129,7 +129,8 @@ class _Listing:
     Attributes:
         at: when it began, in milliseconds since the epoch.
         since: the version of the index when it began; 0 if there was no usable one.
-        visible: all files below the folder with the index, including files that belong to no table.
+        visible: all files below the folder with the index, including files that do not belong to
+            the table.
         is_settled: whether no run was moving files.
     """
 
@@ -293,7 +294,8 @@ def _entries(
 def _footer(
     reader: FooterReader, table: Table, file: VisibleFile
 ) -> tuple[int, dict[IndexedColumn, ColumnStatistics]] | str:
-    """Returns the row count and statistics in a file's footer, or why the file gets no entry."""
+    """Returns the row count and statistics in a file's footer, or the reason why the file gets no
+    entry."""
     if any("\ud800" <= c <= "\udfff" for c in file.path):
         return "its name is not UTF-8"
     try:

@@ -21,8 +21,8 @@ class MatchingFiles:
     """The files that may have matching rows.
 
     Attributes:
-        paths: the paths from which to read the files. While a run is unfinished, some of
-            these files may be hidden.
+        paths: the paths from which to read the files. While a run is unfinished, some of these
+            paths may be in hidden folders.
         total: the number of files in the table.
         unindexed: the number of files in the table that have no entry in the index.
         reasons: the parts of the condition that do not rule out any files, and why.

@@ -1,9 +1,9 @@
 """Translates Polars filters into conditions that can be evaluated on the index.
 
 Polars passes a filter to a source as an expression, which can be serialized as JSON. The JSON
-format is not stable. Therefore, this module understands only the expressions that it lists, and
-only with the types that Polars chooses for constants. All other filters are ignored and do not
-exclude any files. In Polars as in Spark, NaN equals itself and is greater than every other number.
+format is not stable. Therefore, this module supports only the expressions that are listed here, and
+only constants of the types that Polars chooses. All other filters are ignored and do not exclude
+any files. In Polars as in Spark, NaN equals itself and is greater than every other number.
 """
 
 from __future__ import annotations

@@ -128,7 +128,8 @@ class _Source:
         """Whether a condition may be TRUE for nulls in a column of the files.
 
         Lookups in the index ignore the case of names, but Polars reads nulls from a file in which
-        the column's name is spelled differently. For such a file, the index describes other values.
+        the column's name is spelled differently. For such a file, the index describes values that
+        Polars does not read.
         """
         partitions = {column.name for column in self._table.partitions}
 
@@ -150,7 +151,7 @@ class _Source:
         """Yields groups of files that are read together.
 
         All files of a group belong to one partition, and their total size is limited. If no file is
-        kept, yields one empty group, from which Polars learns the types of the columns.
+        kept, yields one empty group, so that Polars learns the types of the columns.
         """
         group: list[VisibleFile] = []
         current, size = "", 0
@@ -199,7 +200,8 @@ def _ancestors(node: exp.Expression) -> Iterator[exp.Expression]:
 
 
 def _is_ordered(data_type: Any) -> bool:
-    """Whether Polars compares values of a type in natural order. Enums are ordered differently."""
+    """Whether Polars compares values of a type in their natural order. Enums are ordered
+    differently."""
     if isinstance(data_type, pl.Struct):
         return all(_is_ordered(field.dtype) for field in data_type.fields)
     if isinstance(data_type, pl.Datetime):

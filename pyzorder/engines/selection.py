@@ -75,12 +75,12 @@ def parsed_condition(text: str) -> list[exp.Expression]:
 def select_where(
     table: Table, where: str, time_zone: str | None = None, schema: pa.Schema | None = None
 ) -> Selection:
-    """Selects the files that may have rows for which a condition in SQL is TRUE, and logs which
-    parts of the condition do not rule out any files.
+    """Selects the files that may have rows for which an SQL condition is TRUE, and logs which parts
+    of the condition do not rule out any files.
 
     Args:
         time_zone: the time zone for timestamps that do not specify one.
-        schema: the columns that the caller reads, if they are known.
+        schema: the columns that the caller reads, if known.
 
     Raises:
         ZOrderError: the text is not a condition, or refers to a column that the table does not

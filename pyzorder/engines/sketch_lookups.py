@@ -1,4 +1,4 @@
-"""Rules out files with the sketches of their columns (sql/FORMAT.md, section "Sketches")."""
+"""Uses the sketches of columns to rule out files (sql/FORMAT.md, section "Sketches")."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _COUNTS = ("date", "timestamp", "timestamp_ntz")
 
 
 class SketchLookups:
-    """Looks up, in the sketches, the constants that a condition compares columns with.
+    """Looks up the constants of a condition in the sketches of the columns.
 
     Only `=`, `<=>` and IN, and their combinations with AND and OR, rule out files. Each of these
     comparisons is TRUE for a row only if the column's value equals one of the constants, and equal

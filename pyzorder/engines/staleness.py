@@ -77,7 +77,7 @@ def _are_plain(rows: pa.Table) -> bool:
 
 
 def is_forged(path: str) -> bool:
-    """Whether a listing of a table's folder can never contain a file with this name."""
+    """Whether a listing of a table's folder can never contain a file with this path."""
     return is_whole(path) or leaves(path) or is_hidden(path)
 
 

@@ -30,7 +30,7 @@ from pyzorder.index.table_folder import folders_above
 #: Names that mark the folders of other table formats.
 _FOREIGN = {"_delta_log": "Delta", ".hoodie": "Hudi"}
 
-#: The endings of files that are neither Parquet nor ORC files. The files may be compressed.
+#: The endings of the names of files that are neither Parquet nor ORC. The files may be compressed.
 _OTHER_FORMAT = re.compile(
     r"\.(avro|csv|json|jsonl|ndjson|tsv|txt|xml)(\.(bz2|deflate|gz|lz4|snappy|xz|zst))?$",
     re.IGNORECASE,

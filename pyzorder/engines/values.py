@@ -1,8 +1,8 @@
 """SQL values as Arrow data, and the conversions that Spark applies to them.
 
 Each type has one representation. Integers, dates (in days) and timestamps (in microseconds) are
-int64, floats and doubles are float64, and strings are their bytes. Only conversions whose result is
-the same in every session are supported.
+int64, floats and doubles are float64, and strings are represented by their bytes. Only conversions
+whose result is the same in every session are supported.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Value(NamedTuple):
     """Values of an expression.
 
     Attributes:
-        data: an array with a value per file, a scalar or, for an SQL array, a list of values.
+        data: an array with one value per file, a scalar or, for an SQL array, a list of values.
         data_type: Spark's SQL name of the type.
     """
 
@@ -233,7 +233,7 @@ def _parsed(value: Value, target: str, time_zone: str | None) -> Value:
         return Value(pa.scalar(float(characters), pa.float64()), target)
     if _is_decimal(target) and re.fullmatch(r"[+-]?\d+(\.\d+)?", characters):
         return _to_decimal(decimal(Decimal(characters)), target)
-    raise NotUnderstood(f"the string is not written like a value of type {target}")
+    raise NotUnderstood(f"the string is not in a supported format of type {target}")
 
 
 def _day_number(characters: str) -> int:
@@ -251,7 +251,7 @@ def micros_of(characters: str, target: str, time_zone: str | None) -> int:
     """
     found = _TIME.fullmatch(characters)
     if found is None:
-        raise NotUnderstood("the string is not written like a timestamp")
+        raise NotUnderstood("the string is not in a supported timestamp format")
     day, minutes, seconds, fraction, zone = found.groups()
     clock = f"{minutes or '00:00'}:{seconds or '00'}.{(fraction or '0').ljust(6, '0')}"
     try:
@@ -346,7 +346,7 @@ def _scale(data_type: str) -> int:
 
 
 def _scaled(first: str, second: str) -> int:
-    """Returns the number of digits of a decimal that represents all values of two types."""
+    """Returns the number of digits that a decimal needs to represent all values of two types."""
     whole = max(
         _DIGITS[t] if t in INTEGRAL else decimal_of(t)[0] - decimal_of(t)[1]
         for t in (first, second)

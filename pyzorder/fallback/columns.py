@@ -60,7 +60,7 @@ class Columns:
         ]
         if len(found) != 1 or self.indexed[found[0]].data_type != data_type.jsonValue():
             raise NotUnderstood(
-                f"the index has no statistics for {'.'.join(path)} of the type that the scan reads"
+                f"the index has no statistics for {'.'.join(path)} in the type that the scan reads"
             )
         return Found(found[0], ".".join(f"`{part.replace('`', '``')}`" for part in path))
 

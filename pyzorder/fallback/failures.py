@@ -1,4 +1,4 @@
-"""Errors raised by the fallback. Each failure has one function.
+"""Errors raised by the fallback. There is one function per failure.
 
 The messages are in error_conditions.json.
 """
@@ -114,7 +114,7 @@ def unsupported_setting(table: str, setting: str, value: str, supported: str) ->
     """The fallback does not support the value of a setting.
 
     Args:
-        setting: the setting's name below `spark.sql.zorder.optimize`.
+        setting: the setting's name, without the prefix `spark.sql.zorder.optimize.`.
         supported: the only supported value.
     """
     return error(
@@ -142,7 +142,7 @@ def path_not_found(path: str) -> ZOrderError:
 
 
 def absent(table: str, said: str) -> ZOrderError:
-    """Spark does not find the folder.
+    """Spark cannot find the folder.
 
     Args:
         said: Spark's message.
@@ -175,7 +175,7 @@ def unreachable(location: str) -> ZOrderError:
 
 
 def unseen(folder: str) -> ZOrderError:
-    """This process does not see the files that Spark has written."""
+    """This process cannot see the files that Spark has written."""
     return error("ZORDER_FALLBACK_STORE.UNSEEN", folder=folder)
 
 

@@ -37,7 +37,7 @@ _FOREIGN = {"_delta_log": "Delta", ".hoodie": "Hudi"}
 def create_index(
     spark: SparkSession, table: str, columns: Sequence[str] = (), format: str = "parquet"
 ) -> int:
-    """Creates the index of a table from statistics of all its files.
+    """Creates a table's index from the statistics of all of its files.
 
     Reads all values of the columns once. Sessions that run pyzorder's jar keep the index up to
     date when they write to the table. After writes by other sessions, call `refresh_index`.

@@ -25,9 +25,9 @@ ABOUT_AS_WIDE = 0.9
 #: number of files allows.
 REST = 0
 
-#: A tree is tolerated if lookups open at most this many times as many files as with the best tree.
-#: Among the tolerated trees, grids are preferred to repeated halving, and grids that favor the
-#: first columns are preferred to other grids.
+#: The maximum number of files that lookups may open with a tolerated tree, divided by the number
+#: that they open with the best tree. Among the tolerated trees, grids are preferred to repeated
+#: halving, and grids that favor the first columns are preferred to other grids.
 TOLERATED_SHARE = 1.05
 
 #: Relative accuracy of the spreads, which are estimated from a sample.
@@ -173,7 +173,7 @@ class _Builder:
 
     def __init__(self, ids: Sequence[Ids], in_grid: bool) -> None:
         self._in_grid = in_grid
-        #: Sum of the columns' spreads over all files so far. The number of files that lookups open
+        #: The columns' spreads, summed over all files so far. The number of files that lookups open
         #: is proportional to this sum.
         self.width = 0.0
         self._ids = [np.asarray(column, dtype=np.int32) for column in ids]
@@ -241,7 +241,7 @@ class _Builder:
     def _split(self, c: int, rows: npt.NDArray[np.int64], leaves: int, slabs: int) -> _Split:
         """Returns the cut that comes closest to halving a column's slabs.
 
-        The rows must have more than one id.
+        The rows must have more than one distinct id in the column.
         """
         ids = np.sort(self._ids[c][rows])
         count = len(ids)

@@ -33,7 +33,7 @@ KEY, GROUP, TASK, PLACE = "_zorder_key", "_zorder_group", "_zorder_task", "_zord
 _INTEGRAL = ("boolean", "byte", "short", "integer", "long")
 
 #: SQL that maps values to 64-bit integers, doubles or bytes and preserves their order. Distinct
-#: values may become equal. Files then overlap more.
+#: values may be mapped to the same key, in which case files overlap more.
 _KEYS = {
     "date": "CAST(unix_date({0}) AS BIGINT)", "timestamp": "unix_micros({0})",
     "timestamp_ntz": "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {0})",

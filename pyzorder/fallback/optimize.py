@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 #: bounds.
 ROW_GROUP = 32 << 20
 
-#: Settings for copying rows. They stop Spark from skipping files, padding text and rebasing dates.
+#: Settings for copying rows. They stop Spark from skipping files, padding CHAR values and rebasing
+#: dates.
 COPYING = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
@@ -83,9 +84,9 @@ def optimize(
     """Writes a copy of a table, clustered by the given columns, and the copy's index.
 
     The table's files are not changed. Spark writes the data files to any store that it supports,
-    using the session's codec and timestamp settings. The index is written with Hadoop's FileSystem.
-    A Spark Connect client has no FileSystem, so it must be able to access the store through a mount
-    or with PyArrow.
+    using the session's settings for compression and timestamps. The index is written with Hadoop's
+    FileSystem. A Spark Connect client has no FileSystem, so it must be able to access the store
+    through a mount or with PyArrow.
 
     Args:
         table: the table's name in SQL syntax, or the path of its folder.
@@ -211,8 +212,8 @@ def _empty_target(spark: SparkSession, table: Table, folder: TableFolder) -> Sto
     """Returns the store of the copy's folder.
 
     Raises:
-        ZOrderError: the store cannot be reached, the folder is not empty, or it overlaps with the
-            table's folder.
+        ZOrderError: the store cannot be reached, or the folder is not empty or overlaps the table's
+            folder.
     """
     store, root = store_of(spark, folder.root), folder.root
     if store is None:
@@ -235,7 +236,7 @@ def _check_links(table: Table, sources: Sequence[SourceFile]) -> None:
 
 
 def _check_rows(table: str, sources: Sequence[SourceFile], files: Sequence[SourceFile]) -> None:
-    """Raises unless every partition has the same number of rows in the table and the copy."""
+    """Raises unless every partition has the same number of rows in the table and in the copy."""
     read, written = Counter[str](), Counter[str]()
     for counted, listed in ((read, sources), (written, files)):
         for file in listed:

@@ -1,4 +1,4 @@
-"""Determines each row's file and position in the file. Runs in Spark's Python workers.
+"""Determines each row's file, and the row's position in it. Runs in Spark's Python workers.
 
 Workers need NumPy and pandas but not pyzorder, because this module and kd_tree are sent to them.
 """

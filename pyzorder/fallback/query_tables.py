@@ -1,4 +1,4 @@
-"""Finds, in a query, the tables whose rows are restricted by conditions.
+"""Finds the tables in a query whose rows are restricted by conditions.
 
 In each SELECT, the relevant rows of a table are restricted by
 
@@ -9,7 +9,7 @@ In each SELECT, the relevant rows of a table are restricted by
 
 Columns of the right side of a SEMI or ANTI join are visible only in that join's ON. Conditions on a
 subquery in FROM, or on a CTE that is referenced only once, also restrict the tables inside it,
-provided that it passes the columns through unchanged.
+provided that its SELECT returns the columns unchanged.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class TableUse:
 def named_tables(query: str) -> set[str]:
     """Returns the names of all tables in a query, spelled as in the query's text.
 
-    The result is empty for statements that are not queries, and for text that is not understood.
+    The result is empty for statements that are not queries, and for text that cannot be parsed.
     """
     try:
         statement = parse(query, only_names=True)
@@ -122,9 +122,9 @@ def _sources(
 ) -> Iterator[tuple[exp.Expression, list[exp.Expression], set[str], set[str]]]:
     """Yields the tables and subqueries of a SELECT.
 
-    Each comes with the conditions on its rows, the names of all sources including LATERAL VIEWs,
-    and the names of the USING columns. An unqualified reference to one of these columns resolves
-    to the first source, not to this one.
+    Each comes with the conditions on its rows, the names of all sources (including LATERAL VIEWs),
+    and the names of the USING columns. An unqualified reference to one of these columns resolves to
+    the first source, not to this one.
     """
     first = select.args.get("from_") or select.args.get("from")
     if first is None:
@@ -256,7 +256,7 @@ def _named(parts: tuple[str, ...], body: exp.Select) -> exp.Column:
     elif found or not all(isinstance(star, exp.Star) for star in stars) or len(stars) != 1:
         raise NotUnderstood(f"{parts[0]} is not a column of the subquery's sources")
     elif any(stars[0].args.values()) or body.args.get("joins"):
-        raise NotUnderstood("the star excludes columns or has several sources")
+        raise NotUnderstood("the star excludes columns or covers several sources")
     return _column(parts)
 
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 class TableReader:
-    """Reads rows of a table that match a condition. Opens only files that may contain such rows."""
+    """Reads the rows of a table that match a condition. Opens only files that may contain such
+    rows."""
 
     def __init__(
         self, spark: SparkSession, table: tables.Table, schema: StructType | str | None = None

@@ -35,14 +35,15 @@ _QUOTABLE = re.compile(r"[^'\\]+")
 
 
 def spelled(path: str) -> str:
-    """Encodes a path like Spark's `_metadata.file_path`, except for the scheme.
+    """Encodes a path as Spark does in `_metadata.file_path`, except for the scheme.
 
     Spark uses java.net.URI, which does not encode non-ASCII letters.
     """
     return "".join(c if c > "\x7f" else quote(c, safe="/=:@+,!$&'()*;~") for c in path)
 
 
-#: SQL for the path, size and modification time of a row's file, in the form of SkippedFile.key.
+#: SQL for the path, size and modification time of a row's file, in the same form as
+#: SkippedFile.key.
 KEY = (
     "concat_ws(' ', regexp_replace(_metadata.file_path, '^file:/+', '/'), "
     "CAST(_metadata.file_size AS STRING), "
@@ -191,8 +192,8 @@ def _skipped(
     tests: list[str],
     columns: list[int],
 ) -> tuple[list[SkippedFile], tuple[str, ...]]:
-    """Returns the unchanged files that the tests rule out, and the reasons why they do not rule out
-    more files."""
+    """Returns the unchanged files that the tests rule out, and the reasons why no more files are
+    ruled out."""
     # Only catalog tables have partitions outside their folder. For other tables, absolute paths are
     # not trusted.
     outside = table.is_catalog and bool(table.partitions)

@@ -41,7 +41,7 @@ def indexable(schema: StructType, table: Table) -> list[IndexedColumn]:
     The fallback cannot index
 
     - partition columns, which queries do not read from files,
-    - CHAR, whose values are padded,
+    - CHAR columns, whose values are padded,
     - columns with a default, because files may lack these columns,
     - collated strings and TIME.
     """
@@ -109,7 +109,8 @@ def entries(
     found: Mapping[tuple[str, Stat], tuple[int, dict[IndexedColumn, ColumnStatistics]]],
     settings: ReadSettings,
 ) -> list[FileEntry]:
-    """Returns entries for the files in a table's folder that are unchanged since they were read."""
+    """Returns entries for the files in a table's folder that have not changed since they were
+    read."""
     valid = unchanged(store, found.keys())
     inside = folder.root + "/"
     return [

@@ -1,6 +1,6 @@
 """Access to stores from a Spark session.
 
-A classic session uses Hadoop's FileSystem in its JVM. The session's credentials apply. A Spark
+A classic session uses Hadoop's FileSystem in its JVM, with the session's credentials. A Spark
 Connect client has no JVM, and uses the local file system and PyArrow.
 """
 
@@ -30,7 +30,7 @@ class HadoopStore:
         self._fs = self._path(root).getFileSystem(conf)
 
     def qualified(self, path: str) -> str:
-        """Returns the path with scheme and authority."""
+        """Returns the path with its scheme and authority."""
         return str(self._fs.makeQualified(self._path(path)).toString())
 
     def names(self, folder: str) -> list[str]:
@@ -78,7 +78,8 @@ class HadoopStore:
     def _seen(self, paths: set[str]) -> Iterator[tuple[str, Stat]]:
         """Yields the status of each path that is a file, and possibly the status of other files.
 
-        Folders that contain several of the paths are listed, which is cheaper than many lookups.
+        Folders that contain several of the paths are listed, which is cheaper than requesting the
+        status of each path.
         """
         folders = Counter(os.path.dirname(path) for path in paths)
         for path in sorted(p for p in paths if folders[os.path.dirname(p)] == 1):

@@ -27,7 +27,7 @@ def execute(spark: SparkSession, table: Table, copy: str, sources: Sequence[Sour
     """Switches the location of each partition, and then the location of the table.
 
     Every partition has the same rows in the table and in the copy, so queries that run in the
-    meantime read each row once.
+    meantime read each row exactly once.
 
     Raises:
         ZOrderError: the table's files have changed since the table was copied.

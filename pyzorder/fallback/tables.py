@@ -35,8 +35,9 @@ class Table:
         location: the table's folder, in the form that `stores.plain` returns.
         is_catalog: whether the table is in the catalog.
         partitions: names of its partition columns; empty for a path.
-        types: the type of each column in DESCRIBE, keyed by name.
-        defaults: columns with a default. In files that lack such a column, it reads as the default.
+        types: the type of each column according to DESCRIBE, keyed by name.
+        defaults: columns with a default. If a file lacks such a column, Spark reads the default
+            instead.
         properties: the table's properties.
         obstacle: the reason why files must not be skipped; empty if they may be skipped.
         is_bucketed: whether the table is bucketed.
@@ -74,7 +75,7 @@ class Table:
 
 
 def path_table(spark: SparkSession, path: str, format: str) -> Table:
-    """Returns the table that spark.read finds in a folder."""
+    """Returns the table that spark.read reads from a folder."""
     quoted, location = path.replace("`", "``"), located(spark, path)
     store = store_of(spark, location)
     return Table(f"{format}.`{quoted}`", format, location, is_catalog=False, path=path, store=store)

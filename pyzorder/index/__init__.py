@@ -6,9 +6,9 @@ The package needs PyArrow but neither Spark nor pandas, so any engine can build 
     fsspec_store         access to folders and files through fsspec
     table_folder         the layout of pyzorder's files in a table's folder
     journal              the records of the runs that rewrite a table
-    visible_files        finds a table's data files from a listing and the journal
+    visible_files        determines a table's data files from a listing and the journal
     snapshots            snapshots of the index, and the pointers to them
-    coverage             describes for which data files a snapshot has rows
+    coverage             describes which data files have rows in a snapshot
     entries              rows of the index, one per data file
     snapshot_pages       checks the pages of a snapshot before it is decoded
     snapshot_statistics  the statistics of a snapshot that are valid for a scan's settings

@@ -1,4 +1,4 @@
-"""Describes for which data files a snapshot has rows (sql/FORMAT.md, section "Coverage")."""
+"""Describes which data files have rows in a snapshot (sql/FORMAT.md, section "Coverage")."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Coverage:
-    """States that a snapshot has a row for every data file in the folders that it covers.
+    """States that a snapshot has a row for every data file in the covered folders.
 
     Attributes:
         listed_at: when the listing of these folders began, in milliseconds since the epoch.
@@ -35,7 +35,7 @@ def coverage_of(pointer: dict[str, Any]) -> Coverage | None:
 
 
 def still_covers(since: int, before: Pointer | None) -> bool:
-    """Whether the rows of a snapshot reflect all changes by pyzorder's writers since a listing.
+    """Whether a snapshot's rows reflect all changes by pyzorder's writers since a listing began.
 
     Args:
         since: the index's version when the listing began; 0 if there was no index.

@@ -40,8 +40,8 @@ class FileEntry:
     """The index's row for one data file.
 
     Attributes:
-        statistics: the statistics of each column. The statistics of a column are unknown if it is
-            missing here or is listed with a different type than in the index.
+        statistics: the statistics of each column. A column's statistics are unknown if the column
+            is missing here or has a different type here than in the index.
     """
 
     path: str
@@ -54,7 +54,7 @@ class FileEntry:
 
 
 def unchanged(store: Store, read: Collection[tuple[str, Stat]]) -> set[tuple[str, Stat]]:
-    """Returns the files that still have the status with which they were listed.
+    """Returns the files whose status has not changed since they were listed.
 
     If a file has changed, its statistics may describe an earlier state of the file, so it gets no
     entry.
@@ -92,7 +92,8 @@ def table_of(columns: Sequence[IndexedColumn], entries: Sequence[FileEntry]) -> 
 
 
 def _array(values: list[Any], stored: pa.DataType) -> pa.Array:
-    """Converts values to an array. Strings may be passed as bytes, which need not be UTF-8."""
+    """Converts values to an array. Strings may be passed as bytes, which need not be valid
+    UTF-8."""
     if stored == pa.string():
         octets = [v.encode() if isinstance(v, str) else v for v in values]
         return pa.array(octets, pa.binary()).view(pa.string())
@@ -105,11 +106,10 @@ def _array(values: list[Any], stored: pa.DataType) -> pa.Array:
 def kept_rows(
     old: Snapshot, columns: Sequence[IndexedColumn], keep: Callable[[pa.Table], Sequence[bool]]
 ) -> pa.Table:
-    """Returns the rows that `keep` selects from a snapshot, in the columns of a new snapshot.
+    """Returns the rows that `keep` selects from a snapshot, with the columns of a new snapshot.
 
-    A row keeps its reference to a segment of sketches only if all columns are kept and if the rows
-    of all files in the segment are kept. Therefore, no sketch outlives its file's entry or its
-    column.
+    A row keeps its reference to a segment of sketches only if all columns and the rows of all files
+    in the segment are kept. Therefore, no sketch outlives its file's entry or its column.
     """
     rows = _with_sketches(old, columns, old.rows.filter(pa.array(keep(old.rows), pa.bool_())))
     unknown = table_of(columns, [])

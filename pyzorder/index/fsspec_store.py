@@ -8,7 +8,7 @@ from typing import Any
 
 from pyzorder.index.stores import UNKNOWN_TIME, Listing, Stat, check_length
 
-#: The keys that file systems use to report when a file was last modified.
+#: The keys under which file systems report when a file was last modified.
 _MODIFIED = ("mtime", "LastModified", "last_modified", "updated")
 
 #: The key under which WebHDFS reports a file's modification time, in milliseconds.
@@ -69,7 +69,7 @@ class FsspecStore:
 
 
 def _below(folder: str, path: str) -> str:
-    """Returns a file's path with the folder spelled as it was given.
+    """Returns a file's path, with the folder spelled as in `folder`.
 
     File systems may add or remove a leading slash.
     """

@@ -59,7 +59,7 @@ class Overlay(NamedTuple):
         incarnation: the incarnation id in the names of the run's markers.
         marked: the modification times of the markers, by folder. If a marker's current modification
             time differs from the recorded one, the folder is a copy, so none of the recorded times
-            apply to the files in it. Older records do not contain the times.
+            apply to the files in it. Older records do not contain these times.
     """
 
     shown: tuple[FileRef, ...]
@@ -116,7 +116,7 @@ class JournalState:
 
 
 def has_too_many_tokens(text: bytes) -> bool:
-    """Whether JSON has more tokens than pyzorder writes to any file of the same length.
+    """Whether JSON has more tokens than pyzorder would write to a file of the same length.
 
     When parsed, JSON like `[],[],[]` takes far more memory than its length suggests.
     """

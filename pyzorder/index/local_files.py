@@ -54,8 +54,8 @@ def create_if_absent(path: str, data: bytes) -> bool:
 def linked(path: str) -> bool:
     """Whether a path goes through a symbolic link at or below `_zorder`.
 
-    pyzorder does not create links. Anyone with write access to the folder could create one, and
-    redirect readers to arbitrary files.
+    pyzorder does not create links. Anyone with write access to the folder could create one and
+    thereby redirect readers to arbitrary files.
     """
     parts = path.split("/")
     own = parts.index("_zorder") if "_zorder" in parts else len(parts)
@@ -93,8 +93,8 @@ def strange(root: str, path: str) -> bool:
 def statuses(folder: str) -> Iterator[tuple[list[str], list[int], list[int]]]:
     """Yields paths, sizes and modification times (in ms) of the regular files below a folder.
 
-    Follows links to folders, as Spark does, but not in cycles. Each step yields lists of many
-    files, because a loop over single files would take longer.
+    Follows links to folders, as Spark does, unless they form a cycle. Each step yields many files
+    at once, because yielding them one by one would take longer.
     """
     entries = _entries(folder, frozenset())
     chunks = [entries[i : i + _CHUNK] for i in range(0, len(entries), _CHUNK)]
@@ -134,7 +134,7 @@ def _entries(folder: str, above: frozenset[str]) -> list[os.DirEntry[str]]:
 
 
 def _infos(entries: Sequence[os.DirEntry[str]]) -> list[FileInfo] | None:
-    """Returns the status of files, or None if the files must be examined one by one.
+    """Returns the statuses of files, or None if the files must be examined one by one.
 
     PyArrow releases the GIL, so threads can do this in parallel.
     """

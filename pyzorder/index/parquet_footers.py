@@ -21,7 +21,7 @@ from pyzorder.index.parquet_rules import Leaf, Origin
 from pyzorder.index.pointers import IndexedColumn
 
 #: The key under which Spark records its schema, and keys in a field's metadata that mark CHAR and
-#: strings with a collation. Values of such columns are not compared as they are stored.
+#: collated strings. The values of such columns are not compared in their stored form.
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _NOT_AS_STORED = ("__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS")
 
@@ -58,13 +58,13 @@ class FooterReader:
 
         Raises:
             OSError: the file cannot be read.
-            ArrowException: the file is not a Parquet file that PyArrow understands.
+            ArrowException: the file is not a Parquet file that PyArrow can read.
         """
         footer = pq.read_metadata(path)
         groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
         rows = sum(group.num_rows for group in groups)
         if rows != footer.num_rows:
-            raise pa.ArrowInvalid("its row groups have more or fewer rows than its footer says")
+            raise pa.ArrowInvalid("its row groups do not have as many rows as its footer states")
         origin = parquet_rules.origin_of(footer.created_by, footer.metadata)
         compared = _compared_otherwise(footer.metadata or {})
         found = {}
@@ -95,7 +95,7 @@ class FooterReader:
 
 
 def all_null(rows: int) -> ColumnStatistics:
-    """Returns the statistics of a column without values."""
+    """Returns the statistics of a column in which all values are null."""
     return ColumnStatistics(null_count=rows, nan_seen=False, empty=True)
 
 
@@ -104,7 +104,7 @@ def columns_of(path: str) -> list[IndexedColumn]:
 
     Raises:
         OSError: the file cannot be read.
-        ArrowException: the file is not a Parquet file that PyArrow understands.
+        ArrowException: the file is not a Parquet file that PyArrow can read.
     """
     footer = pq.read_metadata(path)
     tree, compared = _tree(footer.schema), _compared_otherwise(footer.metadata or {})
@@ -118,8 +118,8 @@ def columns_of(path: str) -> list[IndexedColumn]:
 
 
 def _compared_otherwise(keys: dict[bytes, bytes]) -> set[str]:
-    """Returns the lower-case names of columns whose values Spark does not compare as they are
-    stored."""
+    """Returns the lower-case names of columns whose values Spark does not compare in their stored
+    form."""
     text = keys.get(_SPARK_SCHEMA, b"")
     if not any(mark.encode() in text for mark in _NOT_AS_STORED):
         return set()
@@ -172,10 +172,10 @@ Tree = list[tuple[str, Any]]
 
 
 def _tree(schema: Any) -> Tree | None:
-    """Returns the columns of a file, or None if the leaves cannot be distinguished.
+    """Returns the columns of a file, or None if the leaves cannot be assigned to them.
 
-    The names of leaves are joined by dots and may contain dots, so the nesting is taken from the
-    Arrow schema, which has the same leaves in the same order.
+    A leaf's path joins names with dots, and the names may contain dots. The nesting is therefore
+    taken from the Arrow schema, which has the same leaves in the same order.
     """
     found, count = _group(schema.to_arrow_schema(), schema, (), 0)
     return found if count == len(schema) else None
@@ -219,9 +219,9 @@ def _leaf(column: Any, path: tuple[str, ...]) -> Leaf | None:
 def _find(tree: Tree, column: IndexedColumn) -> Place:
     """Finds the leaf from which Spark reads a column, ignoring case.
 
-    At each level, at most one field may match the name, because a read fails or picks one of the
-    fields if several match. If no field matches, the column is treated as absent only if all names
-    are ASCII, because Java may fold the case of other letters differently.
+    At each level, at most one field may match the name, because if several match, a read fails or
+    picks one of them. If no field matches, the column is treated as absent only if all names are
+    ASCII, because Java may fold the case of other letters differently.
     """
     found: Any = tree
     for name in column.path:

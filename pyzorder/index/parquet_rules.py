@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from pyzorder.index.entries import ColumnStatistics
 from pyzorder.index.truncated_bounds import truncated
 
-#: The first day of the Gregorian calendar, 1582-10-15, and the microsecond from which the hybrid
-#: and the proleptic calendar agree in every time zone, 1900-01-01. From these points on, Spark
-#: reads dates and timestamps as stored, regardless of its settings.
+#: The first day of the Gregorian calendar, 1582-10-15, and the microsecond from which on the hybrid
+#: and the proleptic calendar agree in every time zone, at the start of 1900. From these points on,
+#: Spark reads dates and timestamps as stored, regardless of its settings.
 _MODERN_DAY, _MODERN_MICRO = -141_427, -2_208_988_800_000_000
 
 _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
@@ -225,7 +225,8 @@ def _is_in_months(data_type: str) -> bool:
 
 
 def _holds(leaf: Leaf, data_type: str) -> bool:
-    """Whether a type has the same scale as a column, and enough digits for all of its values."""
+    """Whether a type has the same scale as a column, and enough digits for all of the column's
+    values."""
     precision, scale = map(int, re.findall(r"\d+", data_type))
     return bool(leaf.logical["scale"] == scale and leaf.logical["precision"] <= precision)
 

@@ -66,8 +66,8 @@ class IndexedColumn:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The table's columns from which the values of an expression are computed; empty for a
-        column of the data files. An expression is not a column of the data files."""
+        """The table's columns from which an expression's values are computed; empty if this is a
+        column of the data files instead of an expression."""
         is_expression = self.path[0] == EXPRESSION and len(self.path) > _BEFORE_INPUTS
         return self.path[_BEFORE_INPUTS:] if is_expression else ()
 
@@ -174,7 +174,7 @@ def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
 
     Raises:
         Unusable: the pointer is in a newer format, or invalid.
-        Exception: the store or the JSON parser raises it.
+        Exception: the pointer cannot be read or parsed.
     """
     data = store.read(f"{folder.index}/{pointer_name(version)}")
     if len(data) > _LONGEST_POINTER or has_too_many_tokens(data):
@@ -192,7 +192,7 @@ def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
         raise Unusable("a column's type is not atomic")
     paths = [tuple(c["path"]) for c in text["columns"]]
     if len(paths) > _MOST_COLUMNS or len(set(paths)) < len(paths):
-        raise Unusable("its columns contain duplicates, or exceed pyzorder's limits")
+        raise Unusable("it has duplicate columns, or more columns than pyzorder supports")
     return Pointer(
         folder,
         int(text["version"]),

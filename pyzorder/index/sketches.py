@@ -104,7 +104,8 @@ class _Segment:
     def may_hold(
         self, column: IndexedColumn, hashes: Sequence[int], files: npt.NDArray[np.int64]
     ) -> Flags:
-        """Returns whether each of the files, given by number, may contain one of the hashes."""
+        """Returns, for each of the files (given by number), whether it may contain one of the
+        hashes."""
         found = self._column(column, len(files) and int(files.max()) + 1)
         result = np.ones(len(files), dtype=bool)
         if found is None:
@@ -226,7 +227,8 @@ def _parsed(entry: _Bytes, files: int, start: int, end: int) -> _Column:
 
 
 class _Bytes:
-    """Reads numbers and bytes, and raises Unusable if they would extend beyond the end."""
+    """Reads numbers and bytes, and raises Unusable if they would extend beyond the end of the
+    data."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

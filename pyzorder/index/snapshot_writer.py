@@ -43,12 +43,12 @@ KEPT_SNAPSHOTS = 10
 
 
 def incarnation_of(store: Store, folder: TableFolder) -> str:
-    """Returns the table's incarnation id, and creates one if there is none.
+    """Returns the table's incarnation id, creating one if there is none.
 
     The id is random. It remains the same until the whole table is overwritten.
 
     Raises:
-        ZOrderError: the file for the id exists but contains something else.
+        ZOrderError: the id's file exists but does not contain a valid id.
     """
     for _ in range(_TRIES):
         known = read_incarnation(store, folder)
@@ -77,13 +77,13 @@ def publish(
         columns: maps the columns that had statistics to the columns of the new snapshot. If a
             column is dropped or its type changes, its statistics are not carried over.
         keep: selects rows of the latest snapshot.
-        entries: rows to add, except for files that already have a kept row.
+        entries: rows to add. A row is ignored if `keep` selects a row for the same file.
         is_denied: whether a column must not be recorded in the index. Older snapshots with such a
             column are deleted.
-        coverage: computes the new coverage from the latest snapshot and the new rows.
+        coverage: computes the new snapshot's coverage from the latest snapshot and the new rows.
 
     Raises:
-        ZOrderError: the latest version is the highest possible one, or in a newer format.
+        ZOrderError: the latest version is the highest possible one, or is in a newer format.
     """
     added = list(entries)
     while True:
@@ -143,7 +143,7 @@ def _try(
     coverable_since: int,
     before: Pointer | None,
 ) -> Pointer | None:
-    """Writes a snapshot and its pointer. Returns None if another writer was first.
+    """Writes a snapshot and its pointer. Returns None if another writer published first.
 
     Args:
         before: the pointer to the previous snapshot, whose segments of sketches remain in use.

@@ -46,7 +46,8 @@ _ENTRY_BYTES = 64
 #: The maximum size of a decimal in bytes. A decimal has at most 38 digits.
 _DECIMAL_BYTES = 16
 
-#: Longer reasons are truncated in warnings, because they may contain text from the index.
+#: The maximum number of characters of a reason in a warning. Reasons may contain text from the
+#: index.
 _LONGEST_REASON = 200
 
 #: The codecs that pyzorder uses, in Scala and in Python. Other codecs can compress gigabytes to a
@@ -135,7 +136,7 @@ def _decoded(data: bytes, pointer: Pointer) -> pa.Table:
         raise Unusable(f"{pointer.file} is compressed with {', '.join(sorted(codecs))}")
     values = max((chunk.num_values for chunk in chunks), default=0)
     if values > _MOST_VALUES * found.num_rows:
-        raise Unusable(f"{pointer.file} has lists of {values} values")
+        raise Unusable(f"{pointer.file} has {values} values in a list column")
     fields = _readable(file, pointer)
     widths = {f.name: _width(f.type) for f in fields}
     needed = len(data) + found.num_rows * _ENTRY_BYTES
@@ -173,7 +174,7 @@ def _readable(file: pq.ParquetFile, pointer: Pointer) -> pa.Schema:
         return all(_is_like(f, stored.get(f.name)) and f.name not in long for f in fields)
 
     if not fit(FILE_FIELDS):
-        raise Unusable(f"{pointer.file} lacks a required column or has it with another type")
+        raise Unusable(f"{pointer.file} lacks a required column, or one has the wrong type")
     fields = [*FILE_FIELDS, *(SKETCH_FIELDS if fit(SKETCH_FIELDS) else ())]
     unfit = []
     for column in dict.fromkeys(pointer.columns):
@@ -202,7 +203,7 @@ def _may_be_long_decimal(leaf: pq.ColumnSchema) -> bool:
 
 
 def _width_of(path: str, widths: dict[str, int]) -> int:
-    """Returns a value's size in memory without its strings, or 0 if its column is not read."""
+    """Returns the size of a value in memory, excluding strings; 0 if its column is not read."""
     return widths.get(path) or widths.get(path.partition(".")[0], 0)
 
 

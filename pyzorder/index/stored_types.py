@@ -23,7 +23,7 @@ FILE_FIELDS = [
     pa.field("read_settings", pa.string(), nullable=False),
 ]
 
-#: The optional columns that show where a file's sketches are.
+#: The optional columns that state where a file's sketches are.
 SKETCH_FIELDS = [pa.field("sketch_file", pa.string()), pa.field("sketch_number", pa.int32())]
 
 FLAGS = ("nan_seen", "exact", "empty", "settings_dependent")

@@ -24,7 +24,8 @@ _WHOLE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
 LONGEST = 256 << 20
 
 
-#: The modification time of a file if the store does not report it. No index entry has this value.
+#: Stands for the modification time of a file if the store does not report it. No index entry has
+#: this value.
 UNKNOWN_TIME = -1
 
 
@@ -35,7 +36,7 @@ def check_length(path: str, length: int) -> None:
 
 
 class Stat(NamedTuple):
-    """The size in bytes, and the modification time in milliseconds since the epoch."""
+    """A file's size in bytes, and its modification time in milliseconds since the epoch."""
 
     size: int
     modified: int
@@ -53,7 +54,7 @@ class Listing(NamedTuple):
 
     @classmethod
     def of(cls, stats: Mapping[str, Stat]) -> Listing:
-        """Returns files whose paths are the keys of a dictionary."""
+        """Returns a listing of the files whose statuses are given, keyed by path."""
         return cls(
             list(stats), [s.size for s in stats.values()], [s.modified for s in stats.values()]
         )
@@ -64,7 +65,7 @@ class Store(Protocol):
 
     @property
     def key(self) -> Hashable:
-        """A key that two stores share only if every path leads to the same file in both."""
+        """A key that two stores share only if every path refers to the same file in both."""
 
     def names(self, folder: str) -> list[str]:
         """Lists the names in a folder. Returns an empty list if the folder does not exist."""
@@ -159,7 +160,7 @@ class ArrowStore:
 
     Attributes:
         system: PyArrow's file system.
-        scheme: the scheme, which the file system does not expect in paths.
+        scheme: the scheme, which is removed from paths that are passed to the file system.
     """
 
     def __init__(self, root: str, system: pyarrow.fs.FileSystem | None = None) -> None:

@@ -13,8 +13,8 @@ _STORE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?/")
 
 _ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
-#: Maximum length of a file name in bytes. File systems allow 255, but Hadoop's checksum files add 5
-#: for a leading dot and `.crc`.
+#: Maximum length of a file name in bytes. File systems allow 255, but the names of Hadoop's
+#: checksum files are 5 bytes longer: they add a leading dot and `.crc`.
 _LONGEST = 250
 
 
@@ -87,7 +87,7 @@ def _bounded(prefix: str, name: str, suffix: str) -> str:
 
 
 def is_id(incarnation: Any) -> bool:
-    """Whether a value is valid as an incarnation id.
+    """Whether a value is a valid incarnation id.
 
     Ids become parts of file names, and anyone with write access to the table's folder can replace
     an id with arbitrary text.

@@ -12,10 +12,10 @@ MAX_BYTES = 256
 
 
 def truncated(least: bytes, greatest: bytes, is_text: bool) -> tuple[bytes, bytes] | None:
-    """Returns bounds of about `MAX_BYTES` or less, or None if no upper bound is that short.
+    """Returns bounds of at most about `MAX_BYTES` each, or None if no upper bound is that short.
 
     Args:
-        is_text: whether the values are UTF-8. Such values are not truncated within a character.
+        is_text: whether the values are UTF-8. If so, an upper bound remains valid UTF-8.
     """
     upper = greatest if len(greatest) <= MAX_BYTES else _raised(_cut(greatest), is_text)
     return None if upper is None else (_cut(least), upper)

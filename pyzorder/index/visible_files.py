@@ -75,7 +75,7 @@ class VisibleFiles:
         )
 
     def sorted(self) -> VisibleFiles:
-        """Returns the files in the order of their paths."""
+        """Returns the files sorted by path."""
         order = sorted(range(len(self)), key=self.paths.__getitem__)
         return self._at(np.array(order, dtype=np.int64))
 
@@ -208,14 +208,14 @@ def _apply(
     new = set(overlay.shown if overlay.committed else overlay.hidden)
     for ref in {*overlay.hidden, *(ref for ref in new if ref.folder in lost)}:
         seen = found.get(ref.path)
-        # On some stores a move is a copy, which changes the modification times of the run's new
+        # On some stores, a move is a copy, which changes the modification times of the run's new
         # files.
         if seen and seen.size == ref.size:
             is_same = ref in new or seen.modified == ref.modified
             if is_same or _is_copied(store, state, overlay, ref.folder):
                 del found[ref.path]
     for ref in overlay.shown:
-        # A forged record may name hidden files, which a listing never shows.
+        # A forged record may name hidden files, which a listing never contains.
         is_new = ref.path not in found and not is_hidden(ref.path)
         if is_new and ref.folder not in lost:
             place = _place(store, state, overlay, ref)
@@ -224,7 +224,8 @@ def _apply(
 
 
 def _is_copied(store: Store, state: JournalState, overlay: Overlay, folder: str) -> bool:
-    """Whether the folder is a copy. If so, its files lack the recorded modification times."""
+    """Whether the folder is a copy. If so, its files no longer have the recorded modification
+    times."""
     if folder not in overlay.marked:
         return False
     marker = state.folder.marker(state.run, overlay.incarnation, folder)

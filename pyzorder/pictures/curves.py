@@ -10,19 +10,21 @@ from pyzorder.interleave import interleave_long
 Cells = npt.NDArray[np.int64]
 
 NAMES = ("zorder", "hilbert", "linear")
-"""The values that `spark.sql.zorder.optimize.curve` may have."""
+"""The possible values of `spark.sql.zorder.optimize.curve`."""
 
 
 def cells(curve: str, bits: int) -> tuple[Cells, Cells]:
     """Returns the columns and rows of the 4^bits cells, in the order of the curve.
 
     Raises:
-        ValueError: there is no such curve, or `bits` is not from 1 to 8.
+        ValueError: there is no such curve, or `bits` is not between 1 and 8.
     """
     if curve not in NAMES:
-        raise ValueError(f"there is no curve {curve!r}: name one of {', '.join(NAMES)}")
+        raise ValueError(f"there is no curve {curve!r}: use one of {', '.join(NAMES)}")
     if not 1 <= bits <= 8:
-        raise ValueError(f"bits must be 1 to 8, not {bits}: the grid has 2^bits columns and rows")
+        raise ValueError(
+            f"bits must be between 1 and 8, not {bits}: the grid has 2^bits columns and rows"
+        )
     side = np.arange(1 << bits, dtype=np.int64)
     x, y = (grid.ravel() for grid in np.meshgrid(side, side, indexing="ij"))
     order = np.argsort(places(curve, x, y, bits))

@@ -29,7 +29,7 @@ MOST_FILES = 20_000
 are omitted."""
 
 SINGLE = 0.8
-"""Opacity of a rectangle that does not overlap any others."""
+"""Opacity of a rectangle that does not overlap any other."""
 
 MOST_PATHS = 2_000
 """Maximum number of rectangles in an SVG. If there are more, they are rasterized."""
@@ -119,7 +119,7 @@ def margins(scales: Sequence[Scale]) -> Floats:
 
 
 def ends_of(file: DataFile, scales: Sequence[Scale]) -> list[float]:
-    """Returns the positions of a file's bounds for each column."""
+    """Returns the positions of a file's bounds in each column."""
     pairs = zip(scales, file.bounds, strict=True)
     return [side.place(end) for side, pair in pairs for end in pair or ()]
 
@@ -137,7 +137,8 @@ def chosen(layout: Layout) -> list[DataFile]:
 
 
 def crowded(layout: Layout) -> list[bool]:
-    """Returns, for each column, whether most files are much narrower than in an even layout."""
+    """Returns, for each column, whether most files' ranges are much narrower than in an even
+    layout."""
     files = layout.covering()
     found = []
     for i, side in enumerate(scales_of([layout], ranks=False)):
@@ -231,14 +232,17 @@ def draw_query(
 
 
 def look(lit: bool, indexed: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the styles for the face and the edge of a file's rectangle."""
+    """Returns the styles of the face and the edge of a file's rectangle."""
     face = {"facecolor": OPENED if lit else FILE, "edgecolor": "none"}
     edge = {"facecolor": "none", "edgecolor": OPENED_EDGE if lit else FILE_EDGE}
     return face, {**edge, "linestyle": "solid" if indexed else (0, (3, 2))}
 
 
 def dress(panel: Any, scales: Sequence[Scale], limits: Sequence[Limits]) -> None:
-    """Sets the limits, ticks and labels of both axes. With one column, the y-axis counts files."""
+    """Sets the limits, ticks and labels of both axes.
+
+    If there is only one column, the y-axis counts files.
+    """
     panel.set_xlim(limits[0])
     panel.set_ylim(limits[1])
     panel.set_xlabel(scales[0].label)

@@ -137,7 +137,8 @@ def calendar(column: Column, values: Collection[Any], zone: str) -> Scale:
 
     step = 1.0 if column.type == "DATE" else 0.0
     label = f"{column.name} ({clock})" if column.type == "TIMESTAMP" else column.name
-    # The labels of ticks may lack the year or the day, so the label of the axis shows both.
+    # The labels of ticks may lack the year or the day, so the axis label shows the whole dates at
+    # both ends.
     if values:
         ends = (text_of(end, column.type, zone)[:10] for end in (min(values), max(values)))
         label += "\n" + " to ".join(dict.fromkeys(ends))

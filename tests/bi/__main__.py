@@ -5,7 +5,7 @@ optimize them.
 
 The answer to a query is right if it contains all rows that were committed before the query began,
 and no rows that were written after the query ended. Prints statistics at regular intervals. Exits
-with 1 if an answer was wrong, a statement failed, or the server's heap grew.
+with code 1 if an answer was wrong, a statement failed, or the server's heap grew.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from tests.support.processes.servers import free_port, spark_server
 SERVER = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 
 #: The maximum heap size at the end of the test, relative to the size after the first minute. The
-#: heap is measured after full garbage collections. It grows a little because of caches and because
-#: of the server's records of statements and sessions.
+#: heap is measured after full garbage collections. It grows a little because the server caches data
+#: and keeps records of statements and sessions.
 GROWTH = 1.25
 
 HEAD = "minute  queries     per s   median ms   95 % ms  appends  OPTIMIZE  heap MiB  RSS MiB"
@@ -38,7 +38,7 @@ HEAD = "minute  queries     per s   median ms   95 % ms  appends  OPTIMIZE  heap
 def row(
     minute: float, since: float, ledger: Ledger, memory: Memory, previous: dict[str, int]
 ) -> str:
-    """A line of statistics: the work since the previous line, and the current use of memory."""
+    """A line of statistics: the work done since the previous line, and the current memory usage."""
     taken = sorted(ledger.taken()) or [0.0]
     counts = {key: n - previous.get(key, 0) for key, n in ledger.counts.items()}
     queries = counts.get("queries", 0)

@@ -105,8 +105,9 @@ class Jdbc:
 
 
 def _holds_rows(columns: Iterable[str]) -> bool:
-    """Whether a statement returns rows. For a statement without rows, Spark reports a single column
-    `Result`. With Spark 3.5, PyHive fails if it fetches the rows of such a statement."""
+    """Whether a statement returns rows. For a statement that returns no rows, Spark reports a
+    single column `Result`. With Spark 3.5, PyHive fails if it fetches the rows of such a
+    statement."""
     return list(columns) not in ([], ["Result"])
 
 

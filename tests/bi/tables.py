@@ -1,7 +1,7 @@
 """The tables in the load test, and the correct answers to all queries on them.
 
-Batch k consists of BATCH ids, starting with k * BATCH. A row's values are computed from its id, so
-the number of batches determines the rows of a table.
+Batch k consists of BATCH consecutive ids, starting at k * BATCH. A row's values are computed from
+its id, so the number of batches determines the rows of a table.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-#: The number of rows in an INSERT. An INSERT writes a single file, so a query sees either all rows
-#: of the INSERT or none.
+#: The number of rows that an INSERT adds. An INSERT writes a single file, so a query sees either
+#: all rows of the INSERT or none.
 BATCH = 500
 
 #: The initial number of batches in a table. Each batch is one file.

@@ -32,7 +32,7 @@ VALUES = {
 #: `s`, and it resolves `_metadata` to its own hidden column.
 FAILS = {"s = 5", "_metadata.file_size > 5"}
 
-#: Patterns of predicates that make the fallback open fewer files than the jar, with the reasons.
+#: Patterns of the predicates for which the fallback opens fewer files than the jar, with reasons.
 #: The fallback skips the file that contains only nulls, and the jar opens it.
 OPENS_FEWER = {
     r"^i > \d OR length": "the jar skips such files only if the comparison is the whole condition",
@@ -40,7 +40,7 @@ OPENS_FEWER = {
     r"NOT LIKE 'a%c'": "the optimizer replaces it with three conditions joined by OR",
 }
 
-#: Patterns of predicates that make the fallback open more files than the jar, with the reasons.
+#: Patterns of the predicates for which the fallback opens more files than the jar, with reasons.
 #: Each pattern matches at least one predicate in sql/skipping.
 KEEPS_MORE = {
     r"\\": "sqlglot may read a string with a backslash differently than Spark",

@@ -44,8 +44,8 @@ def test_grids(leaves: int, spreads: tuple[float, ...], slabs: list[int]) -> Non
     spreads=st.lists(st.sampled_from([0.0, 0.001, 0.2, 0.5, 0.97, 1.0]), min_size=1, max_size=5),
 )
 def test_no_grid_opens_many_more(leaves: int, spreads: list[float]) -> None:
-    """For any number of files, lookups open at most 25% more files than with cells of the same
-    length in all columns that are cut."""
+    """For any number of files, lookups open at most 25% more files than they would if the cells had
+    the same length in all columns that are cut."""
     slabs = kd_tree.grid(leaves, spreads)
     others = math.prod(count for count in slabs if count != kd_tree.REST)
     last = leaves / others

@@ -60,7 +60,7 @@ def test_the_jar_goes_on_with_a_copy(spark: SparkSession, tmp_path: Path) -> Non
 
 def shares(spark: SparkSession, table: Path) -> tuple[float, float]:
     """The mean share of files that a lookup of a value in one column opens, and the mean share that
-    a box query opens. A box spans 10% of each column."""
+    a box query opens. A box spans 10% of each column's range."""
     random, total = np.random.default_rng(3), len(data_files(table))
     relation = f"parquet.`{table}`"
 
@@ -134,8 +134,8 @@ def test_types_and_names(spark: SparkSession, database: str, tmp_path: Path) -> 
 def test_a_heavy_value_that_comes_again_and_again(
     spark: SparkSession, tmp_path: Path, period: int
 ) -> None:
-    """Rows with a frequent value are distributed evenly over the files, even if the value occurs at
-    regular intervals."""
+    """The rows with a frequent value are distributed evenly over the files, even if this value
+    occurs at regular intervals."""
     table, to = tmp_path / "t", tmp_path / "z"
     rows = spark.range(0, 40_000, 1, 1)
     rows.selectExpr(f"if(id % {period} = 0, 0, id) AS a", "xxhash64(id) AS payload").write.parquet(
@@ -192,7 +192,7 @@ def test_a_folder_without_a_table(spark: SparkSession, tmp_path: Path, condition
     assert not (tmp_path / "z").exists()
 
 
-# the target of a copy of table t → why the target is refused
+# the target of a copy of table t → why the target is rejected
 TARGETS = {
     "t": "overlaps",
     "t/z": "overlaps",

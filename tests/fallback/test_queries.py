@@ -260,7 +260,7 @@ def test_when_in_doubt_the_file_is_read(spark: SparkSession, tmp_path: Path, cha
 
 
 def test_changed_after_the_query_was_planned(spark: SparkSession, tmp_path: Path) -> None:
-    """A file that is replaced after the query was planned must not be skipped, even though Spark
+    """A file that is replaced after a query was planned must not be skipped, even though Spark
     keeps its first listing of the table."""
     table = tmp_path / "t"
     for k in range(3):

@@ -31,7 +31,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="number of processes")
     parser.add_argument("--state", type=Path, default=Path("fuzz-state.json"),
                         help="file that records the progress; delete it to start over")  # fmt: skip
-    parser.add_argument("--seed", type=int, help="check only this seed; a failure reports its seed")
+    parser.add_argument("--seed", type=int, help="check only this seed (failures print their seed)")
     arguments = parser.parse_args()
     if arguments.seed is not None:
         print(report(one(arguments.seed)))

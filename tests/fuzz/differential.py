@@ -27,7 +27,7 @@ VIEW = "fuzzed"
 
 @dataclass
 class Tally:
-    """Counts over several worlds."""
+    """Totals over several worlds."""
 
     worlds: int = 0
     unreadable: int = 0
@@ -46,7 +46,7 @@ class Tally:
 def check(spark: SparkSession, folder: Path, world: World, by_python: bool = False) -> Tally:
     """Asserts that every predicate, its negation and its IS NULL form select the same rows with and
     without skipping. Also asserts that an outcome (TRUE, FALSE or NULL) of a predicate does not
-    occur in a file for which it was judged impossible.
+    occur in a file for which this outcome was judged impossible.
 
     Leaves out predicates that fail without skipping, and worlds that plain Spark cannot read.
 
@@ -230,7 +230,7 @@ def against_jar(
 
 
 def check_rows(spark: SparkSession, view: str, predicates: Sequence[str]) -> None:
-    """Compares the rows that each predicate selects with and without skipping. A single query
+    """Compares how many rows each predicate selects with and without skipping. A single query
     evaluates all predicates."""
     if not predicates:
         return

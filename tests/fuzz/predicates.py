@@ -48,8 +48,8 @@ AROUND: dict[str, list[tuple[str, str]]] = {
 
 
 def near(data_type: str, i: int) -> Any:
-    """The value at position `i` in an ascending series of closely spaced values. `i` is from 0 to
-    1000."""
+    """The value at position `i` in an ascending series of closely spaced values. `i` is between 0
+    and 1000."""
     if data_type == "boolean":
         return i > 500
     if data_type == "tinyint":
@@ -163,7 +163,8 @@ def leaves(draw: Draw, columns: Mapping[str, str]) -> str:
 
 @st.composite
 def likes(draw: Draw, side: str) -> str:
-    """Generates LIKE with and without wildcards, and functions that compare parts of strings."""
+    """Generates LIKE patterns with and without wildcards, and functions that compare parts of
+    strings."""
     text = draw(st.integers(0, 1000).map(lambda i: near("string", i)))
     cut = text[: draw(st.integers(0, len(text)))]
     pattern = draw(st.sampled_from([f"{cut}%", cut, f"{cut}_%", f"%{cut}", f"{cut[:3]}%{cut[4:]}"]))

@@ -1,7 +1,7 @@
 """Random queries with joins return the same rows with and without skipping.
 
 A query that takes longer than JOIN_SECONDS is reported with the stacks of the threads that run
-pyzorder. `JOIN_QUERIES=20000 JOIN_SEED=0` starts a long run. A difference is reported with its
+pyzorder code. `JOIN_QUERIES=20000 JOIN_SEED=0` starts a long run. A difference is reported with its
 seed.
 """
 
@@ -62,7 +62,7 @@ def test_join_keys_change_no_answer(spark: SparkSession, tables: None) -> None:
     print(f"{done} of {COUNT} queries: join keys skip files in {skipped}, ranges in {by_ranges}")
     assert done >= 0.9 * COUNT
     assert skipped and by_ranges
-    if done >= 100:  # shares of fewer queries vary too much
+    if done >= 100:  # with fewer queries, the shares vary too much
         assert skipped >= 0.3 * done
         assert by_ranges >= 0.1 * done
 

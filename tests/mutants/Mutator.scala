@@ -8,7 +8,7 @@ import scala.tools.nsc.reporters.StoreReporter
 
 /**
  * Compiles sources together with all their mutants. At run time, `Active` determines which mutant
- * is executed at a mutated place. Mutants that do not compile are left out and marked in the list.
+ * is executed at each place. Mutants that do not compile are left out and marked in the list.
  *
  * Arguments: the folder for the classes, the file for the list of mutants, and the Scala files. The
  * columns of the list are tab-separated: number, file, line, column, before, after, and whether the

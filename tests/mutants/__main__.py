@@ -43,7 +43,7 @@ EXPLAINED = HERE / "explained.tsv"
 #: Files without rules. The classes in these files create boxes for display or collect join keys.
 LEFT_OUT = {"PredicateBox.scala", "JoinKeyFilter.scala", "KeyValues.scala"}
 
-#: The modules that contain cases, in order of speed. The fastest module is first.
+#: The modules that contain cases, from the fastest to the slowest.
 CASES = [
     "tests/mutants/cases.py",
     "tests/property/test_index_filter.py",
@@ -196,7 +196,8 @@ def main() -> int:
     parser.add_argument(
         "--file",
         nargs="+",
-        help="only mutants of these files or lines, such as Judgement.scala IndexFilter.scala:9",
+        help="only mutants in these files or on these lines, "
+        "for example Judgement.scala IndexFilter.scala:9",
     )
     parser.add_argument(
         "--again", action="store_true", help="only mutants that survived the last run"

@@ -67,7 +67,7 @@ class Days:
         return self.time.zone.ZoneOffsetTransition.of(at, offset(before), offset(after))
 
     def yearly(self, hour: int, before: int, after: int) -> Any:
-        """A Java rule for a transition on 1 November of each year, half an hour after `hour` in
+        """A Java rule for a transition on November 1 of each year, half an hour after `hour` in
         local time. Offsets are in hours."""
         zone, offset = self.time.zone, self.time.ZoneOffset.ofHours
         return zone.ZoneOffsetTransitionRule.of(
@@ -105,8 +105,8 @@ def micros(text: str) -> int:
 
 
 def check(days: Any, repeated: list[int], others: list[int]) -> None:
-    """Checks intervals that start or end at most one microsecond before or after the given
-    instants. `repeated` contains the instants of the transitions that repeat a local day."""
+    """Checks intervals whose ends are at most one microsecond before or after the given instants.
+    `repeated` contains the instants of the transitions that repeat a local day."""
     asked = sorted({at + step for at in repeated + others for step in (-1, 0, 1)})
     for i, first in enumerate(asked):
         for last in (first, *asked[i + 1 : i + 6], asked[-1]):
@@ -144,7 +144,7 @@ def test_every_zone(days: Days) -> None:
         exact = not any(t.repeats_a_day for t in coming)
         ends = [micros("1800-01-01"), *repeated, last + SECOND]
         for before, after in zip(ends, ends[1:], strict=False):
-            if exact:  # otherwise, days in future years may be judged as repeated
+            if exact:  # otherwise, days in future years may be treated as repeated
                 assert found.inOrder(before, after - 1), zone
                 assert found.inOrder(before, after) == (after not in repeated), zone
             assert after not in repeated or not found.inOrder(before, after), zone

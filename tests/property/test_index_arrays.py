@@ -12,8 +12,7 @@ from pyspark.sql import SparkSession
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
 
-# Differences at the limits of one, two, four and eight bytes: the largest that fit, and the next
-# larger ones.
+# The largest differences that fit into one, two, four and eight bytes, and the next larger ones.
 SPREADS = [0, 1, 255, 256, 65_535, 65_536, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1]
 
 SPARK = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

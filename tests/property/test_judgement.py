@@ -15,7 +15,7 @@ from tests.fuzz.worlds import File, World, on_drawn
 from tests.support import scans
 
 #: The columns of files in which all rows are equal. Zero is excluded, because a floating-point zero
-#: has two signs.
+#: can have either sign.
 COLUMNS = {"i": "int", "d": "double", "s": "string", "b": "boolean", "t": "date"}
 
 

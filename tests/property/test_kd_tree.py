@@ -1,5 +1,5 @@
-"""The k-d tree has exactly N cells of similar size, and keeps equal ids together. Queries open no
-more files than with a grid."""
+"""The k-d tree has exactly the requested number of cells, all of similar size, and keeps equal ids
+together. Queries open no more files than with a grid."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def leaves_of(
 
 def touched(rows: list[Ids], leaf: Ids, leaves: int, share: float) -> float:
     """The mean share of files whose bounds intersect a random box. A box spans `share` of each
-    column. If `share` is 0, the boxes are lookups of random values in one column."""
+    column's range. If `share` is 0, the boxes are lookups of random values in one column."""
     random = np.random.default_rng(5)
     low = np.array([np.full(leaves, 2**31 - 1)] * len(rows))
     high = np.full((len(rows), leaves), -1)

@@ -194,8 +194,8 @@ def test_decimals_of_more_digits_than_the_column_has(spark: SparkSession) -> Non
 
 
 def test_several_curves(spark: SparkSession) -> None:
-    """If OPTIMIZE runs used different curves, each curve adds a box, unless one of its columns is
-    not indexed."""
+    """If OPTIMIZE runs have used different curves, each curve adds a box, unless one of its columns
+    is not indexed."""
     java = Java(spark, {"a": "int", "b": "string"})
     filter_ = ("And", ("OneOf", "a", [3]), ("HasNull", "b"))
     a, b = java.indexed("a"), java.indexed("b")
@@ -228,7 +228,7 @@ def holds(filter_: Filter, row: Row, types: dict[str, str]) -> bool:
 
 @st.composite
 def filters(draw: Any, types: dict[str, str], depth: int = 3) -> Filter:
-    """Draws a filter on columns of the given types."""
+    """Generates a filter on columns of the given types."""
     if depth > 0 and draw(st.booleans()):
         kind = draw(st.sampled_from(["And", "Or"]))
         return (kind, *(draw(filters(types, depth - 1)) for _ in range(2)))

@@ -3,8 +3,8 @@
 Several processes write to the tables, and alter, query and optimize them. Some of these processes
 are killed. Each process records every statement before and after running it (see ledger.py). The
 records determine which rows a query must return and which rows it may return. No row may occur
-twice. The run stops at the first wrong answer, or at an error that does not report a concurrent
-change.
+twice. The run stops at the first wrong answer, or at the first error that does not report a
+concurrent change.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Process:
         os.killpg(self.process.pid, signal.SIGKILL)
 
     def failed(self) -> bool:
-        """Whether the process exited with an error on its own, not because it was killed."""
+        """Whether the process exited with an error and was not killed."""
         return self.process.poll() not in (None, 0, KILLED, -signal.SIGKILL)
 
 

@@ -31,7 +31,7 @@ KINDS = {"adding": "add", "added": "add", "removing": "remove", "removed": "remo
 
 
 def key(op: int, i: int) -> int:
-    """The value of column `a` in row `i` of a batch, from 0 to 999."""
+    """The value of column `a` in row `i` of a batch. It is between 0 and 999."""
     return (op * 37 + i * 11) % 1000
 
 

@@ -1,9 +1,9 @@
 """The processes of the soak test: `python -m tests.soak.roles catalog|optimizer|reader HOME SEED`.
 
 Two processes append to the table `calm`. Apart from these appends, the rows of `calm` do not
-change. `calm` is accessed only by its path. `storm` is a catalog table on which every kind of SQL
-statement for partitions and tables is run. `moved` is renamed, altered and dropped. The classes of
-the writers are in writers.py.
+change. `calm` is accessed only by its path. `storm` is a catalog table on which the test runs every
+kind of SQL statement for partitions and tables. `moved` is renamed, altered and dropped. The
+classes of the writers are in writers.py.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ByPath(Worker):
         self.statement(f"OPTIMIZE {place}{full}{where if table == 'calm' else ''} ZORDER BY (a)")
 
     def vacuum(self, table: str, place: str) -> None:
-        """Runs VACUUM. In `calm`, VACUUM keeps the replaced files that a query may still need. In
+        """Runs VACUUM. On `calm`, VACUUM keeps the replaced files that a query may still need. On
         the other tables, it deletes all replaced files, so queries may fail."""
         if table == "calm":
             self.statement(f"VACUUM {place}")

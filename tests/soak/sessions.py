@@ -149,7 +149,7 @@ def failure(error: Exception) -> dict[str, Any]:
 
 
 def error_text(error: Exception) -> str:
-    """The text of an error. Its stack trace is shortened."""
+    """The text of an error, with a shortened stack trace."""
     text = str(error)
     causes = [line for line in text.split("\n") if line.startswith("Caused by")]
     return "\n".join([text[:1000], *causes])[:4000]

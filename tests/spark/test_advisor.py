@@ -126,8 +126,8 @@ def statements(questions: dict[Any, int], seed: int) -> list[str]:
 
 
 def bytes_opened(spark: SparkSession, asked: Sequence[str]) -> float:
-    """The total size of the files of `facts` that a statement opens according to `explain`,
-    averaged over all statements."""
+    """The average total size of the files of `facts` that a statement opens, according to
+    `explain`."""
     total = 0
     for statement in asked:
         df = spark.sql(statement)
@@ -288,8 +288,8 @@ spark.stop()
 
 
 def test_a_quote_that_is_never_closed(spark: SparkSession, facts: str, tmp_path: Path) -> None:
-    """Statements before an unclosed quote are counted, and so are statements that begin on a later
-    line than the quote."""
+    """Statements before an unclosed quote are counted, and so are statements that begin on a line
+    after the quote."""
     statements = tmp_path / "w.sql"
     one, other = "SELECT * FROM facts WHERE customer = 17;", "SELECT 'open FROM facts;"
     statements.write_text("\n".join([*[one] * 3, other, *[one] * 3]))

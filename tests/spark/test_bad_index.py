@@ -24,7 +24,7 @@ from tests.support.tables import data_files, target_size
 SCHEMA = "id BIGINT, s STRING, x DOUBLE"
 LARGE = "spark.sql.zorder.index.driverLimit"
 
-#: What `ask` returns: the ids that a filter on each column finds, and aggregates that can be
+#: What `ask` returns: the ids that filters on `id` and `s` select, and aggregates that can be
 #: computed from the index. The table contains the ids 0 to 99, and `s` contains the same ids as
 #: text.
 ANSWERS = [12, *range(95, 100), (100, 0, 99)]
@@ -83,7 +83,7 @@ def snapshot(table: Path) -> Path:
 
 
 def edited(**fields: object) -> Callable[[Path], None]:
-    """Changes fields of the pointer."""
+    """Returns a function that changes fields of the pointer."""
 
     def edit(table: Path) -> None:
         content = json.loads(pointer(table).read_text())
@@ -115,7 +115,8 @@ def strange_pointers(table: Path) -> None:
 
 
 def typed(data_type: str) -> Callable[[Path], None]:
-    """Replaces the columns in the pointer with a single column of the given JSON type."""
+    """Returns a function that replaces the columns in the pointer with a single column of the given
+    JSON type."""
 
     def edit(table: Path) -> None:
         edited(columns=["@"])(table)
@@ -126,7 +127,7 @@ def typed(data_type: str) -> Callable[[Path], None]:
 
 
 def deep(levels: int) -> str:
-    """The JSON of nested array types."""
+    """The JSON of an array type that is nested `levels` deep."""
     around = '{"type": "array", "containsNull": true, "elementType": '
     return around * levels + '"long"' + "}" * levels
 
@@ -136,7 +137,7 @@ def user_defined(name: str) -> str:
 
 
 def padded(member: str, count: int) -> Callable[[Path], None]:
-    """Adds a field with a list of `count` members to the pointer."""
+    """Returns a function that adds a field with a list of `count` members to the pointer."""
 
     def edit(table: Path) -> None:
         edited(more="@")(table)
@@ -147,8 +148,8 @@ def padded(member: str, count: int) -> Callable[[Path], None]:
 
 
 def rewritten(rows: Callable[[pa.Table], pa.Table], **options: Any) -> Callable[[Path], None]:
-    """Rewrites the snapshot with other rows or options, and updates its checksum and length in the
-    pointer."""
+    """Returns a function that rewrites the snapshot with other rows or options, and updates the
+    snapshot's checksum and length in the pointer."""
 
     def edit(table: Path) -> None:
         sink = pa.BufferOutputStream()
@@ -161,7 +162,8 @@ def rewritten(rows: Callable[[pa.Table], pa.Table], **options: Any) -> Callable[
 
 
 def long_text(column: str, size: int) -> Callable[[pa.Table], pa.Table]:
-    """Replaces the value in the first row with a string of the given size in bytes."""
+    """Returns a function that replaces the value in the first row with a string of the given size
+    in bytes."""
 
     def put(rows: pa.Table) -> pa.Table:
         place = rows.schema.get_field_index(column)
@@ -310,7 +312,8 @@ def test_flipped_bits(spark: SparkSession, source: Path, tmp_path: Path, large: 
 
 
 def forge(table: Path, rows: Callable[[dict[str, list[object]]], object]) -> None:
-    """Changes the rows of the index table, and updates the checksum and length in the pointer."""
+    """Changes the rows of the index table, and updates the snapshot's checksum and length in the
+    pointer."""
     content = pq.read_table(pa.BufferReader(snapshot(table).read_bytes()))
     columns = content.to_pydict()
     rows(columns)
@@ -351,7 +354,8 @@ def test_more_entries_than_memory(spark: SparkSession, source: Path, tmp_path: P
             values.extend([values[0]] * more if name != "path" else map(str, range(more)))
 
     forge(table, add)
-    with scans.settings(spark, spark__sql__zorder__index__cacheSize="512m"):  # cleared at the end
+    # Resetting the size at the end clears the cache.
+    with scans.settings(spark, spark__sql__zorder__index__cacheSize="512m"):
         assert ask(spark, table) == ANSWERS and skips(spark, table)
         spark.range(100, 101).selectExpr("id", "string(id) AS s", "id / 7D AS x").write.mode(
             "append"
@@ -463,8 +467,9 @@ def test_a_journal_that_leaves_the_folder(
 
 
 def test_an_index_of_another_table(spark: SparkSession, tmp_path: Path) -> None:
-    """An index that was copied from another table is ignored, even if the names, sizes and times in
-    its entries match this table's files. The two tables differ only in their incarnations."""
+    """An index that was copied from another table is ignored, even if the names, sizes and
+    modification times in its entries match this table's files. The two tables differ only in their
+    incarnations."""
     folders = []
     for start in (0, 50):
         table = tmp_path / str(start)

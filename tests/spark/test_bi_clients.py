@@ -29,8 +29,8 @@ STATEMENTS = [
 ]
 
 #: Calls that tools make before they show a table: (method, arguments, result column to check, value
-#: that this column must have in some row). {t} is the table. If the value is empty, the column is
-#: not checked.
+#: that this column must have in at least one row). {t} is the table. If the value is empty, the
+#: column is not checked.
 METADATA: list[tuple[str, list[Any], str, str]] = [
     ("getCatalogs", [], "TABLE_CAT", ""),
     ("getSchemas", [], "TABLE_SCHEM", "default"),

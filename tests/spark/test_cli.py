@@ -1,4 +1,4 @@
-"""Tests the command line in the shared session, and Ctrl-C in separate processes."""
+"""Tests the command-line tool in the shared session, and Ctrl-C in separate processes."""
 
 from __future__ import annotations
 
@@ -423,7 +423,7 @@ def test_stopped_by_a_signal(
             line = process.stderr.readline()
             assert line, told
             told += line
-        if number == signal.SIGINT:  # a terminal signals all processes in the group
+        if number == signal.SIGINT:  # a terminal sends the signal to the whole process group
             os.killpg(process.pid, number)
         else:
             process.send_signal(number)

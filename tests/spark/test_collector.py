@@ -57,8 +57,8 @@ def only(entries: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_every_type(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """Statistics are known for columns of every type. The test covers a file with values, a file
-    with only nulls and a file without rows."""
+    """Statistics are collected for columns of every type. The test covers a file with values, a
+    file with only nulls and a file without rows."""
     width = max(len(values) for _, values in COLUMNS)
     rows = [
         ", ".join(
@@ -129,7 +129,7 @@ def test_nan_and_zero(
 @pytest.mark.parametrize("last", ["a", "é", "\U0001f600", "\U0010ffff", "\x7f"])
 def test_long_strings(spark: SparkSession, tmp_path: Path, fmt: str, size: int, last: str) -> None:
     """If strings are long, file footers contain truncated bounds or no bounds. The index truncates
-    bounds to about 256 bytes. These bounds must still enclose all values."""
+    bounds to about 256 bytes. The truncated bounds must still enclose all values."""
     path = tmp_path / "t"
     spark.createDataFrame([(last * size,), ("b",), (None,)], "s string").coalesce(1).write.format(
         fmt
@@ -200,7 +200,7 @@ STAMP = "SELECT timestamp'1990-01-01 00:00:00.000001' AS t UNION ALL SELECT NULL
 
 @pytest.mark.parametrize("stored", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
 def test_sparks_own_timestamps(spark: SparkSession, tmp_path: Path, stored: str) -> None:
-    """Parquet files that Spark has written record how timestamps are stored. Their timestamps
+    """If Spark has written a Parquet file, the footer says how timestamps are stored. Their values
     therefore do not depend on the reader's settings."""
     path = tmp_path / "t"
     with conf(spark, **{"spark.sql.parquet.outputTimestampType": stored}):
@@ -245,8 +245,8 @@ OLD = [date(1500, 3, 1), date(2000, 1, 1)]
 
 @pytest.mark.parametrize("read", ["CORRECTED", "LEGACY", "EXCEPTION"])
 def test_old_dates_of_others(spark: SparkSession, tmp_path: Path, read: str) -> None:
-    """In files from other writers, the bounds of old dates depend on the calendar setting of the
-    reader. The bounds of modern dates do not depend on this setting."""
+    """In files from other writers, the bounds of dates before the Gregorian calendar depend on the
+    reader's calendar setting. The bounds of later dates do not."""
     path = tmp_path / "t"
     path.mkdir()
     stamps = [datetime(1500, 3, 1, tzinfo=timezone.utc), datetime(2000, 1, 1, tzinfo=timezone.utc)]
@@ -271,7 +271,7 @@ def test_old_dates_of_others(spark: SparkSession, tmp_path: Path, read: str) -> 
         assert indexes.known(entry, column) == (read != "EXCEPTION")
 
 
-# (name, Arrow array, whether its statistics must be known)
+# (name, Arrow array, whether its statistics must be collected)
 ARROW: list[tuple[str, pa.Array, bool]] = [
     ("uint8", pa.array([0, 255, None], pa.uint8()), True),
     ("uint16", pa.array([0, 65535], pa.uint16()), True),
@@ -320,7 +320,7 @@ def test_int96_of_others(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_orc_of_arrow(spark: SparkSession, tmp_path: Path) -> None:
-    """Statistics are known for files that ORC's C++ library has written."""
+    """Statistics are collected for files that ORC's C++ library has written."""
     path = tmp_path / "t"
     path.mkdir()
     po.write_table(

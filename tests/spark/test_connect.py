@@ -1,4 +1,4 @@
-"""With Spark Connect, statements and ZOrderTable work. Functions that need the driver's JVM fail
+"""Statements and ZOrderTable work with Spark Connect. Functions that need the driver's JVM fail
 with an error that says so."""
 
 from __future__ import annotations

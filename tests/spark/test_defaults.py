@@ -36,7 +36,7 @@ def target(
 
 
 def rows(spark: SparkSession, count: int = 400_000) -> Any:
-    """Rows of about 20 bytes each that do not compress."""
+    """Incompressible rows of about 20 bytes each."""
     return spark.range(0, count, 1, 1).select(
         (F.xxhash64("id") % 100_000).cast("int").alias("a"),
         (F.xxhash64("id", F.lit(1)) % 100_000).cast("int").alias("b"),

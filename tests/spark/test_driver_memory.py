@@ -22,8 +22,8 @@ FILLED = "the heap is full"
 
 
 def fill_heap(spark: SparkSession, left: int) -> list[object]:
-    """Fills the JVM's heap except for `left` bytes. The memory is in use as long as the result is
-    referenced."""
+    """Fills the JVM's heap except for `left` bytes. The memory stays in use as long as the result
+    is referenced."""
     jvm, gateway = spark._jvm, spark.sparkContext._gateway
     runtime = jvm.java.lang.Runtime.getRuntime()
     kept: list[object] = []

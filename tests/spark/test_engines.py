@@ -24,7 +24,7 @@ from tests.support.engine_tables import spoil
 from tests.support.tables import aim_at, data_files
 from tests.unit.engines.test_partitions import TYPES
 
-#: One column of each type whose bounds other engines can use. The expressions are evaluated on
+#: One column of each type whose bounds other engines can use. The expressions are evaluated over
 #: range(0, 4000).
 COLUMNS = """
     if(id % 50 = 3, NULL, int(hash(id) % 1000)) AS a, bigint(hash(id, 1) % 1000) AS l,
@@ -41,7 +41,8 @@ C, F = pl.col, pc.field
 _INSTANT = pa.scalar(946684800_000_000, pa.timestamp("us", tz="UTC"))
 _LOCAL = pa.scalar(946684800_000_000, pa.timestamp("us"))
 
-#: Conditions in four forms: Spark's SQL, DuckDB's SQL (empty if it is the same), PyArrow, Polars.
+#: Conditions in four forms: Spark's SQL, DuckDB's SQL (empty if it is the same as Spark's),
+#: PyArrow, Polars.
 CONDITIONS: list[tuple[str, str, Any, Any]] = [
     ("a = 7", "", F("a") == 7, C("a") == 7),
     ("a > 900", "", F("a") > 900, C("a") > 900),

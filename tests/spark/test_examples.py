@@ -1,7 +1,7 @@
 """The SQL and Python blocks in README and docs run as written. The blocks of a page run in order.
 
 The test supplies only the folder /data, the table `sales`, the queries in workload.sql and the
-working folder.
+working directory.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def two_executors(
 
 def writers(workers: list[subprocess.Popen[bytes]], table: Path) -> dict[int, set[str]]:
     """The names of the new files that the workers' executors have open, keyed by the executors'
-    process ids."""
+    process IDs."""
     found: dict[int, set[str]] = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():

@@ -85,7 +85,7 @@ def footer_of(file: Path) -> dict[str, Any]:
 
 
 def bound(chunks: list[Any], which: str) -> str | None:
-    """The least "min" or the greatest "max" in the statistics of the row groups."""
+    """The smallest "min" or the largest "max" in the statistics of the row groups."""
     values = [getattr(c.statistics, which) for c in chunks if c.statistics.has_min_max]
     return repr({"min": min, "max": max}[which](values)) if values else None
 
@@ -104,7 +104,7 @@ def bound(chunks: list[Any], which: str) -> str | None:
 )
 def test_the_same_files(spark: SparkSession, tmp_path: Path, settings: dict[str, str]) -> None:
     """pyzorder's writer and Spark's own writer create the same files. The rows are clustered by a
-    unique column, so both writers receive them in the same order."""
+    unique column, so both writers receive the rows in the same order."""
     ours, sparks = tmp_path / "ours", tmp_path / "sparks"
     with scans.settings(spark, **settings):
         make(spark, ours)

@@ -144,8 +144,8 @@ def test_no_record_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path
 
 
 def test_no_record_stays_of_a_run_that_has_ended(spark: SparkSession, tmp_path: Path) -> None:
-    """A writer removes its DONE record even if the other records are deleted after it has checked
-    whether they still exist."""
+    """A writer removes its DONE record even if the other records are deleted after the writer has
+    checked whether they still exist."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     Rewrite(spark, table).publish()

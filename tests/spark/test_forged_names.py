@@ -118,8 +118,8 @@ def test_a_staging_folder_that_is_a_link(
 def test_a_previous_partition_that_is_a_link(
     spark: SparkSession, table: Path, tmp_path: Path, statement: str, scheme: str
 ) -> None:
-    """A forged record may name a link as the previous location of a partition. Files behind this
-    link are not moved to the partition's current location."""
+    """A forged record may name a link as the previous location of a partition. Files that are
+    reached through this link are not moved to the partition's current location."""
     secret = tmp_path / "secret"
     write(secret / "secret.parquet", range(1000, 1005))
     (table / "p=1" / "link").symlink_to(secret)

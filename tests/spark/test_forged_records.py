@@ -141,7 +141,7 @@ def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
         spark.sql(f"DROP TABLE IF EXISTS {table}")
 
 
-#: Statements that write to tables. After each attack, three of them run in random order. A
+#: Statements that write to tables. After each attack, three of them are chosen at random and run. A
 #: statement may fail only with one of pyzorder's errors.
 STATEMENTS = [
     "VACUUM {} RETAIN 0 HOURS",
@@ -442,8 +442,8 @@ def test_retired_folder_of_links(spark: SparkSession, forgeable: Path) -> None:
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can change the owner of a link")
 @pytest.mark.parametrize("what", ["file", "folder"])
 def test_links_of_another_owner(spark: SparkSession, tmp_path: Path, what: str) -> None:
-    """A file behind a link is neither copied nor indexed if the link's owner might not be allowed
-    to read the file."""
+    """A file that is reached through a link is neither copied nor indexed if the link's owner might
+    not be allowed to read the file."""
     write_rows(spark, FOREIGN, tmp_path / "victim")
     write_rows(spark, OWN, tmp_path / "t" / "day=0")
     table, secret = tmp_path / "t", next((tmp_path / "victim").glob("*.parquet"))
@@ -467,8 +467,8 @@ def differences(world: World) -> str:
 
 
 def folder_above(victim: Path, file: Path, substitute: Path) -> None:
-    """Forges a run that replaces one of the victim's files. The run's journal is in the victim's
-    parent folder."""
+    """Forges a run that replaces one of the victim's files. The journal with this run is in the
+    victim's parent folder."""
     above = victim.parent / "_zorder"
     staged = above / "_staging" / "_9" / f"_{victim.name}" / "_x.parquet.staged"
     retired = above / "_retired" / "_9" / f"_{victim.name}" / f"_{file.name}.retired"

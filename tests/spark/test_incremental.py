@@ -24,8 +24,8 @@ def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
 
 
 def later(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Rows in which `a` grows like a timestamp. In each round, `a` has higher values than in the
-    previous round."""
+    """Rows in which `a` grows like a timestamp. The values of `a` in each round are higher than in
+    the previous round."""
     start, length = (0, 1_000_000) if round_ == 0 else (950_000 + 50_000 * round_, 50_000)
     return uniform(spark, rows, round_).withColumn("a", (F.col("a") % length + start).cast("int"))
 
@@ -45,7 +45,8 @@ def clustered_table(spark: SparkSession, folder: Path, rows: DataFrame, files: i
 
 def opened(folder: Path, *columns: str) -> float:
     """The share of the table's data that a lookup of an existing value reads, averaged over
-    lookups. The files that a lookup opens are determined from the rows in the files."""
+    lookups. Which files a lookup opens is determined from the rows in the files, not from the
+    index."""
     files = [pq.ParquetFile(path) for path in data_files(folder)]
     sizes = np.array([sum(f.metadata.row_group(g).total_byte_size
                           for g in range(f.metadata.num_row_groups)) for f in files])  # fmt: skip

@@ -22,7 +22,7 @@ from pyzorder.index.snapshot_writer import publish
 from tests.support import indexes, scans, staleness
 from tests.support.tables import aim_at, rows_of
 
-#: Columns of every type, with dates old enough that Spark rebases them in some modes.
+#: Columns of every type, with dates so old that some of Spark's rebase modes change them.
 COLUMNS = """
     id, tinyint(id % 100) AS b, smallint(id) AS sh, int(id) AS i, id % 3 = 0 AS flag,
     float(id) AS f, if(id = 5, double('NaN'), id / 4D) AS x, decimal(id) / 8 AS small,
@@ -36,7 +36,7 @@ COLUMNS = """
 
 @pytest.fixture(autouse=True)
 def stale(spark: SparkSession) -> Iterator[None]:
-    """Drops the table of tests/support/staleness.py after each test."""
+    """After each test, drops the table that tests/support/staleness.py creates."""
     yield
     spark.sql("DROP TABLE IF EXISTS stale")
 
@@ -196,8 +196,8 @@ def test_z_values_of_files_that_python_indexed(spark: SparkSession, tmp_path: Pa
 
 
 def test_what_only_the_catalog_knows(spark: SparkSession, tmp_path: Path) -> None:
-    """Answers are right for a CHAR column, and for a column that has a DEFAULT but is missing from
-    the file. Spark pads CHAR values only when it reads them."""
+    """Queries return the right answers for a CHAR column, and for a column that has a DEFAULT but
+    is missing from the file. Spark pads CHAR values only when it reads them."""
     table = tmp_path / "t"
     table.mkdir()
     spark.sql(f"CREATE TABLE stale (id BIGINT, c CHAR(5)) USING parquet LOCATION '{table}'")

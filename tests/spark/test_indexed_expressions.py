@@ -1,4 +1,4 @@
-"""An index of expressions skips files for predicates on these expressions, and for no others."""
+"""An index on expressions skips files for predicates on these expressions, and for no others."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ INDEXED = [
 
 HASH = "sha2('77', 256)"
 
-#: Predicates that match few rows or none. Most of them match the row whose id is 77.
+#: Predicates that match few rows, or none at all. Most of them match the row whose id is 77.
 LOOKUPS = [
     f"lower(email) = lower(concat('User', {HASH}, '@X.org'))",
     f"lower(email) IN (lower(concat('User', {HASH}, '@X.org')), 'none')",
@@ -95,7 +95,7 @@ def table(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture
 def people(spark: SparkSession) -> Iterator[None]:
-    """A Parquet table with the same rows, and an index of `id` and lower(email)."""
+    """A Parquet table with the same rows, and an index on `id` and lower(email)."""
     spark.conf.set(sketches.BUDGET, "1")
     spark.sql("DROP TABLE IF EXISTS people")
     rows(spark).write.saveAsTable("people")
@@ -261,8 +261,8 @@ def test_other_versions_of_spark(spark: SparkSession, people: None) -> None:
     assert opened(spark, email(77)) == FILES
 
 
-#: Expressions whose values depend on the JVM or its time zone data, each with a pattern of the
-#: version that the index records.
+#: Expressions whose values depend on the JVM or its time zone data, each with a pattern that
+#: matches the version recorded in the index.
 VERSIONED = {
     "from_utc_timestamp(ts, 'America/Sao_Paulo')": r" in 20\d\d[a-z]",
     "to_utc_timestamp(ts, 'America/Sao_Paulo')": r" in 20\d\d[a-z]",
@@ -361,8 +361,8 @@ def test_refresh_that_cannot_evaluate_the_expressions(
     spark.sql("DROP TABLE people")
 
 
-#: Texts in a forged index. Most of them would take a long time to parse, analyze or evaluate, or
-#: would read files or run code.
+#: Expression texts in a forged index. Most of them would take a long time to parse, analyze or
+#: evaluate, or would read files or run code.
 FORGED = [
     "(" * 20000 + "email" + ")" * 20000,
     "(" * 450 + "email" + ")" * 450,
@@ -395,8 +395,8 @@ FORGED = [
 
 
 def test_forged_texts(spark: SparkSession, people: None) -> None:
-    """A text that pyzorder would never write to a pointer is not evaluated, and does not slow
-    statements down."""
+    """An expression text that pyzorder would never write to a pointer is not evaluated, and does
+    not slow statements down."""
     spark.udf.register("plus_one", lambda n: n + 1, "bigint")
     for number, text in enumerate(FORGED):
         forge(spark, 1, text)

@@ -162,6 +162,6 @@ def test_many_equal_columns(session: SparkSession) -> None:
 
 
 def test_plain_queries_agree(session: SparkSession) -> None:
-    """A query of these tests returns rows, so the tests can detect missing rows."""
+    """A query from these tests returns rows, so the tests can detect missing rows."""
     with plain(session):
         assert rows(session.sql(OUTER[0].format(q=LEFT.format(key=FILLED[0]))))

@@ -402,7 +402,7 @@ def test_explain_says_why_a_join_gives_no_keys(
 
 
 def untimed(*texts: str) -> list[str]:
-    """The texts without the times that broadcasts took."""
+    """The texts without the durations of broadcasts."""
     return [re.sub(r" after \d+ ms\b", "", text) for text in texts]
 
 
@@ -428,9 +428,9 @@ def test_a_cte_used_twice(spark: SparkSession, tables: Path) -> None:
         WITH c AS (SELECT fact.k, fact.m FROM fact JOIN {SOME} q ON fact.k = q.k)
         SELECT a.k, b.v FROM c a JOIN (SELECT m, count(*) AS v FROM c GROUP BY m) b ON a.m = b.m"""
     assert set(counts(checked(spark, query))) <= {2, ALL}
-    # Spark estimates the hash table of 3 rows at 32 MiB. The join's result then seems too large to
-    # be broadcast, so Spark keeps the plan without a shuffle. In this plan, no files are skipped. A
-    # hint avoids this plan.
+    # Spark estimates that the hash table of 3 rows takes up 32 MiB. The join's result then seems
+    # too large to be broadcast, so Spark keeps the plan without a shuffle. In this plan, no files
+    # are skipped. A hint avoids this plan.
     hinted = query.replace("SELECT a.k", "SELECT /*+ BROADCAST(a) */ a.k")
     assert set(counts(checked(spark, hinted))) == {2}
 

@@ -1,7 +1,7 @@
 """If a run is killed by SIGKILL at any step, each row exists exactly once, both before and after
 the next writer runs.
 
-In other tests, a writer is stopped by SIGSTOP, declared dead, and resumed after another writer has
+Other tests stop a writer with SIGSTOP, declare it dead, and resume it after another writer has
 taken over.
 """
 

@@ -32,7 +32,7 @@ BY_LOCATION = "'zorder.publish.method' = 'location'"
 
 
 def location(spark: SparkSession, table: str = "switched") -> Path:
-    """The location of a table in the catalog."""
+    """The table's location according to the catalog."""
     catalog: Any = spark._jsparkSession.sharedState().externalCatalog()
     return Path(catalog.getTable("default", table).location().getPath())
 
@@ -198,9 +198,9 @@ def test_another_table_in_the_old_folder(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_path_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """OPTIMIZE is refused if a path is given instead of a table name, because a path does not
-    identify the catalog table whose location is to be switched. A statement on the old folder is
-    also refused after a switch, because the table is no longer there."""
+    """OPTIMIZE fails if a path is given instead of a table name, because a path does not identify
+    the catalog table whose location is to be switched. After a switch, a statement on the old
+    folder also fails, because the table is no longer there."""
     home = make(spark, tmp_path)
     with (
         pytest.raises(PySparkException, match="ZORDER_CANNOT_SWITCH_LOCATION.*names the table"),

@@ -146,7 +146,7 @@ def test_python_without_a_folder(
     assert [row["column"] for row in table.describeSkippingIndex().collect()] == ["a"]
 
 
-#: Statements on a table whose folder exists, but lacks the folders of some or all partitions. Each
+#: Statements on a table whose folder exists but lacks the folders of some or all partitions. Each
 #: statement is listed with the error condition that it raises, or None if it succeeds.
 OF_OTHERS = {
     **{s: None for s in (*STATEMENTS, *OF_PARTITIONS) if "INDEX" not in s and "index" not in s},

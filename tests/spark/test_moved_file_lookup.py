@@ -1,5 +1,5 @@
 """A scan finds a file that was moved after the scan was planned, and does not read a different file
-that now has its old name."""
+that now has the moved file's old name."""
 
 from __future__ import annotations
 

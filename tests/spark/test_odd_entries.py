@@ -135,7 +135,7 @@ entries = st.lists(st.tuples(st.sampled_from(PLACES), names, contents), min_size
 
 
 def put(table: Path, place: str, name: str, content: bytes | str, elsewhere: Path) -> None:
-    """Creates a file, folder or link, unless the name already exists."""
+    """Creates a file, folder or link, unless there is already an entry with this name."""
     path = table / place / name
     path.parent.mkdir(parents=True, exist_ok=True)
     if os.path.lexists(path):
@@ -187,8 +187,8 @@ def test_any_names(
 def test_a_file_where_a_run_needs_a_folder(
     spark: SparkSession, source: Path, tmp_path: Path, place: str
 ) -> None:
-    """If OPTIMIZE needs a folder but finds a file in its place, it fails before its commit. It
-    works after the file has been deleted."""
+    """OPTIMIZE fails before its commit if there is a file where it needs a folder, and works after
+    the file has been deleted."""
     table = shutil.copytree(source, tmp_path / "t")
     path = table / "_zorder" / place / "_2"
     path.parent.mkdir(exist_ok=True)
@@ -208,9 +208,8 @@ def test_a_file_where_a_run_needs_a_folder(
 def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, instead: str) -> None:
     """No row is lost if one of pyzorder's files is replaced with a folder or a dangling link.
 
-    DONE is not replaced with a dangling link. Listings do not show such a link, so replacing DONE
-    would have the same effect as deleting it. No record other than DONE says that the run has
-    ended.
+    DONE is not replaced with a dangling link. Listings do not show such a link, so this would have
+    the same effect as deleting DONE, the only record that says that the run has ended.
     """
     files = [path for path in (source / "_zorder").rglob("*") if path.is_file()]
     kept = [path for path in files if instead == "folder" or path.suffix != ".done"]
@@ -256,8 +255,8 @@ def test_texts_that_are_no_records(tmp_path: Path, text: bytes) -> None:
     "_zorder/_incarnation", "_zorder.1.life", ".x", "a" * 300, "day=" + "x" * 300 + "/a", "loop/a",
 ])  # fmt: skip
 def test_records_of_no_files_in_python(tmp_path: Path, named: str) -> None:
-    """Python ignores a record that refers to a name that listings hide, a name that is too long for
-    a file system, or a link that points to itself."""
+    """Python ignores a record that refers to a hidden file, to a name that is too long for a file
+    system, or to a link that points to itself."""
     table = tmp_path / "t"
     (table / "_zorder" / "_journal").mkdir(parents=True)
     (table / "a.parquet").write_bytes(b"abc")

@@ -58,8 +58,8 @@ def ids(df: DataFrame) -> set[int]:
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_folders(spark: SparkSession, tmp_path: Path, others: Path, name: str) -> None:
-    """Statements on the path of a folder work even if the folder's name is unusual. OPTIMIZE is
-    refused if the name contains `=`, because the folder could belong to a partition."""
+    """Statements on the path of a folder work even if the folder's name is unusual. OPTIMIZE fails
+    if the name contains `=`, because the folder could belong to a partition."""
     folder = tmp_path / "in" / name
     expected = filled(spark, folder)
     # By default, Spark interprets the path of a table or DataFrame as a pattern.

@@ -37,8 +37,8 @@ def test_killed(spark: SparkSession, tmp_path: Path, partitioned: str, point: st
 
 
 def test_two_folders(spark: SparkSession, tmp_path: Path) -> None:
-    """A plan that reads two folders returns every row once, even if one of them had been optimized
-    before the plan was created."""
+    """A plan that reads two folders returns every row once, even if one of the folders had been
+    optimized before the plan was created."""
     first, second = tmp_path / "first", tmp_path / "second"
     for folder in (first, second):
         spark.range(0, 20, 1, 3).write.parquet(str(folder))

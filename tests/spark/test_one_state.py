@@ -356,7 +356,7 @@ def test_a_partition_added_to_a_table_without_a_journal(
     spark, held, tmp_path, buckets, where
 ) -> None:
     """All scans in a query see the same partitions, even if the table has no journal. A bucketed
-    table can have an index, but has no journal, because OPTIMIZE refuses such tables."""
+    table can have an index, but has no journal, because OPTIMIZE rejects such tables."""
     spark.sql(
         f"CREATE TABLE plain_state (id BIGINT, p INT) USING parquet PARTITIONED BY (p) {buckets}"
         f" LOCATION '{tmp_path / 't'}'"

@@ -143,7 +143,7 @@ def three_files(spark: SparkSession, path: Path, write: Callable[[pa.Table, Path
 
 
 def check_queries(spark: SparkSession, path: Path) -> dict[str, int]:
-    """Checks the files that queries open, and returns how many files each query opens."""
+    """Checks which files queries open, and returns how many files each query opens."""
     spark.read.parquet(str(path)).createOrReplaceTempView("theirs")
     asked = {text.format(name): name for name, (_, _, texts) in COLUMNS.items() for text in texts}
     return scans.check_sound(spark, "theirs", list(asked))

@@ -99,8 +99,8 @@ def parted(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
 
 
 def test_markers(spark: SparkSession, tmp_path: Path, victim: Path) -> None:
-    """If a link has the name of a marker, OPTIMIZE is refused, because it must not record the size
-    or modification time of the link's target."""
+    """If a link has the name of a marker, OPTIMIZE fails, because it must not record the size or
+    modification time of the link's target."""
     table = tmp_path / "t"
     write_rows(spark, OWN, table)
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
@@ -130,7 +130,7 @@ def test_a_linked_journal(spark: SparkSession, tmp_path: Path, victim: Path) -> 
 
 def test_links_among_replaced_files(spark: SparkSession, tmp_path: Path, victim: Path) -> None:
     """VACUUM does not follow links at any depth below a run's folder. It deletes the replaced files
-    beside them."""
+    that are next to the links."""
     table = tmp_path / "t"
     write_rows(spark, OWN, table)
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
@@ -178,7 +178,7 @@ def test_where_late_files_are_copied_to(
 ) -> None:
     """Files that were added to a partition's old folder after a switch are copied to the new
     folder, but not through links. In this test, a forged record claims that a partition was
-    previously stored in a certain folder, so the files in that folder are copied."""
+    previously stored in the folder day=7, so the files in this folder are copied."""
     precious = tmp_path / "precious"
     precious.write_text("theirs")
     (parted / "day=7").mkdir()
@@ -268,8 +268,8 @@ def test_late_files_behind_links(
 
 
 def linked(spark: SparkSession, home: Path, place: str) -> Path:
-    """Returns a path at which a test can create a link. If there is a folder at this path, deletes
-    the folder."""
+    """Returns a path at which a test can create a link. If there is already a folder at this path,
+    the function deletes it."""
     link = home.parent / place
     if "switched" in place:
         link = switch(spark, home) / place.removeprefix("switched/")

@@ -1,6 +1,6 @@
 """Records about previous locations may be forged or missing. A partition's previous location, which
-the catalog still names, may now contain another user's table. Forged records in the partition's
-table cannot affect that user's table."""
+is still recorded in the catalog, may now contain another user's table. Forged records in the
+partition's table cannot affect that user's table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_records_of_the_run_that_filled_the_folder(
     spark: SparkSession, tmp_path: Path, damage: str
 ) -> None:
     """Without the run's records, RESTORE cannot tell the files that OPTIMIZE wrote from files that
-    were added later. It is then refused, because it might duplicate rows."""
+    were added later. RESTORE then fails, because it might duplicate rows."""
     home = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(home))
     spark.sql(f"CREATE TABLE parted (id BIGINT) USING parquet LOCATION '{home}' {BY_LOCATION}")
@@ -119,9 +119,9 @@ def test_files_in_place(spark: SparkSession, tmp_path: Path, theirs: Path) -> No
 def test_files_read_by_a_switch(
     spark: SparkSession, tmp_path: Path, theirs: Path, claimed: bool
 ) -> None:
-    """The record of a switch claims that the switch has read the other user's files, so that
-    RESTORE would copy them and VACUUM would delete them. If it claims that the folder was empty,
-    the files look like those of a late INSERT."""
+    """A forged record claims that a switch has read the other user's files, so that RESTORE would
+    copy them and VACUUM would delete them. If the record claims that the folder was empty, the
+    files look like those of a late INSERT."""
     journal, before = tmp_path / "t" / "_zorder" / "_journal", contents(theirs)
     said = json.loads((journal / "_1.partitions").read_text())
     others = [one for one in said["read"] if not one["path"].startswith("file:")]

@@ -169,8 +169,8 @@ PREDICATES = [
     ("id = 5 AND NULL", 0),
 ]
 
-# File g contains the ids from 4 g to 4 g + 3. The values of `d` in the files, in order, are: only
-# NaN, one value, one value and NaN, one value and null, only nulls, several values, zeros, NaN and
+# File g contains the ids from 4 g to 4 g + 3. In order, the files contain these values of `d`: only
+# NaN; one value; one value and NaN; one value and null; only nulls; several values; zeros; NaN and
 # null. If the session time zone is not the one in which the files were indexed, queries use only
 # the null counts of `t` and `u` in Parquet files.
 ODD_ROWS = 4
@@ -343,8 +343,8 @@ def test_what_is_judged_of_odd_files_is_what_they_hold(spark: SparkSession, odd:
 
 
 def test_sets_of_booleans(spark: SparkSession, odd: str) -> None:
-    """The outcomes of IN with a set of booleans are judged correctly. By default, Spark converts
-    only long lists to sets."""
+    """The possible outcomes of IN with a set of Booleans are determined correctly for each file. By
+    default, Spark converts only long lists to sets."""
     with settings(spark, spark__sql__optimizer__inSetConversionThreshold="0"):
         predicates = ["(d > 6) IN (true, NULL)", "(d > 6) IN (false, true)"]
         check_judged(spark, odd, predicates)

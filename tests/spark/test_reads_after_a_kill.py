@@ -1,5 +1,5 @@
-"""After an OPTIMIZE was killed, queries find every row in copies of the table, and in partitions
-that are read by path."""
+"""After an OPTIMIZE has been killed, queries find every row in copies of the table, and in
+partitions that are read by path."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ from tests.support.tables import aim_at, metrics, target_size
 
 ODD = "<script>alert(1)</script>"
 
-# (name, SQL that computes the values from `id`, SQL that converts a bound to the form in which
-# layouts contain it). `id` counts from 0 to 599.
+# (name, SQL that computes the values from `id`, SQL that converts a bound to the form that layouts
+# use). `id` counts from 0 to 599.
 COLUMNS = [
     ("a", "cast(id * 7919 % 600 AS int)", "{}"),
     ("b", "id * 104729 % 600", "{}"),
@@ -132,7 +132,7 @@ def test_the_box_and_the_files_that_are_lit(
         assert needed["true"] <= lit
 
 
-# (column, condition, the range of the box in the column)
+# (column, condition, the box's range in this column)
 TYPED = [
     ("d", "d > date'2020-03-01'", (18322, None)),
     ("t", "t <= timestamp'2020-01-02'", (None, "unix_micros(timestamp'2020-01-02')")),

@@ -1,4 +1,4 @@
-"""If a folder belongs to two tables, statements either work for both tables, or are refused without
+"""If a folder belongs to two tables, statements either work for both tables, or fail without
 changing any rows."""
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def test_two_tables_on_one_location(spark: SparkSession, database: str, tmp_path
 
 
 def test_another_default(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """OPTIMIZE is refused if two tables declare different defaults for a column that some files
-    lack. For the rows in these files, one table would return 5, and the other would return null."""
+    """OPTIMIZE fails if two tables declare different defaults for a column that some files lack.
+    For the rows in these files, one table would return 5, and the other would return null."""
     table = tmp_path / "t"
     spark.range(0, ROWS, 1, 2).write.option("path", str(table)).saveAsTable("one")
     spark.sql("ALTER TABLE one ADD COLUMN c INT DEFAULT 5")

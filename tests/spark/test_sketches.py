@@ -1,5 +1,5 @@
-"""With sketches, a lookup by a column that is not a clustering column opens hardly any files other
-than those that contain the value. Damaged, missing or forged sketches do not change any answers."""
+"""With sketches, a lookup by a column that is not a clustering column opens hardly any files except
+those that contain the value. Damaged, missing or forged sketches do not change any answers."""
 
 from __future__ import annotations
 
@@ -332,7 +332,7 @@ def changed(at: Callable[[int], int]) -> Callable[[Path], None]:
 
 
 def pointing(**fields: object) -> Callable[[Path], None]:
-    """Changes fields of the pointer's only segment."""
+    """Returns a function that changes fields of the pointer's only segment."""
 
     def edit(table: Path) -> None:
         content = sketches.pointer(table)

@@ -1,4 +1,4 @@
-"""Tests the main functions quickly enough to run on every supported Spark version (`make
+"""Tests of the main functions that are fast enough to run on every supported Spark version (`make
 smoke-matrix`)."""
 
 from __future__ import annotations

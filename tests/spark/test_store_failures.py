@@ -121,7 +121,7 @@ def test_full(spark: SparkSession, disk: Disk, command: str, kind: str, step: in
 
 def test_vacuum_makes_room_for_itself(spark: SparkSession, disk: Disk) -> None:
     """VACUUM works on a completely full disk if there are files to delete. It keeps files that were
-    replaced within the retention time, and reports a full disk if there are no other files to
+    replaced within the retention period, and reports a full disk if there are no other files to
     delete."""
     table = disk.folder / "t"
     create(spark, table)

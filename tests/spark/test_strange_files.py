@@ -25,7 +25,7 @@ BY_PATH = [
     "VACUUM {}",
 ]
 
-#: (the values of `a` in two files, the declared type of `a`, the types in the error)
+#: (the values of `a` in two files, the declared type of `a`, the types that the error names)
 CONFLICTS = {
     "text": ([1, 2], ["x", "y"], "INT", ("INT", "STRING")),
     "number for text": (["x", "y"], [1.5, 2.5], "STRING", ("STRING", "DOUBLE")),

@@ -20,8 +20,8 @@ ROWS = list(range(60))
 
 
 def summarize(folder: Path, files: list[Path] | None = None) -> None:
-    """Writes both summary files for the files below a folder, in the same form as PyArrow and
-    Dask."""
+    """Writes both summary files for the files below a folder, in the form that PyArrow and Dask
+    use."""
     collected = []
     for path in files or data_files(folder):
         footer = pq.read_metadata(path)

@@ -1,5 +1,5 @@
 """RESTORE can bring back the files that OPTIMIZE replaced, until VACUUM deletes them after a
-retention time."""
+retention period."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_partitions_elsewhere(spark: SparkSession, database: str, tmp_path: Path
 
 def test_all_partitions_elsewhere(spark: SparkSession, database: str, tmp_path: Path) -> None:
     """Statements work even if all partitions are stored outside the table's folder. The table's
-    folder then contains only pyzorder's files. OPTIMIZE is refused if the table's folder does not
+    folder then contains only pyzorder's files. OPTIMIZE fails if the table's folder does not
     exist."""
     home = tmp_path / "home"
     spark.sql(
@@ -174,8 +174,8 @@ def test_all_partitions_elsewhere(spark: SparkSession, database: str, tmp_path: 
 def test_restore_without_a_dropped_partition(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """RESTORE is refused if a partition has been dropped, and works after the partition has been
-    added again. Dropping a partition of an external table does not delete its files."""
+    """RESTORE fails if a partition has been dropped, and works after the partition has been added
+    again. Dropping a partition of an external table does not delete its files."""
     sales(spark, 300).write.partitionBy("day").option("path", str(tmp_path / "x")).saveAsTable("t")
     spark.sql("OPTIMIZE t ZORDER BY (a)")
     spark.sql("ALTER TABLE t DROP PARTITION (day = 1)")
@@ -340,7 +340,7 @@ def test_restore_refuses(
 
 
 def test_nothing_to_restore(spark: SparkSession, database: str) -> None:
-    """A RESTORE of a table that has only an index is refused and not recorded as a run."""
+    """RESTORE of a table that has only an index fails and is not recorded as a run."""
     created(spark)
     spark.sql("CREATE SKIPPING INDEX ON t")
     with pytest.raises(AnalysisException, match="no OPTIMIZE has replaced files"):

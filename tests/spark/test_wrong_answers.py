@@ -284,7 +284,7 @@ def test_a_broken_index_breaks_no_query(spark: SparkSession, tmp_path: Path) -> 
 
 
 #: (time zone, three instants in ascending order). Between the first and the last instant, the local
-#: day goes back and then advances again.
+#: date goes back and then advances again.
 REPEATED_DAYS = [
     ("America/St_Johns", ["2010-11-07 02:30:30", "2010-11-07 02:31:30", "2010-11-07 03:31:00"]),
     ("America/Juneau", ["1867-10-18 08:57:41", "1867-10-18 10:00:00", "1867-10-19 08:57:41"]),

@@ -23,8 +23,8 @@ BUCKET = "tests"
 #: A POST to this path determines which request fails next, and how it fails.
 FAIL = "/_fail"
 
-#: A GET of this path returns the requests since the previous GET of this path, one per line. Each
-#: line includes the query string.
+#: A GET request for this path returns the requests since the previous such request, one per line.
+#: Each line includes the query string.
 REQUESTS = "/_requests"
 
 #: The request is executed, but its response is lost.

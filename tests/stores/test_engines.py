@@ -1,4 +1,5 @@
-"""Engines other than Spark read a table on any store, using the index that Spark has written."""
+"""Engines other than Spark can read a table on any store, using the index that Spark has
+written."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_killed_at(folder: Folder, point: str) -> None:
     killed(folder.url, point, OPTIMIZE.format(table.name))
     assert table.ids() == ids(made) == sorted(planned.collect()) == ALL
 
-    table.run("VACUUM {}")  # the next writer recovers
+    table.run("VACUUM {}")  # the next writer recovers the table
     assert table.ids() == table.plain_ids() == ids(made) == sorted(planned.collect()) == ALL
     assert (folder.data() == table.files) == (not POINTS[point])
     assert folder.pyzorder_files(".staged") == []

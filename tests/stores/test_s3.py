@@ -27,7 +27,7 @@ def on_s3(folder: Folder) -> None:
         pytest.skip("needs S3")
 
 
-#: (how one request fails, the pattern of its object's name)
+#: (how one request fails, a pattern for the name of its object)
 FAULTS = [
     *((s3_server.LOSE, name) for name in ("prepare", "retire", "outcome", "done", "_v0.*json")),
     (s3_server.LOSE, "_incarnation"),
@@ -52,7 +52,7 @@ def test_a_put_that_fails(folder: Folder, how: str, record: str) -> None:
     assert folder.data() == table.files
 
 
-#: (the point at which OPTIMIZE is killed, the files of which one was copied but not yet deleted,
+#: (the point at which OPTIMIZE is killed, which kind of file has been copied but not yet deleted,
 #: the path of the copy)
 HALF_MOVES = [
     ("after-retire", "part-", "_zorder/_retired/_1/_{}.retired"),
@@ -113,7 +113,7 @@ def put(folder: Folder, name: str, content: bytes) -> None:
 
 
 def listings(folder: Folder) -> list[str]:
-    """The requests since the last call that list the table's folder itself."""
+    """Of the requests since the last call, those that list the table's folder itself."""
     said = s3_server.requests(folder.conf.get("fs.s3a.endpoint"))
     return [one for one in said if re.search(r"list-type=2.*prefix=[^&]*%2Ft%2F(&|$)", one)]
 

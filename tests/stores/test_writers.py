@@ -1,4 +1,4 @@
-"""Concurrent writers of a folder on a store share one lock, and lose neither index entries nor
+"""Concurrent writers to a folder on a store share one lock, and lose neither index entries nor
 rows."""
 
 from __future__ import annotations

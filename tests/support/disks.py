@@ -29,7 +29,7 @@ class Disk:
 
     def leave(self, *, files: int | None = None, pages: int | None = None) -> None:
         """Limits the free space to the given number of new inodes (files, folders and hard links)
-        or pages of data. None restores the initial amount."""
+        or pages of data. A limit that is None is reset to its initial value."""
         if files is None:
             inodes = 100_000
         else:

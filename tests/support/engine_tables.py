@@ -22,7 +22,7 @@ from pyzorder.index.stores import LocalStore
 from pyzorder.index.table_folder import TableFolder
 from pyzorder.index.truncated_bounds import truncated
 
-#: The read settings that an index entry records under Spark's defaults.
+#: The read settings that an index entry records if all Spark settings have their default values.
 SETTINGS = "caseSensitive=false;fieldIds=false;orcPositions= | timeZone=UTC"
 
 _SPARK_NAMES = {

@@ -28,7 +28,7 @@ class Folder:
 
     def everything(self) -> dict[str, tuple[int, int]]:
         """The size and modification time of each file below the folder. The keys are the files'
-        relative names."""
+        relative paths."""
         if not self._fs.exists(self._root):
             return {}
         prefix = self._fs.makeQualified(self._root).toString() + "/"

@@ -130,5 +130,6 @@ def check_column(file: str, column: str, entry: Row, values: list[Any]) -> None:
 
 
 def known(entry: Row, column: str) -> bool:
-    """Whether the entry has bounds for the column or records that the column has no values."""
+    """Whether the entry has bounds for the column. Also true if it records that the column has no
+    values."""
     return entry[f"{column}_minValue"] is not None or entry[f"{column}_empty"]

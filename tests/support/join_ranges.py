@@ -1,10 +1,10 @@
 """Three tables with the same rows, for tests in which the key ranges of files on one side of a join
-skip files on the other side.
+are used to skip files on the other side.
 
-The tables `a`, `b` and `c` have 20 files each, and their keys count from 0 to 399, with 20 keys per
-file. The column `part` is the number of the file, so `part < 3` leaves three files with the keys
-from 0 to 59. Conditions do not use key columns, because Spark itself would derive conditions on the
-other side from them.
+The tables `a`, `b` and `c` have 20 files each, and their keys are the numbers from 0 to 399, with
+20 keys per file. The column `part` is the number of the file, so `part < 3` leaves three files with
+the keys from 0 to 59. Conditions do not use key columns, because Spark itself would derive
+conditions on the other side from them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SOME = "(SELECT * FROM a WHERE part < 3)"
 
 
 def write(spark: SparkSession, folder: Path, first: int = 0, end: int = 400) -> None:
-    """Writes rows of a table, 20 per file."""
+    """Writes the rows of a table, 20 per file."""
     rows_of = spark.range(first, end, 1, (end - first) // 20).selectExpr(*select_list(COLUMNS))
     rows_of.write.mode("append").parquet(str(folder))
 

@@ -1,5 +1,5 @@
-"""Helpers that count the files that join keys skip, and compare answers with those of plain
-Spark."""
+"""Helpers that count the files that are skipped by join keys, and compare answers with those of
+plain Spark."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Creates the table `stale`, and sessions that plan queries on this table from the index and
-without a listing."""
+"""Creates the table `stale`, and sessions that plan queries on this table from the index, without a
+listing."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "binary": st.one_of(st.binary(max_size=12), st.binary(max_size=3).map(lambda b: bytes(8) + b)),
 }
 
-#: For each type, the PyArrow type in which its values are passed to Spark, and Spark's name for the
-#: type.
+#: For each type, the PyArrow type that is used to pass its values to Spark, and Spark's name for
+#: the type.
 TRANSPORT: dict[str, tuple[pa.DataType, str]] = {
     "boolean": (pa.bool_(), "boolean"),
     "tinyint": (pa.int8(), "tinyint"),

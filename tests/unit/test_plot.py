@@ -1,4 +1,4 @@
-"""Pictures of layouts are saved as PNG or SVG, and requests that cannot be drawn are refused."""
+"""Pictures of layouts are saved as PNG or SVG, and requests that cannot be drawn are rejected."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Draws docs/optimize.svg, which shows what OPTIMIZE does to a table's folder.
 
-Each stage is a case in sql/journal/stages.json. The tests run these cases on the journal readers in
-the jar and in the Python package, so they also check what the diagram says about readers.
+Each stage comes from a case in sql/journal/stages.json. The tests run these cases on the journal
+readers in the jar and in the Python package, so they also check what the diagram says about
+readers.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Entry(NamedTuple):
 
 
 ROWS = 1000
-"""The number of records in each file."""
+"""The number of rows in each file."""
 
 INDEX = (
     Entry("part-0", (1, 6), 0, (1, 4), 12),
@@ -135,8 +135,8 @@ _FLAGS = "SELECT path FROM (SELECT *, {} FROM index_rows)".format(
 
 # ---- drawn --------------------------------------------------------------------------------------
 
-#: For both columns of the query: the left and right ends of their bounds, and the right end of
-#: their null counts.
+#: For each column of the query: the left and right ends of its bounds, and the right end of its
+#: null counts.
 _DAY, _DAY_NULLS = (80, 246), 286
 _STORE, _STORE_NULLS = (306, 374), RIGHT - 8
 

@@ -62,7 +62,7 @@ class Drawing:
         self, x: float, y: float, words: str, size: float = NORMAL, code: bool = False,
         bold: bool = False, anchor: str = "start", opacity: float = 1, color: str = INK,
     ) -> None:  # fmt: skip
-        """Draws a line of text. Its start, middle or end is at x."""
+        """Draws a line of text. `anchor` says whether its start, middle or end is at x."""
         style = _style(
             font_size=f"{size:g}px", font_family=MONO if code else SANS,
             font_weight="600" if bold else "normal", text_anchor=anchor,

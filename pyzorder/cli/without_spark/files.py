@@ -36,7 +36,7 @@ Examples:
 @click.option(
     "--max-staleness",
     metavar="TIME",
-    help="Maximum age, such as 30min, at which the index is used without listing the folder.",
+    help="Maximum age, such as 30min, up to which the index is used without listing the folder.",
 )
 @click.option("--null", "-0", "null", is_flag=True, help="End each path with a NUL character.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
@@ -50,8 +50,8 @@ def command(
 ) -> None:
     """List the files of a table that may match a condition.
 
-    PATH is the table's folder. Files are found through the journal. Even while OPTIMIZE replaces
-    files, each row is therefore in exactly one of the listed files. Needs neither Spark nor Java.
+    PATH is the table's folder. Files are found through the journal, so even while OPTIMIZE replaces
+    files, each matching row is in exactly one of the listed files. Needs neither Spark nor Java.
 
     Prints one path per line. The number of files is printed to stderr, as are the parts of the
     condition that were not used.

@@ -40,7 +40,7 @@ Examples:
     metavar="A,B",
     help="Columns of a new index; default: the first 32.",
 )
-@click.option("--dry-run", is_flag=True, help="Read the footers, but write no index.")
+@click.option("--dry-run", is_flag=True, help="Read the footers, but do not write an index.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 def command(path: str, columns: Sequence[tuple[str, ...]], dry_run: bool, as_json: bool) -> None:
     """Index the new Parquet files of a table, without Spark.

@@ -1,6 +1,6 @@
 """Translates predicates into filters over an index's bounds. Both are SQL text.
 
-Unsupported parts of a predicate do not skip files. The modules:
+Unsupported parts of a predicate are not used to skip files. The modules:
 
     conditions           parses SQL, and renders the supported part
     index_filters        builds the filter of a predicate

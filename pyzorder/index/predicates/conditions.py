@@ -1,8 +1,9 @@
-"""Parses SQL with sqlglot and renders it for Spark, if both read it in the same way.
+"""Parses SQL with sqlglot and renders it for Spark, provided that both interpret it in the same
+way.
 
-sqlglot replaces many functions with its own, and parses some operators differently from Spark.
-Function calls are therefore kept verbatim (`Verbatim`), and `Text` supports only a short list of
-nodes that mean the same in Spark. It raises NotUnderstood for all others.
+sqlglot replaces many functions with its own equivalents, and parses some operators differently from
+Spark. Function calls are therefore kept verbatim (`Verbatim`), and `Text` supports only a short
+list of nodes that mean the same in Spark. It raises NotUnderstood for all others.
 
 Spark parses `a = b IS NULL` as `(a = b) IS NULL`. The same applies to IN, LIKE and BETWEEN. sqlglot
 may group the operands differently. A predicate that is an operand must therefore be in parentheses.

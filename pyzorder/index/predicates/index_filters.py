@@ -219,8 +219,8 @@ class IndexFilters:
     def _like(self, nodes: list[exp.Expression], negated: bool) -> Filter:
         """Returns the filter for LIKE or NOT LIKE.
 
-        Patterns have no backslash, so nothing is escaped, and the text before the first wildcard is
-        literal.
+        Patterns contain no backslashes, so nothing is escaped, and the text before the first
+        wildcard is literal.
         """
         value, pattern = nodes
         side = self._side(value)

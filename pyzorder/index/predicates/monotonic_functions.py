@@ -3,8 +3,8 @@
 The functions are those of Scala's MonotonicFunctions. For every non-null value, such a function f
 returns a non-null value or fails, and a <= b implies f(a) <= f(b). The bounds mapped through f
 therefore enclose the values mapped through f. Functions of the local day qualify only if the
-session's time zone has a single, fixed offset. In other zones, a clock that is set back across
-midnight repeats a day.
+session's time zone has a single, fixed offset. In other zones, clocks may be set back across
+midnight, so that a day begins twice.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Types:
         """Creates an empty cache of types.
 
         Args:
-            ask: returns the types of expressions in SQL text, or raises.
+            ask: returns the types of expressions that are given as SQL, or raises.
             time_zone: the session's time zone.
             date_is_string: whether Spark compares dates with strings as strings.
         """
@@ -88,10 +88,11 @@ class Side:
 
     Attributes:
         number: the column's position in the index.
-        data_type: the type that the value is compared as.
-        source: SQL over the scan for the value.
-        low: SQL over the index for the lower bound mapped through the function.
-        high: SQL over the index for the upper bound mapped through the function.
+        data_type: the type of the value.
+        source: SQL that computes the value from the scan's columns.
+        low: SQL that computes the lower bound, mapped through the function, from the index's
+            columns.
+        high: the same for the upper bound.
     """
 
     number: int
@@ -196,11 +197,11 @@ def _widens(a: str, b: str, one_offset: bool) -> bool:
 def comparable(column: str, other: str, constant: bool = True) -> bool:
     """Whether a column's bounds can decide a comparison of the column with another value.
 
-    This requires that the conversions that Spark applies to columns preserve the order, and that
-    Spark compares values in the order of the column's type. Numbers are converted to wider numbers
-    or to double. Rounding preserves the order, and values that do not fit become NULL or raise an
-    error. A constant string is converted to the type of the number or date that it is compared
-    with. A column of strings may be compared only with strings.
+    This requires that Spark's conversions of columns preserve the order, and that Spark compares
+    values in the order of the column's type. Numbers are converted to a wider type or to double.
+    Rounding preserves the order, and values that do not fit become NULL or raise an error. A
+    constant string is converted to the type of the number or date that it is compared with. A
+    column of strings may be compared only with strings.
 
     Args:
         column: the column's type.

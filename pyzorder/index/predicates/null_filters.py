@@ -48,7 +48,8 @@ class NullFilters:
     def of_boolean(self, node: exp.Expression) -> Filter:
         """Like `of`, but for an expression that is used as a boolean.
 
-        Does not return a filter for other types, because their conversion to boolean may give NULL.
+        Does not return a filter for other types, because their conversion to boolean may yield
+        NULL.
         """
         found, data_type = self._typed(node)
         return found if data_type == "boolean" else None
@@ -81,7 +82,7 @@ class NullFilters:
         if isinstance(node, _OF_OPERANDS):
             filters, types = self._all(operands(node))
             if not all(keeps_values(a, b) for a, b in combinations(types, 2)):
-                raise NotUnderstood("converting an operand may give NULL")
+                raise NotUnderstood("converting an operand may yield NULL")
             return reduce(either, filters), "boolean"
         if isinstance(node, _OF_STRINGS) or self._called(node) in (
             "contains", "endswith", "startswith",
@@ -89,7 +90,7 @@ class NullFilters:
             call = call_of(node)
             filters, types = self._all(call[1] if call else operands(node))
             if set(types) != {"string"}:
-                raise NotUnderstood("converting an operand may give NULL")
+                raise NotUnderstood("converting an operand may yield NULL")
             return reduce(either, filters), "boolean"
         return self._value(node)
 

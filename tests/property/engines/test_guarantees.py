@@ -30,7 +30,7 @@ Writer = Callable[[pa.Table, Path], None]
 _TEXT = st.text("ab\u00e9\uffff\U0001d11e", max_size=3)
 
 #: The columns, their types, and their values. Most values are close to each other, so that filters
-#: match some of the files.
+#: match only some of the files.
 COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "i": (pa.int32(), st.integers(-5, 5) | st.sampled_from([-(2**31), 2**31 - 1])),
     "l": (pa.int64(), st.integers(-5, 5) | st.sampled_from([-(2**63), 2**63 - 1, 2**53 + 1])),

@@ -28,7 +28,7 @@ def run(
     partition: str = "",
 ) -> tuple[list[int], Path]:
     """Runs the statements in a separate process. Returns the ids and the location of the table or
-    of a partition. These are the values that the process sees at the end.
+    of a partition, as the process sees them at the end.
 
     With `plain`, Spark runs without pyzorder. With `killed_at`, the process must be killed at this
     fail point, and the result is ([], folder).

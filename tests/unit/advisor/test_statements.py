@@ -20,8 +20,8 @@ VIEWS = {
 
 
 class Names:
-    """Resolves names to the tables and views above. All of them are in the database `db` except for
-    the temporary view `temp`."""
+    """Resolves names to the tables and views above. All of them except the temporary view `temp`
+    are in the database `db`."""
 
     def relation(self, parts: tuple[str, ...]) -> Relation:
         name = parts[-1].lower()

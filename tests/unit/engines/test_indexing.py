@@ -312,7 +312,7 @@ def test_an_unfinished_run(tmp_path: Path, committed: bool) -> None:
     assert found == ({"_g.parquet.staged"} if committed else set())
 
 
-# ---- what is refused or ignored -----------------------------------------------------------------
+# ---- what is rejected or ignored ----------------------------------------------------------------
 
 
 def test_orc(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_types(texts: list[str], data_type: str, expected: list[Any]) -> None:
 
 
 def test_levels() -> None:
-    """A folder inside a partition belongs to that partition. Files outside of partitions are
+    """A folder inside a partition belongs to that partition. Files outside partitions are
     ignored."""
     day, hour = partition_columns("/t", ["", "d=1/h=2", "d=1/h=3/more"])
     assert (day.name, hour.name) == ("d", "h")

@@ -1,4 +1,4 @@
-"""pyzorder finds the same files in a table as Spark, and refuses paths that cannot be read as a
+"""pyzorder finds the same files in a table as Spark, and rejects paths that cannot be read as a
 table."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""On a local disk, an index file is either complete or absent, only one writer can create it, and
-a deleted folder is not created again."""
+"""On a local disk, an index file is either complete or absent, only one writer can create it, and a
+deleted folder is not recreated."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_remove_takes_what_is_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("chunk", [1, 3, 10_000])
 def test_statuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
-    """Many files are examined in chunks and few files one by one, with the same result."""
+    """Many files are examined in chunks, and a few files one by one, with the same result."""
     monkeypatch.setattr(local_files, "_CHUNK", chunk)
     top, seen = tmp_path / "t", {}
     for k, name in enumerate(["a", "b/c", "b/d/e", "p=1/f", "p=2/f", "p=2/g", "empty"]):
@@ -103,7 +103,7 @@ def test_statuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -
 
 def test_hidden_folders_are_not_listed(tmp_path: Path) -> None:
     """Hidden folders are not listed, because a folder below `_zorder` may contain links that lead
-    outside the table, or links through which exponentially many paths exist."""
+    outside the table, or links that create exponentially many paths."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "x").touch()
     for hidden in ("_zorder", ".b", "a/_c"):

@@ -47,7 +47,7 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
 
 TABLE = pa.table({name: pa.array(values, kind) for name, (kind, values) in COLUMNS.items()})
 
-#: The columns for which footers do not prove any bounds.
+#: The columns whose bounds in footers are not trusted, whichever library has written the file.
 UNPROVED = {"u32", "x", "y", "old", "at"}
 
 

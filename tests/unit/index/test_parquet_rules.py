@@ -1,4 +1,4 @@
-"""Bounds in footers are used only if they are provably bounds of the values that Spark reads."""
+"""Bounds in footers are used only if they provably enclose the values that Spark reads."""
 
 from __future__ import annotations
 

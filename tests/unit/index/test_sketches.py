@@ -25,7 +25,7 @@ from tests.support.sketches import decode
 STORE = LocalStore()
 A = IndexedColumn(("a",), "long")
 
-#: The example in FORMAT.md: file 1 of two has the hashes 3, 20, 21 and 200, truncated to 8
+#: The example in FORMAT.md: of two files, file 1 has the hashes 3, 20, 21 and 200, truncated to 8
 #: bits.
 BLOCK = bytes.fromhex("041c00ffe2")
 DIRECTORY = bytes.fromhex("02010105130101610622 6c6f6e6722 00 00 08 04 05 f44dc7dc")

@@ -109,7 +109,7 @@ def test_statistics_of_another_type_are_dropped(folder: TableFolder) -> None:
 
 
 def test_coverage(folder: TableFolder) -> None:
-    """Coverage is published. If a writer does not set `coverableSince`, the new snapshot has the
+    """Coverage is published. If a writer does not set `coverableSince`, the new snapshot keeps the
     previous value."""
     found = Coverage(5, is_whole=True)
     publish(STORE, folder, lambda _: [A], coverage=lambda old, rows: found)

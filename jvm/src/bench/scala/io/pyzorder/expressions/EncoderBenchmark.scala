@@ -100,8 +100,7 @@ final class EncoderBenchmark(rows: Int) {
   }
 
   /**
-   * Finds the range ids of strings by searching `size` boundaries. Every comparison uses whole
-   * strings.
+   * Finds the range ids of strings by searching `size` boundaries, always comparing whole strings.
    */
   def searchStringsBoxed(size: Int): Double = {
     val boundaries = Array.fill[AnyRef](size)(randomString())

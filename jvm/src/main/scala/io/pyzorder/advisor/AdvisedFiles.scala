@@ -128,7 +128,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
    * See SizeProbe.growth.
    *
    * @param layouts the clustering columns of each layout, given as positions in `rows`
-   * @param rows    a sample of these files
+   * @param rows    a sample of the rows in these files
    */
   def growth(layouts: Seq[Seq[Int]], rows: SampledRows): Seq[Double] =
     RewriteSession.use(rewriting) {

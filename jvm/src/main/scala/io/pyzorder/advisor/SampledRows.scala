@@ -91,7 +91,7 @@ object SampledRows {
   private[pyzorder] final class Column(val values: Array[Any], val nanRank: Int)
 
   /**
-   * The rows of one table partition.
+   * The sampled rows of one table partition.
    *
    * @param values the values of the partition columns
    * @param bytes  total size of the partition's files in bytes

@@ -20,8 +20,8 @@ import io.pyzorder.layout.write.{FileWriters, InputRelation}
  *
  * @param session a session from RewriteSession.of
  * @param options the table's options, including `compression`
- * @param rows    a sample of the rows in `partitions`. Its partition numbers are positions in
- *                `partitions`
+ * @param rows    a sample of the rows in `partitions`. The sample's partition numbers are positions
+ *                in `partitions`
  */
 final class SizeProbe(
     session: shim.SparkSession,

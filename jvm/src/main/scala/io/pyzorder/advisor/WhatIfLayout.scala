@@ -20,7 +20,8 @@ final case class WhatIfFile(bytes: Long, partition: InternalRow, columns: Seq[Co
 
 /**
  * An existing or hypothetical layout of a table. Index filters are evaluated on an in-memory index
- * of its files. The index also includes the partition columns, which have a single value per file.
+ * of the layout's files. The index also includes the partition columns, which have a single value
+ * per file.
  */
 final class WhatIfLayout private (snapshot: IndexSnapshot, facts: SnapshotStatistics) {
 

@@ -21,8 +21,8 @@ import io.pyzorder.storage.ExactFileIndex
  * A condition from a workload and the index filter derived from it.
  *
  * @param sql    the condition as written in the workload
- * @param filter the index filter; Always if the condition cannot skip files
- * @param reason why the condition cannot skip files; None if it can
+ * @param filter the index filter; Always if the condition cannot be used to skip files
+ * @param reason why the condition cannot be used to skip files; None if it can
  */
 final case class WorkloadFilter(sql: String, filter: IndexFilter, reason: Option[String])
 

@@ -45,8 +45,8 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   /**
    * Resolves a name as a query would, so temporary views take precedence. Returns an object with
    * `columns` and, for a view, `isView`, `isTemporary`, `text` (null if a DataFrame defines the
-   * view) and `namespace` (where names in the text are resolved). The object is empty if the name
-   * cannot be resolved.
+   * view) and `namespace` (in which names in the text are resolved). The object is empty if the
+   * name cannot be resolved.
    */
   def relation(parts: JList[String]): String = {
     val item = mapper.createObjectNode()
@@ -78,7 +78,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   /**
    * Adds a predicate to the scan that the next call to `read` completes. Returns an object with
    * `columns` (the names of the columns whose statistics the predicate's index filter uses) and
-   * `reason` (why the predicate cannot skip files; null if it can).
+   * `reason` (why the predicate cannot be used to skip files; null if it can).
    */
   def predicate(sql: String): String = add(sql, advisor.predicate(sql))
 
@@ -165,7 +165,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   private def columnOf(name: String): IndexedColumn =
     advisor.columns.find(_.name == name).getOrElse(
       throw new NoSuchElementException(
-        s"no filter or join key in the workload uses a column $name"))
+        s"no filter or join key in the workload uses the column $name"))
 
   private def add(key: String, find: => WorkloadFilter): String = {
     val one = known.getOrElseUpdate(key, find)

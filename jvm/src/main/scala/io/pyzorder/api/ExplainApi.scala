@@ -26,13 +26,13 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
   /**
    * Reports how many files each scan of a query skips. Returns a JSON array with one object per
    * scan. The scans are in plan order, and the scans of subqueries come last. Each object has
-   * `table`, the file counts `total`, `selected`, `skipped`, `skippedByJoins`, `unindexed` and
-   * `answered`, then `selectedBytes`, `totalBytes`, `milliseconds`, `indexFilter`, `joinKeys` (for
-   * each join whose keys were used, a description such as `days.d (3 values after 20 ms)`; keys of
-   * broadcasts are missing until the query has run), `reasons` (why the index or part of the
-   * predicate was not used) and `opened` (the paths of the files that are opened). If the files
-   * were not listed for this query, `asOf` is the time, in milliseconds since the epoch, when they
-   * were last known to be the table's current files.
+   * `table`, `selectedBytes`, `totalBytes`, `milliseconds`, `indexFilter` and the file counts
+   * `total`, `selected`, `skipped`, `skippedByJoins`, `unindexed` and `answered`. It also has
+   * `joinKeys` (for each join whose keys were used, a description such as `days.d (3 values after
+   * 20 ms)`; keys of broadcasts are missing until the query has run), `reasons` (why the index or
+   * part of the predicate was not used) and `opened` (the paths of the files that are opened). If
+   * the files were not listed for this query, `asOf` is the time, in milliseconds since the epoch,
+   * when they were last known to be the table's current files.
    */
   def explain(execution: QueryExecution): String = {
     val list = mapper.createArrayNode()
@@ -63,8 +63,8 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
   /**
    * Takes a query of the form `SELECT p AS a, … FROM table` and evaluates each predicate `p` on the
    * table's index. Returns a JSON array of objects with the filters `mayBeTrue`, `mayBeFalse` and
-   * `mayBeNull`, and with `files`, which maps the path of each indexed file to the sum of the
-   * possible outcomes for its rows (1 for TRUE, 2 for FALSE, 4 for NULL).
+   * `mayBeNull`, and with `files`, which maps the path of each indexed file to the sum of the codes
+   * of the outcomes that are possible for its rows (1 for TRUE, 2 for FALSE, 4 for NULL).
    */
   def judgements(execution: QueryExecution): String = {
     val plan = execution.optimizedPlan

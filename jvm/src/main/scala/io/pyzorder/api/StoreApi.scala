@@ -14,7 +14,7 @@ object StoreApi {
   /**
    * Tries twice to create a file at the path `text`, then deletes the file. Returns whether only
    * the first attempt succeeded. Throws ZORDER_PATH_NOT_FOUND or ZORDER_PATH_IS_FILE if the file
-   * cannot be created because its folder does not exist or is a file.
+   * cannot be created because its parent does not exist or is a file.
    */
   def createsIfAbsent(session: shim.SparkSession, text: String): Boolean = {
     val hadoopConf = session.sessionState.newHadoopConf()

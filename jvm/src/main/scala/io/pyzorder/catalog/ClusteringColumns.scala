@@ -74,7 +74,7 @@ object ClusteringColumns {
   /**
    * The clustering columns of the last OPTIMIZE recorded in the journal or, if that list is
    * unusable, the most frequent clustering columns in the index. A list is unusable if the table no
-   * longer has one of its columns, or if one of these columns is now excluded from indexes. Nil if
+   * longer has one of the listed columns, or if one of them is now excluded from indexes. Nil if
    * both lists are unusable.
    */
   def remembered(session: shim.SparkSession, table: ResolvedTable): Seq[Seq[String]] = {

@@ -23,9 +23,9 @@ import io.pyzorder.storage.TableFolder
  * @param root         the qualified path of the table's folder; partitions may be located outside
  *                     it
  * @param provider     `parquet` or `orc`
- * @param relation     the relation that Spark reads. Its file index may be cached, and its data
- *                     schema includes the partition columns if the files have them
- * @param properties   the table's properties; empty for a path
+ * @param relation     the relation that Spark reads. Its file index may be cached. Its data schema
+ *                     includes the partition columns if the files contain them
+ * @param properties   the table's properties; empty if the table was named by its path
  * @param catalogTable the catalog entry; None if the table was named by its path
  */
 final case class ResolvedTable(

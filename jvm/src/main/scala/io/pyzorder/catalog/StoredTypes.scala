@@ -11,8 +11,8 @@ import io.pyzorder.common.ZOrderErrors
 /**
  * Prevents an OPTIMIZE of a path from changing the stored column types. OPTIMIZE writes each column
  * with the type that it has in the session. A few settings make Spark read a Parquet type as a
- * different type. The new files would then store that different type. A catalog table declares its
- * types, so these settings do not affect it.
+ * different type, which the new files would then store. A catalog table declares its types, so
+ * these settings do not affect it.
  */
 object StoredTypes {
 

@@ -51,7 +51,7 @@ final class TargetLookup(session: shim.SparkSession) {
 
   /**
    * The relation of the table at its current location. Spark may have cached an outdated relation,
-   * because its cache does not notice when another session changes the table's location.
+   * because its cache is not updated when another session changes the table's location.
    */
   private def currentRelation(
       entry: CatalogTable,
@@ -160,7 +160,7 @@ final class TargetLookup(session: shim.SparkSession) {
   def qualified(path: Path): Path = storeOf(path).makeQualified(path)
 
   /**
-   * The path's file system. Hadoop throws many kinds of exceptions if it does not support the file
+   * The path's file system. Hadoop throws many kinds of exceptions if it does not support a file
    * system or cannot open it.
    */
   private def storeOf(path: Path): FileSystem =

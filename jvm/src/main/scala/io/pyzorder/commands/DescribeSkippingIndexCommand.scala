@@ -100,9 +100,9 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     }
 
   /**
-   * A sentence that says what an OPTIMIZE by the table's default columns would do now, and whether
-   * it would pay off. If the table has no default columns, the most frequent clustering columns of
-   * its files are used instead.
+   * A sentence that says what an OPTIMIZE with the table's default clustering columns would do now,
+   * and whether it would pay off. If the table has no such columns, the most frequent clustering
+   * columns of its files are used instead.
    */
   private def adviceFor(
       session: shim.SparkSession,

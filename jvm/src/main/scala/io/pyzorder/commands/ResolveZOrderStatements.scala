@@ -27,9 +27,9 @@ import io.pyzorder.parser.ZOrderStatement
 
 /**
  * Turns a parsed statement into its command once the analyzer has resolved the target. This rule
- * reports unusable targets, and also errors in OPTIMIZE statements, before anything runs. However,
- * the columns of a CREATE SKIPPING INDEX statement are not checked until the command runs. A
- * statement on a Delta, Iceberg or Hudi table is passed on to the next parser.
+ * reports unusable targets and errors in OPTIMIZE statements before anything runs. However, the
+ * columns of a CREATE SKIPPING INDEX statement are not checked until the command runs. A statement
+ * on a Delta, Iceberg or Hudi table is passed on to the next parser.
  */
 case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[LogicalPlan] {
 

@@ -49,7 +49,7 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
   private val folder = table.folder(session)
 
   /**
-   * If possible, refuses before the lock is taken, because taking the lock records a run. `run`
+   * If possible, throws before the lock is taken, because taking the lock records a run. `run`
    * checks everything again.
    */
   override def validate(): Option[Row] = {
@@ -57,7 +57,7 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
     if (!fs.exists(folder.zorder)) throw ZOrderErrors.nothingToRestore(folder.root.toString)
     val before = Journal.read(hadoopConf, folder)
     // An unfinished run belongs to another writer or must be recovered first. If the last run has
-    // switched the table to another folder, the statement must follow it there.
+    // switched the table to another folder, the statement must be run on that folder.
     if (!before.unfinished && before.switch.isEmpty) {
       try {
         previous.check()

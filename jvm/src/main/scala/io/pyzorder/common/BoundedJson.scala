@@ -16,7 +16,7 @@ private[pyzorder] object BoundedJson {
    * `[],[],[]…`. Therefore, long input is rejected if it has more tokens than a pyzorder file of
    * the same length can have. Genuine files always pass, because their tokens are long. A record
    * has three field names and a 13-digit time for each file. A pointer has two field names for each
-   * column, and each name is on a line of its own.
+   * column, each on a line of its own.
    */
   def tree(text: Array[Byte]): JsonNode = {
     if (text.length > FewBytes) {

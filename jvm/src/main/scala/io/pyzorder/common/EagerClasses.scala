@@ -12,9 +12,9 @@ import org.slf4j.LoggerFactory
  * Loads all of pyzorder's classes, and the error messages in its jar, in advance. When a client of
  * the Thrift server disconnects, Hive closes the session's class loader, which contains the jars
  * from `--jars` and `spark.jars`. Classes that are already loaded keep working, but no others can
- * be loaded. If some of pyzorder's classes had not been loaded yet, all later queries on the server
- * would fail. Loading classes in advance does not help code that reads the class files themselves.
- * Spark reads class files to clean closures; see TaskFunction.
+ * be loaded. If pyzorder then needed a class that had not been loaded yet, all later queries on the
+ * server would fail. Loading classes in advance does not help code that reads the class files
+ * themselves. Spark reads class files to clean closures; see TaskFunction.
  */
 private[pyzorder] object EagerClasses {
 

@@ -6,8 +6,8 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 /**
  * The error conditions in pyzorder/error_conditions.json, a file that the Scala code, the Python
- * code and the documentation share. It contains the SQLSTATE and the message of each condition. A
- * condition with several possible reasons has a variant for each reason, such as
+ * code and the documentation share. The file contains the SQLSTATE and the message of each
+ * condition. A condition with several possible reasons has a variant for each reason, such as
  * `ZORDER_NO_SPACE.FULL`. Users see the name of the condition, without the variant.
  */
 private[common] object ErrorConditions {

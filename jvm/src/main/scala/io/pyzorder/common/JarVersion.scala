@@ -19,7 +19,10 @@ private[pyzorder] object JarVersion {
       throw ZOrderErrors.jarForOtherSpark(built, minor(SPARK_VERSION))
     }
 
-  /** None if the classes are not in a jar with a manifest, but in a folder, such as an IDE's. */
+  /**
+   * None if the classes are not in a jar with this attribute, but for example in an IDE's output
+   * folder.
+   */
   private def builtFor: Option[String] =
     getClass.getResource(getClass.getSimpleName + ".class").openConnection() match {
       case jar: JarURLConnection =>

@@ -15,7 +15,7 @@ object StoreFailures {
 
   /**
    * Runs a command that writes to the table's folder. Throws ZORDER_NO_SPACE or ZORDER_NOT_WRITABLE
-   * if the store refuses a write, and ZORDER_CONFLICT if the folder or a file in it disappears
+   * if the store rejects a write, and ZORDER_CONFLICT if the folder or a file in it disappears
    * while the command runs. Some Spark versions, such as 3.5, wrap an exception that a task throws.
    * If that exception is one of pyzorder's errors, it is thrown without the wrapper.
    */

@@ -31,7 +31,7 @@ object Token {
   /** A single character of any other kind. */
   case object Sign extends Kind
 
-  /** Stands for the end of the text, after the last token. */
+  /** The end of the text, after the last token. */
   val end: Token = Token("", Int.MaxValue, Sign)
 }
 
@@ -122,8 +122,8 @@ private[pyzorder] final class TokenReader(tokens: IndexedSeq[Token], at: Int)
 }
 
 /**
- * The position of a token. The parser combinators compare positions to find the failure that is
- * furthest into the text, and report it.
+ * The position of a token. The parser combinators compare positions to find and report the failure
+ * that is furthest into the text.
  */
 private[pyzorder] final case class TokenPosition(start: Int) extends Position {
   override def line: Int = 1

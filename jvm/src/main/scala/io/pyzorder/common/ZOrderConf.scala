@@ -161,7 +161,7 @@ object ZOrderConf {
   val indexMaxStaleness: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.index.maxStaleness",
     "0s",
-    "The maximum age of the file list that queries on a table are planned from, such as 10min " +
+    "The maximum age of the file list from which queries on a table are planned, such as 10min " +
       "or 1h. Up to that age, the list comes from the index and no folder is listed. Queries see " +
       "writes by sessions with pyzorder immediately, and other writes after this time at the " +
       "latest. With 0s, every query checks the store.",

@@ -76,7 +76,10 @@ object ZOrderErrors {
   def pathNotFound(path: String): ZOrderException =
     error("ZORDER_PATH_NOT_FOUND", "path" -> path)
 
-  /** For a path in backticks without a format, which is the name of a table that does not exist. */
+  /**
+   * For a path in backticks without a format, which is interpreted as the name of a table that does
+   * not exist.
+   */
   def pathAsName(path: String): ZOrderException =
     error("ZORDER_TABLE_NOT_FOUND.PATH", "path" -> path)
 
@@ -293,16 +296,16 @@ object ZOrderErrors {
     error("ZORDER_ROW_COUNT.REWRITE", "folder" -> root, "read" -> read.toString,
       "written" -> written.toString, "counted" -> counted.toString)
 
-  /** Thrown after COMMIT, if moving files threw `failure`. */
+  /** For a failure to move files after COMMIT. */
   def unfinished(root: String, failure: Throwable): ZOrderException =
     error("ZORDER_UNFINISHED.FILES", "folder" -> root, "reason" -> firstLine(failure))
 
-  /** Thrown after COMMIT, if switching the location threw `failure`. */
+  /** For a failure to switch the location after COMMIT. */
   def unfinishedSwitch(from: String, to: String, failure: Throwable): ZOrderException =
     error("ZORDER_UNFINISHED.SWITCH",
       "from" -> from, "to" -> to, "reason" -> firstLine(failure))
 
-  /** For a table that was moved to `to`, according to the journal in `from`. */
+  /** For a table that, according to the journal in `from`, was moved to `to`. */
   def tableMoved(from: String, to: String): ZOrderException =
     error("ZORDER_TABLE_MOVED", "from" -> from, "to" -> to)
 

@@ -51,8 +51,7 @@ final class Boundaries private (
   }
 
   /**
-   * The range id of a value that is given as its `OrderedBytes.longOf`. Only for types that satisfy
-   * `isLong`.
+   * The range id of a value, given its `OrderedBytes.longOf`. Only for types that satisfy `isLong`.
    */
   def rangeIdOfLong(value: Long): Int = 1 + countUpTo(value)
 
@@ -65,8 +64,7 @@ final class Boundaries private (
   }
 
   /**
-   * The range id of a value that is given as its `OrderedBytes.wholeOf`. Not for types that satisfy
-   * `isLong`.
+   * The range id of a value, given its `OrderedBytes.wholeOf`. Not for types that satisfy `isLong`.
    */
   def rangeIdOfBytes(value: Array[Byte]): Int = {
     val prefix = ByteArray.getPrefix(value) ^ Long.MinValue

@@ -15,11 +15,11 @@ final class CurveBox(low: Array[Long], high: Array[Long]) {
   private val highest: Array[Byte] = InterleaveBits.bytes(high)
 
   /**
-   * Whether the box contains a z-value from `least` to `greatest`, inclusive. Finds the smallest
-   * z-value that is in the box and not below `least`, using the BIGMIN algorithm from Tropf and
-   * Herzog, "Multidimensional Range Search in Dynamically Balanced Trees" (1981). The algorithm
-   * makes one pass over the bits, starting with the highest. `from` and `to` are the corners of the
-   * part of the box that agrees with `least` in all bits examined so far.
+   * Whether the box contains a z-value between `least` and `greatest`, inclusive. Finds the
+   * smallest z-value that is in the box and not below `least`, using the BIGMIN algorithm from
+   * Tropf and Herzog, "Multidimensional Range Search in Dynamically Balanced Trees" (1981). The
+   * algorithm makes one pass over the bits, starting with the highest. `from` and `to` are the
+   * corners of the part of the box that agrees with `least` in all bits examined so far.
    */
   def meets(least: Array[Byte], greatest: Array[Byte]): Boolean = {
     val n = low.length

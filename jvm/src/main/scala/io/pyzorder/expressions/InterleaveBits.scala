@@ -8,7 +8,7 @@ package io.pyzorder.expressions
 object InterleaveBits {
 
   /**
-   * The maximum size of a z-value in bytes. With more than 128 columns, the lowest bits are
+   * The maximum size of a z-value in bytes. If there are more than 128 columns, the lowest bits are
    * dropped.
    */
   val MaxBytes = 1024
@@ -94,7 +94,7 @@ object InterleaveBits {
   }
 
   /**
-   * Interleaves `ids`, each from 0 to 2^bitsPerColumn - 1, into one non-negative long.
+   * Interleaves `ids`, each between 0 and 2^bitsPerColumn - 1, into one non-negative long.
    * `bitsPerColumn` must be at most `bitsPerColumn(ids.length)`.
    */
   def long(ids: Array[Int], bitsPerColumn: Int): Long = {

@@ -153,7 +153,7 @@ object OrderedBytes {
   def flip(dataType: DataType): Long =
     if (dataType == BooleanType || isTime(dataType)) 0L else SignBit
 
-  /** Whether `dataType` is TIME (nanoseconds of the day), which was introduced in Spark 4.1. */
+  /** Whether `dataType` is TIME (nanoseconds since midnight), which was introduced in Spark 4.1. */
   private def isTime(dataType: DataType): Boolean =
     dataType.getClass.getName == "org.apache.spark.sql.types.TimeType"
 
@@ -163,7 +163,7 @@ object OrderedBytes {
 
   /**
    * The number of bits of a type that satisfies `isLong`. TIME needs 47 bits, because its values
-   * are nanoseconds of the day.
+   * are nanoseconds since midnight.
    */
   private def bits(dataType: DataType): Int = dataType match {
     case BooleanType => 1

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.types.{DataType, IntegerType}
 
 /**
- * The range id of `child` among `boundaries`, as an INT from 0 (for null) to the number of
+ * The range id of `child` among `boundaries`, as an INT between 0 (for null) and the number of
  * boundaries plus 1. The result is never null. This is not a SQL function. OPTIMIZE computes the
  * same ids with RangeIdsExpression.
  */

@@ -151,8 +151,8 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 private object ExpiredFiles {
 
   /**
-   * If a temporary or staged file is at least this old, in milliseconds, its writer is assumed to
-   * be dead.
+   * The age in milliseconds at which a temporary or staged file is assumed to belong to a dead
+   * writer.
    */
   private val SurelyDead = 3600L * 1000
 }

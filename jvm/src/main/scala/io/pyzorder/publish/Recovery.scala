@@ -117,8 +117,8 @@ private[publish] object Recovery {
    * been retired yet, and removes the entries of old files from the index. If the run switches
    * locations, the switch in the catalog is the last step.
    *
-   * @param coverage computes the index's coverage after the run from the index's previous snapshot
-   *                 and its new entries
+   * @param coverage computes the index's coverage after the run from the previous snapshot and the
+   *                 new entries
    */
   def complete(
       session: shim.SparkSession,

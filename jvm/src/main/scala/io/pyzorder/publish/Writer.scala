@@ -17,9 +17,9 @@ import io.pyzorder.publish.relocate.{CatalogSwitch, PartitionLocationSwitch, Tab
 import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
 
 /**
- * The only writer of a table. It holds the lock from `begin` until `abort` or a publishing method
- * ends the writer. The caller of `begin` must call `abort` or one of the publishing methods. List
- * the table's files only after `begin`, which may have to finish an earlier run first.
+ * The only active writer of a table. It holds the lock from `begin` until `abort` or a publishing
+ * method ends the writer. The caller of `begin` must call `abort` or one of the publishing methods.
+ * List the table's files only after `begin`, which may have to finish an earlier run first.
  *
  * If the writer is killed after one of these steps, a reader with the extension sees the following
  * (Overlay explains how):
@@ -349,7 +349,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * The index's coverage once the new files have replaced the old ones. It is derived from `listed`
-   * if possible. Otherwise, it is the coverage from before the run.
+   * if possible. Otherwise, it is the coverage before the run, if that is still valid.
    */
   private def coverage(now: Option[SnapshotRef], entries: Seq[FileEntry]): Option[Coverage] = {
     val names = entries.iterator.map(_.path).toSet

@@ -89,7 +89,7 @@ object CreateIfAbsent {
   }
 
   /**
-   * Writes a complete temporary file, then renames it to the final name. HDFS refuses the rename if
+   * Writes a complete temporary file, then renames it to the final name. HDFS rejects the rename if
    * the name is taken.
    */
   private final class Renamed(fs: FileSystem, conf: Configuration) extends CreateIfAbsent {
@@ -111,8 +111,8 @@ object CreateIfAbsent {
   }
 
   /**
-   * Sends a PUT with If-None-Match. S3 refuses the PUT if the name is taken. If the response is
-   * lost, the client retries and finds the name taken by its own first PUT. If a PUT is refused,
+   * Sends a PUT with If-None-Match. S3 rejects the PUT if the name is taken. If the response is
+   * lost, the client retries and finds the name taken by its own first PUT. If a PUT is rejected,
    * the writer therefore reads the object back. The object contains the writer's bytes only if the
    * writer was first.
    */
@@ -129,7 +129,7 @@ object CreateIfAbsent {
               val there =
                 try Some(FileSystems.readFully(fs, path))
                 catch { case _: FileNotFoundException => None }
-              // If the PUT was refused but there is no object, either the object has been deleted
+              // If the PUT was rejected but there is no object, either the object has been deleted
               // in the meantime, or another PUT is in progress.
               if (there.isEmpty && (!isRefusal(failure) || tries == MaxTries)) throw failure
               if (there.isEmpty) Thread.sleep(50L << tries)
@@ -161,6 +161,8 @@ object CreateIfAbsent {
 
   private val ConditionalPut = "fs.option.create.conditional.overwrite"
 
-  /** The maximum number of attempts at a PUT that is refused although the object does not exist. */
+  /**
+   * The maximum number of attempts at a PUT that is rejected although the object does not exist.
+   */
   private val MaxTries = 5
 }

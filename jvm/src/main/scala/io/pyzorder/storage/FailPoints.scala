@@ -13,8 +13,9 @@ import io.pyzorder.common.ZOrderConf
 object FailPoints {
 
   /**
-   * All points, in groups: a run, recovery, VACUUM, a run that switches locations, and an index
-   * update such as REFRESH SKIPPING INDEX. Each group is in execution order.
+   * All points, grouped by where they occur: in a run, in recovery, in VACUUM, in a run that
+   * switches locations, and in an index update such as REFRESH SKIPPING INDEX. Each group is in
+   * execution order.
    */
   val all: Seq[String] = Seq(
     "after-prepare", "after-verify", "after-markers", "after-index", "after-retire", "mid-retire",

@@ -13,7 +13,7 @@ final case class FileRef(path: String, size: Long, modificationTime: Long) {
 
   def name: String = path.substring(path.lastIndexOf('/') + 1)
 
-  /** The folder of the file, in the same form as `path`; empty for the table's own folder. */
+  /** The file's folder, in the same form as `path`; empty if it is the table's folder itself. */
   def folder: String = path.lastIndexOf('/') match {
     case -1 => ""
     case slash => path.substring(0, slash)

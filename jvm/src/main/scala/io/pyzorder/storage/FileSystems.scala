@@ -78,8 +78,9 @@ object FileSystems {
     }
 
   /**
-   * The files at any depth below a folder, except those behind links. An attacker can nest folders
-   * thousands of levels deep, so this method does not recurse, and it checks each folder only once.
+   * The files at any depth below a folder, except those reached through links. An attacker can nest
+   * folders thousands of levels deep, so this method does not recurse, and it checks each folder
+   * only once.
    */
   private[pyzorder] def filesBelow(fs: FileSystem, folder: Path): Seq[FileStatus] = {
     val files = Seq.newBuilder[FileStatus]

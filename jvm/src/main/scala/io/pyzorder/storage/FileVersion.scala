@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 /**
  * The properties that distinguish a file from another file that replaces it under the same name.
  * Hadoop's FileStatus cannot be used for this, because two FileStatus objects are equal if their
- * paths are.
+ * paths are equal.
  *
  * @param size             the size in bytes
  * @param modificationTime the modification time in milliseconds since the epoch

@@ -64,8 +64,8 @@ private[pyzorder] object Links {
     (from to parts.length).exists(count => isLink(parts.take(count).mkString("/", "/", "")))
 
   /**
-   * Whether the path is a link. Also true for a name with characters that the JVM's encoding lacks:
-   * Hadoop replaces them with `?`, and the resulting path may be a link.
+   * Whether the path is a link. Also true for a name with characters that the JVM's encoding cannot
+   * represent, because Hadoop replaces them with `?`, and the resulting path may be a link.
    */
   private def isLink(path: String): Boolean =
     try Files.isSymbolicLink(Paths.get(path))

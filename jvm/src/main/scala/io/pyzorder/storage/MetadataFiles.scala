@@ -31,9 +31,10 @@ object MetadataFiles {
   private val Moments = 4
 
   /**
-   * Creates a `_zorder` folder, or a folder below `_zorder` and its parents up to `_zorder`. The
-   * folder that contains `_zorder` is never created, because after a table has been dropped or
-   * renamed, a new folder in its place would prevent another table from being created there.
+   * Creates a `_zorder` folder, or a folder below `_zorder` together with any missing parents up to
+   * `_zorder`. The folder that contains `_zorder` is never created, because after a table has been
+   * dropped or renamed, a new folder in its place would prevent another table from being created
+   * there.
    */
   def makeFolder(hadoopConf: Configuration, folder: Path): Unit = {
     val fs = folder.getFileSystem(hadoopConf)
@@ -84,11 +85,14 @@ object MetadataFiles {
     if (Iterator.continually(isQuiet).take(Moments).contains(true)) fs.delete(folder, false)
   }
 
-  /** Gives a new file or folder the permissions, group and owner of its parent, if allowed. */
+  /** Gives a new file or folder the permissions, group and owner of its parent, if possible. */
   def share(hadoopConf: Configuration, made: Path): Unit =
     share(hadoopConf, made, made.getParent)
 
-  /** Gives `made` the permissions, group and owner of `like`, a folder on the same store. */
+  /**
+   * Gives `made` the permissions, group and owner of `like`, a folder on the same store, if
+   * possible.
+   */
   def share(hadoopConf: Configuration, made: Path, like: Path): Unit =
     try {
       val fs = made.getFileSystem(hadoopConf)

@@ -31,7 +31,7 @@ private[pyzorder] object MoveFile {
   /** The file exists under neither the old name nor the new one. */
   case object SourceGone extends Result
 
-  /** Another file has the new name; nothing was moved. */
+  /** Another file already has the new name; nothing was moved. */
   case object TargetTaken extends Result
 
   /** The folder for the new name does not exist; nothing was moved. */
@@ -85,9 +85,9 @@ private[pyzorder] object MoveFile {
   }
 
   /**
-   * Renames a file if hard links are not possible. Hard links may be forbidden for files that
-   * belong to another user, and some mounted stores do not support them. The rename is not atomic:
-   * if another process creates a file at `target` after the check, that file is replaced.
+   * Renames a file for which a hard link cannot be created. Hard links may be forbidden for files
+   * that belong to another user, and some mounted stores do not support them. The rename is not
+   * atomic: if another process creates a file at `target` after the check, that file is replaced.
    */
   private def renameLocal(source: java.nio.file.Path, target: java.nio.file.Path): Unit =
     if (Files.exists(target)) throw new FileAlreadyExistsException(target.toString)

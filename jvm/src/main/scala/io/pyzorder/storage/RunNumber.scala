@@ -8,7 +8,7 @@ package io.pyzorder.storage
  */
 private[pyzorder] object RunNumber {
 
-  /** The greatest number, after which no further run is possible. */
+  /** The greatest run number. No further run is possible after it. */
   val Greatest: Long = 999999999999999999L
 
   private val Digits = "[1-9][0-9]{0,17}"

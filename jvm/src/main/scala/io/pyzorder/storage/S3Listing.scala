@@ -12,8 +12,8 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
  * Lists those files in an S3 folder whose names are in a given range. S3 returns at most 1,000
  * files per page, and the token for a page is known only after the previous page has been returned.
  * A folder can therefore be listed in parallel only if some of the names in it are already known.
- * S3A does not offer a listing by range, so this class calls S3A's own client. The calls run within
- * an S3A audit span, and their requests have the headers that S3A sets.
+ * S3A cannot list a range of names, so this class calls S3A's own client. The calls run within an
+ * S3A audit span, and their requests have the headers that S3A sets.
  *
  * The classes of S3A and of its client are found through reflection, because neither Spark nor
  * pyzorder contains them.
@@ -104,8 +104,8 @@ object S3Listing {
 
   /**
    * The S3Listing for a file system; None if the file system is not S3A. Also None if S3A encrypts
-   * objects before it uploads them, because their sizes in S3 then differ from the sizes of the
-   * files.
+   * objects before it uploads them, because the sizes of the objects in S3 then differ from the
+   * sizes of the files.
    */
   def of(fs: FileSystem): Option[S3Listing] =
     if (fs.getClass.getName != s"$S3A.S3AFileSystem") None

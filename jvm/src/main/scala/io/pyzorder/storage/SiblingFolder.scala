@@ -8,9 +8,9 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 
 /**
- * The folders to which a table's location is switched. For example, `sales-zorder-3f2a9c1d` is
- * beside the original folder `sales`. Every new name ends in random hexadecimal digits and is never
- * reused, so a record about one folder never applies to another.
+ * The folders to which a table's location is switched. Each is beside the original folder: for
+ * example, `sales-zorder-3f2a9c1d` is beside `sales`. Every new name ends in random hexadecimal
+ * digits and is never reused, so a record about one folder never applies to another.
  */
 private[pyzorder] object SiblingFolder {
 
@@ -42,7 +42,7 @@ private[pyzorder] object SiblingFolder {
     FileSystems.list(folder.getFileSystem(hadoopConf), folder).filter(status =>
       status.isFile && !TableFolder.isHiddenName(status.getPath.getName))
 
-  /** The file that records from which folder `folder` was filled. */
+  /** The file that records the folder from which `folder` was filled. */
   def originFile(folder: TableFolder): Path = new Path(folder.zorder, "_from")
 
   /**

@@ -21,7 +21,7 @@ import io.pyzorder.common.ZOrderErrors
  * Names are read from the table's own records, which anyone with write access to the table's folder
  * can forge. `holds` decides which names are trusted. A fully qualified path is trusted only if it
  * is at or below a partition location that the catalog, not the record, names. A previous location
- * counts only if it still contains the mark of the run that replaced it.
+ * of a partition counts only if it still contains the mark of the run that replaced it.
  *
  * @param location the table's folder, qualified with scheme and authority
  * @param catalog  the locations of the table's partitions, looked up in the catalog when the first
@@ -37,8 +37,8 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
   private lazy val places: Set[Path] = catalog.fold(Set.empty[Path])(_())
 
   /**
-   * The partition locations, spelled like the names that `relativize` returns. They are compared as
-   * strings, because Hadoop's comparison of paths ignores the case of the authority, whereas
+   * The partition locations, in the form of the names that `relativize` returns. They are compared
+   * as strings, because Hadoop's comparison of paths ignores the case of the authority, whereas
    * `relativize` and `isAtOrBelow` do not.
    */
   private lazy val placeNames: Set[String] = places.map(TableFolder.canonical(_).toString)
@@ -84,7 +84,7 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
 
   /**
    * The ancestors of `path` that someone with write access to the table cannot replace with a link.
-   * These are the table's folder, the locations of its partitions, and a sibling folder to which
+   * These are the table's folder, the locations of its partitions, and any sibling folders to which
    * OPTIMIZE has switched partitions.
    */
   private def homes(path: Path): Seq[Path] =
@@ -182,13 +182,14 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
 object TableFolder {
 
   /**
-   * A path and its ancestors up to the first folder whose name does not have the form `name=value`.
+   * A path and its ancestors, up to and including the first folder whose name does not have the
+   * form `name=value`.
    */
   def upwards(path: Path): List[Path] =
     if (path.getName.contains("=") && path.getParent != null) path :: upwards(path.getParent)
     else List(path)
 
-  /** The name of the folder in a table's folder that contains pyzorder's own files. */
+  /** The name of the subfolder of a table's folder that contains pyzorder's own files. */
   val Name: String = "_zorder"
 
   private val Whole = "^[A-Za-z][A-Za-z0-9+.-]*:/".r
@@ -202,9 +203,9 @@ object TableFolder {
 
   /**
    * Whether a name might lead outside the table's folder. `relativize` never returns such a name
-   * for a data file. There are three kinds of such names: relative names that are empty, begin with
-   * a slash, or have an empty, `.` or `..` part; fully qualified paths that are not in Hadoop's
-   * canonical form; and names that contain a NUL character.
+   * for a data file. There are three kinds: relative names that are empty, begin with a slash, or
+   * have an empty, `.` or `..` part; fully qualified paths that are not in Hadoop's canonical form;
+   * and names that contain a NUL character.
    */
   def leaves(relative: String): Boolean =
     !isOrdinary(relative) && (relative.indexOf(0) >= 0 || (

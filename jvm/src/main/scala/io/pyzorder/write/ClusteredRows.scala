@@ -33,8 +33,8 @@ final case class WriteLayout(
     root: Option[Path])
 
 /**
- * The rows of a query whose result is written to a table. They are arranged so that each task gets
- * the rows of one file.
+ * The rows of a query whose result is written to a table, arranged so that each task gets the rows
+ * of one file.
  *
  * @param columns    the clustering columns
  * @param partitions the table's partition columns
@@ -104,7 +104,7 @@ case class ClusteredRowsExec(
 
   /**
    * The size of a stored row in bytes: the average in the indexed files, or an estimate if no files
-   * are indexed. The average is capped, because the index may be forged.
+   * are indexed. The average is capped, because the index may have been forged.
    */
   private def bytesOfRow(drawn: RowSample): Double = {
     val session = this.session.asInstanceOf[shim.SparkSession]

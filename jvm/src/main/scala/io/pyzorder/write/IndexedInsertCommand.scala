@@ -36,8 +36,8 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * Runs Spark's insert and then adds entries for the new files to the table's index. If there is no
  * index, a clustered write creates one. If the write adds no entries and the table has an index
  * after the write, the command records that the index no longer covers the table. The parameters
- * are exactly those of Spark's insert command, because Spark copies a command by passing its
- * parameters to its constructor.
+ * are exactly those of Spark's insert command, because Spark copies a command by passing the
+ * command's parameters to its constructor.
  *
  * The entries are published like any index snapshot, without the table's lock. If publishing fails,
  * the write still succeeds, because queries always read files that have no entries.
@@ -118,8 +118,8 @@ final class IndexedInsertCommand(
 
   /**
    * Runs Spark's write. An overwrite first deletes the folder. On a local disk, the deletion fails
-   * if a running OPTIMIZE puts a file into the folder at that moment. Nothing has been written at
-   * that point, so the write is retried.
+   * if a running OPTIMIZE puts a file into the folder at the same time. Nothing has been written by
+   * then, so the write is retried.
    */
   private def insert(session: shim.SparkSession, child: SparkPlan, pauses: Seq[Long]): Seq[Row] =
     try super.run(session, child)
@@ -235,8 +235,8 @@ final class IndexedInsertCommand(
   }
 
   /**
-   * The partition that the statement overwrites, even if it does not write any rows. None unless
-   * the statement names exactly one partition.
+   * The partition that the statement overwrites, even if the statement does not write any rows.
+   * None unless the statement names exactly one partition.
    */
   private def overwritten(session: shim.SparkSession): Option[Path] =
     for {

@@ -35,7 +35,7 @@ final case class NewFile(
  *
  * @param depth   number of partition columns, which is the number of folders between the table's
  *                folder and a file
- * @param columns the columns to collect statistics for
+ * @param columns the columns for which statistics are collected
  * @param sketched the columns for which sketches are collected
  * @param schema  the schema of the files
  * @param format  "parquet" or "orc"
@@ -103,8 +103,8 @@ private final class TaskFiles(
   }
 
   /**
-   * Encodes the file's sketches now, because a task may write many files and encoding frees the
-   * memory in which the hashes were collected.
+   * Encodes the file's sketches immediately. This frees the memory in which the hashes were
+   * collected, which matters because a task may write many files.
    */
   override def closeFile(filePath: String): Unit = {
     basic.closeFile(filePath)
@@ -143,9 +143,10 @@ object NewFiles {
   /**
    * The folder of a task's file after the commit, relative to the table's folder. It is the end of
    * the temporary folder's path, such as `day=1` in
-   * `…/.spark-staging-…/_temporary/0/_temporary/attempt_…/day=1`. The parts are counted rather than
-   * recognized by name, because a partition may be named like one of the committer's folders. Spark
-   * creates one folder for each partition column and escapes slashes in values.
+   * `…/.spark-staging-…/_temporary/0/_temporary/attempt_…/day=1`. The parts of the path are counted
+   * rather than recognized by name, because a partition's folder may have the same name as one of
+   * the committer's folders. Spark creates one folder for each partition column and escapes slashes
+   * in values.
    */
   private[write] def folderOf(folder: Path, depth: Int): String =
     folder.toUri.getPath.split('/').takeRight(depth).mkString("/")

@@ -13,8 +13,8 @@ import org.apache.spark.sql.types.{DataType, IntegerType}
  *
  * @param columns the partition columns
  * @param numbers the numbers of the known partitions, from 0
- * @param unseen  how many additional numbers there are. Each unknown partition gets one of these
- *                numbers, determined by its hash
+ * @param unseen  the number of further numbers, which the unknown partitions share. A partition's
+ *                hash determines which of them it gets
  */
 case class PartitionNumber(
     columns: Seq[Expression],

@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.{DataType, IntegerType}
 
 /**
  * A hash of all bytes of a row, including the bytes of maps. A retried task may read its rows in a
- * different order. For this reason, the choice of a row's file must depend only on the row itself.
+ * different order, so the choice of a row's file must depend only on the row itself.
  */
 case class RowHash(children: Seq[Expression]) extends Expression with CodegenFallback {
 

@@ -13,7 +13,7 @@ import io.pyzorder.common.TaskFunction
 import io.pyzorder.layout.cells.Sample
 
 /**
- * Rows drawn at random from the result of a query. The size of the result is not known in advance.
+ * Rows drawn at random from the result of a query, whose size is not known in advance.
  *
  * @param sample     the clustering keys of the drawn rows
  * @param partitions the partition values of the table partitions from which rows were drawn

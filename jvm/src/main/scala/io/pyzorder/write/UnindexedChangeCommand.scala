@@ -25,7 +25,7 @@ import io.pyzorder.storage.TableFolder
  *
  * @param movesPartition whether the command gives a partition another folder, or separates the
  *                       partitions from the journal in the table's folder. Such a command is
- *                       refused while files of an unfinished run may be staged or retired, because
+ *                       rejected while files of an unfinished run may be staged or retired, because
  *                       the run's record names the partition's files by their current paths
  */
 final case class UnindexedChangeCommand(

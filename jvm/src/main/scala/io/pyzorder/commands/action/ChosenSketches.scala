@@ -25,14 +25,14 @@ private[commands] object ChosenSketches {
   private val SampledFiles = 8
 
   /**
-   * The minimum number of files that the index must cover. With fewer files, reading the sample
-   * costs too much, and sketches skip too few files.
+   * The minimum number of files that the index must cover. For fewer files, reading the sample
+   * would cost too much, and sketches would skip too few files.
    */
   private val FewFiles = 4 * SampledFiles
 
   /**
-   * The maximum number of columns to choose. If more columns qualify, the first of them are chosen,
-   * because the key columns of a table often come first.
+   * The maximum number of columns to choose. If more columns qualify, only the first ones are
+   * chosen, because the key columns of a table often come first.
    */
   private val MostColumns = 8
 

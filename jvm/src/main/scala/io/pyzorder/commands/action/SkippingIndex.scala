@@ -55,7 +55,7 @@ private[commands] object SkippingIndex {
     }
   }
 
-  /** The entries whose path, size and modification time match one of the files. */
+  /** The entries whose path, size and modification time match those of one of the files. */
   def valid(entries: Seq[FileEntry], files: Seq[FileRef]): Seq[FileEntry] = {
     val now = files.toSet
     entries.filter(entry => now(entry.file))
@@ -125,7 +125,8 @@ private[commands] object SkippingIndex {
     if (!expression.inputs.forall(table.fileSchema.fieldNames.contains)) None
     else {
       log.warn(Printable(s"This session cannot evaluate ${expression.text}, an expression in the " +
-          s"index of ${table.name}. Files that are added to the index have no statistics for it."))
+          s"index of ${table.name}. Files that are added to the index have no statistics for " +
+          "this expression."))
       Some(column)
     }
 

@@ -7,8 +7,8 @@ import io.pyzorder.common.StoreFailures
 import io.pyzorder.publish.Writer
 
 /**
- * The work that a statement does on a table while it holds the table's lock. Its life cycle is
- * validate, begin, run, end.
+ * The work that a statement does on a table while it holds the table's lock. An action's life cycle
+ * is validate, begin, run, end.
  *
  * @param operation the name of the command, such as OPTIMIZE. Other writers see this name while the
  *                  lock is held

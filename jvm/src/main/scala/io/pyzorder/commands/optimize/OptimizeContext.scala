@@ -85,7 +85,7 @@ private[optimize] final class OptimizeContext(
   /**
    * The columns to collect statistics for when new files are written: the clustering columns,
    * together with the columns of the index or, if there is no index, the default columns. Nil if
-   * Spark finds the table's columns by field id or by position.
+   * Spark matches the table's columns by field id or by position.
    */
   lazy val statisticsColumns: Seq[IndexedColumn] =
     if (ReadSettings.matchesFieldIds(session, table.fileSchema) ||

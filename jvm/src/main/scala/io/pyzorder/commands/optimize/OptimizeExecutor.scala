@@ -32,8 +32,8 @@ private[optimize] final case class RewriteInput(
 }
 
 /**
- * Reads the rows of the files that an OPTIMIZE rewrites, and writes the rows to new files in a
- * writer's staging folder.
+ * Reads the rows of the files that an OPTIMIZE rewrites, and writes them to new files in a writer's
+ * staging folder.
  */
 private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
   import context._

@@ -135,7 +135,7 @@ object OptimizeMetrics {
     .add("lookupAfter", DoubleType,
       "Share of the files that a lookup of one value would open after the OPTIMIZE")
     .add("rangeBefore", DoubleType,
-      "Share of the files now opened by a query for a range with 1% of the rows")
+      "Share of the files that a query for a range with 1% of the rows opens now")
     .add("rangeAfter", DoubleType,
       "Share of the files that a query for such a range would open after the OPTIMIZE").schema
 
@@ -146,7 +146,7 @@ object OptimizeMetrics {
     .add("filesRemoved", sizesType, "Sizes of the replaced files")
     .add("partitionsOptimized", LongType,
       "Number of partitions with new files; an unpartitioned table counts as one")
-    .add("zOrderStats", zOrderType, "Clustering metrics; null without clustering columns")
+    .add("zOrderStats", zOrderType, "Clustering metrics; null if there are no clustering columns")
     .add("numBins", LongType, "The same as numFilesRemoved")
     .add("numBatches", LongType, "Number of batches, which are published one after the other")
     .add("totalConsideredFiles", LongType, "Number of files that were considered")
@@ -167,8 +167,8 @@ object OptimizeMetrics {
       "For a DRY RUN with clustering columns, the shares of files (0 to 1) that queries open")
     .add("remark", StringType,
       "For a DRY RUN, says whether the OPTIMIZE would pay off. Also warns if clustered files are " +
-        "not rewritten although lookups read more than 1.5 times as much data from them as after " +
-        "OPTIMIZE … FULL")
+        "not rewritten although lookups read more than 1.5 times as much data from them as they " +
+        "would after OPTIMIZE … FULL")
     .schema
 
   /** The columns `path` and `metrics`. */

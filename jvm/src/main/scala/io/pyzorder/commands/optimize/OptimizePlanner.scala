@@ -127,8 +127,8 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
 private[pyzorder] object OptimizePlanner {
 
   /**
-   * What an OPTIMIZE by these columns would rewrite, and whether it would pay off. Does not read
-   * any rows.
+   * What an OPTIMIZE with these clustering columns would rewrite, and whether it would pay off.
+   * Does not read any rows.
    */
   def outlook(
       session: shim.SparkSession,
@@ -136,7 +136,7 @@ private[pyzorder] object OptimizePlanner {
       columns: Seq[Seq[String]]): (RewritePlan, LayoutVerdict) =
     new OptimizePlanner(new OptimizeContext(session, table, None, columns, full = false)).outlook()
 
-  /** Whether an OPTIMIZE by the table's default columns would pay off. */
+  /** Whether an OPTIMIZE with the table's default clustering columns would pay off. */
   def verdict(session: shim.SparkSession, table: ResolvedTable): LayoutVerdict =
     outlook(session, table, ClusteringColumns.default(session, table))._2
 }

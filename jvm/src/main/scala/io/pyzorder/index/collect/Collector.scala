@@ -116,10 +116,11 @@ object Collector {
 
   /**
    * The part of a scan's statistics that is valid for all scans. Under the rebase mode EXCEPTION,
-   * the scan for statistics has read dates and timestamps as stored. However, a query would fail
-   * or, if the file records its calendar, read different values. Only modern values are the same
-   * for all scans. The statistics of an expression that may read such dates or timestamps are
-   * discarded, because they do not show whether the expression read only modern values.
+   * the scan for statistics reads dates and timestamps as stored. However, a query would fail or,
+   * if the file records its calendar, read different values. Only values for which
+   * `Calendars.isModern` is true are the same for all scans. The statistics of an expression that
+   * may read such dates or timestamps are discarded, because they do not show whether the
+   * expression read only such values.
    */
   private def readable(
       session: shim.SparkSession,

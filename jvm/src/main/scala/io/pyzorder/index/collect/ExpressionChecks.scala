@@ -27,7 +27,7 @@ import io.pyzorder.common.ZOrderErrors
  *     The parsed expression may therefore contain only columns of the table, literals, and calls of
  *     Spark's own functions on columns.
  *   - The optimizer evaluates the parts that do not depend on a row. `optimized` accepts only parts
- *     that are certainly cheap to evaluate.
+ *     that are certain to be cheap to evaluate.
  *
  * @param text the expression
  */
@@ -88,8 +88,8 @@ private[collect] final class ExpressionChecks(text: String) {
 
   /**
    * Optimizes an analyzed plan in several rounds. Each round evaluates the constants, which must be
-   * cheap, and then runs the optimizer without ConstantFolding. The optimizer may produce new
-   * constants, which the next round evaluates.
+   * cheap to evaluate, and then runs the optimizer without ConstantFolding. The optimizer may
+   * produce new constants, which the next round evaluates.
    */
   def optimized(session: shim.SparkSession, analyzed: LogicalPlan): LogicalPlan = {
     val conf = session.sessionState.conf.clone()
@@ -179,8 +179,8 @@ private[collect] object ExpressionChecks {
   }
 
   /**
-   * Whether the part may have a very large value, or take a very long time for some rows. For
-   * example, a regular expression may backtrack.
+   * Whether the part may produce a very large value, or take a very long time to evaluate for some
+   * rows. For example, a regular expression may backtrack.
    */
   private def isCostly(part: Expression): Boolean = part match {
     case StringReplace(_, Literal(search: UTF8String, _), Literal(replacement: UTF8String, _)) =>

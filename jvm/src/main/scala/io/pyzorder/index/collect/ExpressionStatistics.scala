@@ -46,7 +46,7 @@ object ExpressionStatistics {
         }
       } catch {
         case NonFatal(failure) =>
-          log.warn(s"The expressions of new files in ${data.root} remain unindexed: " +
+          log.warn(s"Indexed expressions get no statistics for new files in ${data.root}: " +
             failure.getMessage)
           entries
       }

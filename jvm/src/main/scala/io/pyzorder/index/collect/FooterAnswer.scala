@@ -75,7 +75,8 @@ final case class FooterQuestion(columns: Array[FooterColumn], caseSensitive: Boo
 }
 
 /**
- * @param isChar     whether the column is declared CHAR, so that predicates apply to padded values
+ * @param isChar     whether the column is declared as CHAR, so that predicates apply to padded
+ *                   values
  * @param hasDefault whether different readers may read different values from files without the
  *                   column
  */

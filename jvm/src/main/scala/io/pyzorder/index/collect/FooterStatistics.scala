@@ -41,9 +41,9 @@ private[index] object FooterStatistics {
       question: FooterQuestion,
       column: FooterColumn): FooterAnswer =
     find(footer.getFileMetaData.getSchema, column.path.toList, question) match {
-      // A column that is missing from the file reads as null. If the column has a default, readers
-      // whose schema includes the default see it, while other readers of the same file see null.
-      // Unknown statistics are correct for both kinds of readers.
+      // A column that is missing from the file is read as null. If the column has a default,
+      // readers whose schema includes the default see it, while other readers of the same file see
+      // null. Unknown statistics are correct for both kinds of readers.
       case Absent =>
         if (column.hasDefault) FooterAnswer.Unknown else FooterAnswer.allNull(numRecords)
       case Unclear => FooterAnswer.Unknown
@@ -113,9 +113,9 @@ private[index] object FooterStatistics {
   private final case class Present(path: List[String], leaf: PrimitiveType) extends Found
 
   /**
-   * Finds the leaf that Spark reads a column from. At each level of the path, at most one field may
-   * have the requested name. If several fields have that name, a read fails or picks one of them.
-   * Lists, maps and repeated fields do not have one value per row.
+   * Finds the leaf from which Spark reads a column. At each level of the path, at most one field
+   * may have the requested name. If several fields have that name, a read fails or picks one of
+   * them. Lists, maps and repeated fields do not have one value per row.
    */
   private def find(group: GroupType, path: List[String], question: FooterQuestion): Found = {
     val fields = group.getFields.asScala.filter(f => question.sameName(f.getName, path.head))

@@ -111,7 +111,8 @@ private[index] object OrcFooterStatistics {
         val trues = booleans.getTrueCount
         val values = statistics.getNumberOfValues
         if (trues < 0 || trues > values) None else answer(trues == values, trues > 0)
-      // Dates are stored in the hybrid or the proleptic calendar, which agree on modern dates.
+      // Dates are stored in the hybrid or the proleptic calendar. The two calendars agree on dates
+      // for which `isModern` is true.
       case (dates: DateColumnStatistics, DateType)
           if dates.getMinimumDayOfEpoch <= dates.getMaximumDayOfEpoch &&
             isInt(dates.getMinimumDayOfEpoch) && isInt(dates.getMaximumDayOfEpoch) &&
@@ -191,8 +192,9 @@ private[index] object OrcFooterStatistics {
   private final case class Present(leaf: TypeDescription) extends Found
 
   /**
-   * Finds the leaf that Spark reads a column from. At each step, at most one field may have the
-   * given name. If several fields had it, a read would fail or pick one of them.
+   * Finds the leaf from which Spark reads a column. At each level of the path, at most one field
+   * may have the requested name. If several fields have that name, a read fails or picks one of
+   * them.
    */
   private def find(
       struct: TypeDescription,

@@ -123,9 +123,10 @@ private[index] object ParquetRules {
 
   /**
    * The bounds of dates and INT64 timestamps. If the file records that the values are not rebased,
-   * or if the smallest value is modern, Spark reads the values as stored. Otherwise, the column is
-   * scanned, because Spark reads the values as stored only under the rebase mode CORRECTED. Under
-   * LEGACY, it reads different values, and under EXCEPTION, a query fails.
+   * or if `Calendars.isModern` is true for the smallest value, Spark reads the values as stored.
+   * Otherwise, the column is scanned, because Spark reads the values as stored only under the
+   * rebase mode CORRECTED. Under LEGACY, it reads different values, and under EXCEPTION, a query
+   * fails.
    */
   private def temporal(
       groups: Seq[Statistics[_]],

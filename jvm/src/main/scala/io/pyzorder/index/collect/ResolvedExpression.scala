@@ -31,8 +31,8 @@ private[pyzorder] final case class ResolvedExpression(column: IndexedColumn, val
 
   /**
    * What a file's footer implies for the expression. The expression is not evaluated for the file
-   * if a scan might read different values from one of the columns than other readers do. The
-   * results depend on settings if the values of a column may depend on settings, or if the
+   * if, in one of the columns, a scan might read values that differ from what other readers see.
+   * The results depend on settings if the values of a column may depend on settings, or if the
    * expression reads dates or timestamps inside a nested column.
    *
    * @param known what the footer reveals about the leaves

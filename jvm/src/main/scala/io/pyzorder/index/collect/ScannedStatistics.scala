@@ -23,7 +23,7 @@ import io.pyzorder.index.model.{ColumnStatistics, DataFiles, IndexedColumn, Read
 import io.pyzorder.index.sketch.CodedHashes
 import io.pyzorder.storage.ExactFileIndex
 
-/** Collects statistics in one Spark job. Like a query, the job reads the values themselves. */
+/** Collects statistics in one Spark job, which reads the values themselves, as a query does. */
 private[index] object ScannedStatistics {
 
   /**
@@ -157,8 +157,8 @@ private[index] object ScannedStatistics {
 
   /**
    * The options of the scan. A missing or corrupt file must cause an error; otherwise, its rows
-   * would be missing from the statistics. Under the rebase mode EXCEPTION, old dates are read as
-   * stored, and Collector then uses only the modern ones.
+   * would be missing from the statistics. Under the rebase mode EXCEPTION, dates and timestamps are
+   * read as stored, and Collector then discards bounds for which `Calendars.isModern` is false.
    */
   private def scanOptions(
       session: shim.SparkSession,

@@ -122,7 +122,7 @@ private final class DoubleAccumulator(dataType: DataType, value: DoubleValue)
   private def typed(value: Double): Any = if (dataType == FloatType) value.toFloat else value
 }
 
-/** Accumulates decimals of more than 18 digits. */
+/** Accumulates the statistics of decimals with more than 18 digits. */
 private final class DecimalAccumulator(dataType: DecimalType) extends StatisticsAccumulator {
 
   private var min: Decimal = _

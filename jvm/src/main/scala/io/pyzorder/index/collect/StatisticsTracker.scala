@@ -15,9 +15,9 @@ import io.pyzorder.index.sketch.{CodedHashes, DistinctHashes, ValueHash}
 final case class BytesStatistics(nullCount: Long, bounds: Option[(Array[Byte], Array[Byte])])
 
 /**
- * Collects the statistics of rows while they are written to a file or read from it. `result`
- * describes the values that were passed in, and `written` describes the values that Spark will read
- * from the file.
+ * Collects the statistics of rows while they are written to or read from a file. `result` describes
+ * the values that were passed in, and `written` describes the values that Spark will read from the
+ * file.
  *
  * Bounds that are too long to store are shortened so that they still enclose all values; see
  * TruncatedBounds.
@@ -26,7 +26,7 @@ final case class BytesStatistics(nullCount: Long, bounds: Option[(Array[Byte], A
  * @param schema       the schema of the rows, in which names are spelled as in the columns' paths
  * @param isFromWriter selects the top-level columns whose statistics the writer provides (see
  *                     `addFromWriter`). The values of these columns are not inspected row by row
- * @param sketched     the columns whose values are also collected for sketches
+ * @param sketched     the columns whose values are also hashed for sketches
  */
 final class StatisticsTracker(
     columns: Seq[IndexedColumn],

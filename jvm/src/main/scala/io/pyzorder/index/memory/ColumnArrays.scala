@@ -9,7 +9,7 @@ import io.pyzorder.index.model.{ColumnStatistics, IndexSchema}
  * ColumnStatistics for the meaning of the values.
  *
  * @param dataType   the type of the bounds
- * @param flags      for each file, a combination of ColumnArrays.Bounded and the other flags
+ * @param flags      for each file, a combination of the flags that ColumnArrays defines
  * @param nullCounts the number of nulls in each file, or -1 if unknown
  * @param bounds     the minimum and maximum of each file, defined only for files that are `bounded`
  */

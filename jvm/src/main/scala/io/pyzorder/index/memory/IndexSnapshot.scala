@@ -80,10 +80,10 @@ final class IndexSnapshot(
    *
    * The column must have the same type in the scan as in the index; otherwise, the order or the
    * values may differ. In two cases, the same type is not enough:
-   * - The field has a default for files without the field. If an entry was collected before the
-   *   default was added, it does not distinguish a file without the field from a file that stores
-   *   nulls. The column's statistics are therefore treated as unknown for files in which the column
-   *   is always null.
+   * - The field has a default, which applies to files without the field. If an entry was collected
+   *   before the default was added, it does not distinguish a file without the field from a file
+   *   that stores nulls. The column's statistics are therefore treated as unknown for files in
+   *   which the column is always null.
    * - The field is CHAR. Predicates apply to padded values, but the bounds may come from unpadded
    *   values, and padding does not preserve order. Therefore, only null counts are used.
    *

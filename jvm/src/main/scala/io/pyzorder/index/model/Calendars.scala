@@ -3,7 +3,7 @@ package io.pyzorder.index.model
 import org.apache.spark.sql.catalyst.util.RebaseDateTime
 import org.apache.spark.sql.types._
 
-/** Decides which dates and timestamps are identical in all calendars that files may use. */
+/** Determines which dates and timestamps are the same in every calendar that files may use. */
 private[pyzorder] object Calendars {
 
   private val MicrosPerMilli = 1000L

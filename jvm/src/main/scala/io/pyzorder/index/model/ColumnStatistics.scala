@@ -8,8 +8,7 @@ import org.apache.spark.sql.types.DataType
  * microseconds, UTF8String, Decimal, ...) and are compared as Spark compares them.
  *
  * @param bounds            the minimum and maximum of all values except NaN and null, or bounds
- *                          that enclose them; None if they are unknown or if there are only NaN and
- *                          null
+ *                          that enclose them; None if unknown, or if every value is NaN or null
  * @param exact             whether both bounds are values in the file; if false, the file's values
  *                          are only known to lie between them
  * @param nullCount         the number of nulls, or None if unknown
@@ -45,7 +44,7 @@ object ColumnStatistics {
     settingsDependent = false)
 
   /**
-   * No statistics, because the values of an expression could not be computed. A refresh computes
+   * No statistics, because the values of an expression could not be computed. A refresh collects
    * `unknown` statistics again, but not `failed` ones.
    */
   val failed: ColumnStatistics = unknown.copy(settingsDependent = true)

@@ -11,7 +11,7 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * @param root            the table's folder
  * @param format          "parquet" or "orc"
  * @param dataSchema      the columns that Spark reads from the files, including their metadata
- * @param partitionSchema the columns whose values Spark takes from the folders instead
+ * @param partitionSchema the partition columns, whose values Spark does not read from the files
  * @param options         the relation's read options
  */
 final case class DataFiles(

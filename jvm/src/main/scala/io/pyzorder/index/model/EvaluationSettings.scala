@@ -12,7 +12,7 @@ import org.apache.spark.sql.internal.SQLConf
 /**
  * The part of a session's state that may affect an expression's value, in addition to the
  * expression's form and inputs. Spark does not declare which settings an expression reads. Every
- * `spark.sql` setting is therefore included, unless it certainly has no effect on values.
+ * `spark.sql` setting is therefore included, unless it is certain to have no effect on values.
  */
 object EvaluationSettings {
 

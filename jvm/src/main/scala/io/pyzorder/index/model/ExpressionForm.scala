@@ -35,12 +35,15 @@ object ExpressionForm {
   /**
    * The form of an expression that the optimizer has processed; None if the expression has no form.
    *
-   * @param schema the columns of the files. Names in the expression are spelled as in this schema
+   * @param schema the columns of the files. Names in the expression must be spelled as in this
+   *               schema
    */
   def of(expression: Expression, schema: StructType): Option[String] =
     if (!expression.deterministic) None else form(expression)(schema)
 
-  /** The common prefix of the forms of all expressions of this class; empty for a struct field. */
+  /**
+   * The prefix that the forms of all expressions of the same class share; empty for a struct field.
+   */
   def beginning(expression: Expression): String = expression match {
     case _: GetStructField => ""
     case other => nameOf(other) + "("
@@ -132,7 +135,8 @@ object ExpressionForm {
   }
 
   /**
-   * The version of the time zone rules or of the JVM if the value depends on it; otherwise empty.
+   * A suffix with the version of the time zone rules or of the JVM, whichever the value depends on;
+   * empty if it depends on neither.
    */
   private def versionFor(expression: Expression): String = expression match {
     case zoned: TimeZoneAwareExpression if zoned.timeZoneId.isDefined => s" in $zoneRules"

@@ -9,7 +9,8 @@ import io.pyzorder.storage.FileRef
  *                         not URL-encoded
  * @param size             the size in bytes; together with `modificationTime`, it determines
  *                         whether the entry is valid
- * @param modificationTime the time in milliseconds since the epoch, as reported by the file system
+ * @param modificationTime the modification time in milliseconds since the epoch, as reported by the
+ *                         file system
  * @param numRecords       the number of rows in the file
  * @param clusteredBy      the names, in order, of the columns by which the file was clustered,
  *                         either by the OPTIMIZE that wrote it or by a write to a folder without

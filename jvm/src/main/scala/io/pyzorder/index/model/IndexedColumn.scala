@@ -3,10 +3,11 @@ package io.pyzorder.index.model
 import org.apache.spark.sql.types.DataType
 
 /**
- * A leaf column with statistics in the index table. It is a column of the data files, a
+ * A leaf column with statistics in the index table. It is either a column of the data files, a
  * ZValueColumn or an ExpressionColumn.
  *
- * @param path     the column's name, followed by the names of the struct fields below it
+ * @param path     the top-level column's name, followed by the names of the struct fields that lead
+ *                 to the leaf
  * @param dataType the column's type in Spark, which is also the type of its bounds
  */
 final case class IndexedColumn(path: Seq[String], dataType: DataType) {

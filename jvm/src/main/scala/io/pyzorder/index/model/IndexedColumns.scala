@@ -37,7 +37,7 @@ object IndexedColumns {
     leaves(Nil, schema).take(limit).toList
 
   /**
-   * Resolves names to columns. The result spells them as the schema does.
+   * Resolves names to columns. The result spells the names as the schema does.
    *
    * @param names the names, each already split into its parts by a parser
    * @param table the table's name, used in messages

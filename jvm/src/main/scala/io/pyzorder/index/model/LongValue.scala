@@ -3,7 +3,10 @@ package io.pyzorder.index.model
 import org.apache.spark.sql.catalyst.expressions.{SpecializedGetters, UnsafeRow}
 import org.apache.spark.sql.types._
 
-/** Reads a value as a long. Unlike a Scala function, it does not box the ordinal or the result. */
+/**
+ * Reads a value as a long. Unlike a Scala function, this trait does not box the ordinal or the
+ * result.
+ */
 private[index] trait LongValue {
   def apply(row: SpecializedGetters, ordinal: Int): Long
 }

@@ -38,7 +38,7 @@ object ReadSettings {
   }
 
   /**
-   * The settings under which `session` scans a relation that has these `options`. Option names are
+   * The settings under which `session` scans a relation with these `options`. Option names are
    * compared without regard to case.
    */
   def of(

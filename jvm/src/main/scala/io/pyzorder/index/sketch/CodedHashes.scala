@@ -7,7 +7,7 @@ import java.util.Arrays
  * encoded with RiceCode. Looking up a value that is in the file always succeeds. Looking up any
  * other value yields a false positive with a probability of `count / 2^bits`.
  *
- * @param bits  the number of bits that are kept of each hash
+ * @param bits  the number of bits kept from each hash
  * @param rice  the parameter of the Rice code
  * @param count the number of distinct hashes after truncation
  */

@@ -44,7 +44,7 @@ final class DistinctHashes(hash: ValueHash, limit: Int) {
     slots = larger
   }
 
-  /** The distinct hashes in any order, or None if there are too many. */
+  /** The distinct hashes, in no particular order, or None if there are too many. */
   def result: Option[Array[Long]] = Option(slots).map { slots =>
     val values = slots.filter(_ != 0)
     if (hasZero) values :+ 0L else values

@@ -10,22 +10,24 @@ import io.pyzorder.index.model.ColumnStatistics
 /** Decides whether a column's sketches are worth keeping. */
 private[pyzorder] object SketchChoice {
 
-  /** With fewer files, it is not possible to tell how common a value is. */
+  /** If there are fewer files than this, it is not possible to tell how common a value is. */
   private val FewFiles = 8
 
-  /** The approximate numbers of files to compare and of values per file to look up. */
+  /** The approximate number of files to compare, and of values to look up per file. */
   private val SampledFiles = 64
   private val SampledValues = 16
 
-  /** Sketches pay off only if a lookup by bounds opens at least this share of the other files. */
+  /**
+   * Sketches pay off only if a lookup by bounds would open at least this share of the other files.
+   */
   private val LeastShare = 0.05
 
   /**
-   * Whether sketches let a lookup of one file's value open far fewer other files than bounds alone
-   * do. None if there are too few files to tell. To estimate how many files are opened by bounds
-   * alone, each file's minimum and maximum are looked up in the bounds of the other files. These
-   * two values are at the ends of the file's range, so they are outside other files' bounds more
-   * often than most values are. The estimate therefore tends to be too low.
+   * Whether, with sketches, looking up a value from one file would open far fewer other files than
+   * with bounds alone. None if there are too few files to tell. To estimate how many files are
+   * opened by bounds alone, each file's minimum and maximum are looked up in the bounds of the
+   * other files. These two values are at the ends of the file's range, so they are outside other
+   * files' bounds more often than most values are. The estimate therefore tends to be too low.
    *
    * @param files the statistics and the sketch of the column in each file
    */

@@ -40,10 +40,10 @@ object IndexStore {
 
   /**
    * Parsed pointers, keyed by folder, version, size and modification time. A pointer file is never
-   * changed, so its contents are the same as long as listings show the same size and time. A
-   * pointer is cached only if it was older than `SettledMillis` when it was read. Otherwise, if the
-   * index is dropped and created again within one tick of the store's clock, the new pointer could
-   * have the same version, size and time as the cached one.
+   * changed, so its contents are the same as long as listings show the same size and modification
+   * time. A pointer is cached only if it was older than `SettledMillis` when it was read.
+   * Otherwise, if the index is dropped and created again within one tick of the store's clock, the
+   * new pointer could have the same version, size and time as the cached one.
    */
   private val parsed: Cache[(TableFolder, Long, Long, Long), SnapshotRef] =
     CacheBuilder.newBuilder().maximumSize(1000)
@@ -133,7 +133,8 @@ object IndexStore {
    *                    statistics
    * @param change      maps the old entries to the new ones. Its input no longer contains
    *                    statistics of columns that are dropped or whose type changes
-   * @param properties  the table's properties, which may deny columns; empty for a path
+   * @param properties  the table's properties, which may deny columns; empty for a table that is
+   *                    named by its path
    * @param incarnation the table's incarnation as seen by a writer; if None, the current
    *                    incarnation is used, or a new one if the table has none
    * @param coverage    computes the new coverage from the latest snapshot and the new entries
@@ -228,7 +229,7 @@ object IndexStore {
     val before = latest(conf, folder).filter(_.version == base)
     val loaded = before.flatMap(load(session, _))
     val snapshot = loaded.getOrElse(IndexSnapshot.empty)
-    val isUnknown = base > 0 && loaded.isEmpty // the index exists, but cannot be read
+    val isUnknown = base > 0 && loaded.isEmpty // the index exists but cannot be read
     val kept = columns(snapshot.columns)
     val changed = change(withColumns(snapshot, kept)).sortBy(_.path)
     val version = base + 1

@@ -69,7 +69,7 @@ private[store] final class OldSnapshots(fileSystem: FileSystem, folder: TableFol
         }
     }
 
-  /** Lists the folder once, because it may contain any number of forged pointers. */
+  /** Lists the folder only once, because it may contain any number of forged pointers. */
   private def delete(versions: Seq[Long]): Unit = if (versions.nonEmpty) {
     val data = FileSystems.list(fileSystem, folder.index).map(_.getPath)
       .filter(_.getName.startsWith(Data)).groupBy(_.getName.stripPrefix(Data).takeWhile(_ != '-'))

@@ -16,8 +16,7 @@ import io.pyzorder.storage.{RunNumber, TableFolder}
  *
  * @param version     the version, counted from 1; the highest version is the table's current index
  * @param incarnation the incarnation of the table for which the snapshot was written
- * @param file        the name of the data file, which is next to the pointer and unique among all
- *                    snapshots
+ * @param file        the unique name of the data file, which is next to the pointer
  * @param length      the size of the data file in bytes
  * @param checksum    the CRC-32 of the data file
  * @param numFiles    the number of entries in the data file
@@ -185,7 +184,7 @@ object SnapshotRef {
       columns.map(_.path).toSet.size < columns.length) {
       throw new IllegalArgumentException(
         s"its ${columns.length} columns have duplicates, or are more numerous or more deeply " +
-          "nested than pyzorder writes")
+          "nested than those that pyzorder writes")
     }
     columns
   }

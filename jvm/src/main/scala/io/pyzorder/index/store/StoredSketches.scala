@@ -86,8 +86,8 @@ private object StoredSketches {
 
   /**
    * The maximum number of hashes to look up in a file, as a multiple of 2^rice, which is roughly
-   * the average gap between the file's hashes. With more hashes, a false positive is so likely that
-   * a lookup is not worthwhile.
+   * the average gap between the file's hashes. If there are more hashes, a false positive is so
+   * likely that the lookup is not worthwhile.
    */
   private val MostFalse = 4L
 }

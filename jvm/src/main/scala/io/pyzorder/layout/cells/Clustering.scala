@@ -63,8 +63,8 @@ object Clustering {
   private[pyzorder] val MaxBoundaries = 1 << 16
 
   /**
-   * The maximum number of boundaries per column for tables with few files. It is high enough for
-   * the rows within a file to be sorted well.
+   * The maximum number of boundaries per column for tables with few files. It is high enough to
+   * sort the rows within a file well.
    */
   private val MinBoundaries = 1 << 13
 
@@ -77,7 +77,8 @@ object Clustering {
     math.max(MinBoundaries, math.min(64L * leaves, MaxBoundaries).toInt)
 
   /**
-   * @param keys   the first columns of `sample`, which may have more columns
+   * @param keys   the keys; their expressions are the first columns of `sample`, which may have
+   *               more columns
    * @param groups for each table partition, in the order of the partition numbers in `sample`, its
    *               number of files and its regions
    */

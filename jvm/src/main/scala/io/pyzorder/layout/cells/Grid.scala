@@ -22,7 +22,7 @@ private[layout] object Grid {
    */
   val Tolerated = 1.05
 
-  /** The relative error of the spreads, which come from a sample. */
+  /** The relative error of the spreads, which are estimated from a sample. */
   private val About = 0.02
 
   /**
@@ -83,7 +83,7 @@ private[layout] object Grid {
     } yield counts :+ last
     if (found.nonEmpty) found
     else {
-      // In every candidate, the numbers of slabs in the first columns have a product that exceeds
+      // In every candidate, the product of the numbers of slabs in the first columns exceeds
       // `leaves`. Rounding all of these numbers down avoids this.
       val down = first.map(math.floor)
       Seq(down :+ leaves / down.product)

@@ -2,8 +2,8 @@ package io.pyzorder.layout.cells
 
 /**
  * Cuts the space of the clustering columns' range ids into cells. The cells yield exactly
- * `leafCount` files, which have about the same number of rows. Files are numbered from left to
- * right in the tree.
+ * `leafCount` files with about the same number of rows each. Files are numbered from left to right
+ * in the tree.
  *
  * A node consists of three numbers: the column it splits, the first id of its right side, and its
  * right child. The left child immediately follows the node. In a leaf, the three numbers are -1,
@@ -18,7 +18,7 @@ final class KdTree private[layout] (
     extends Serializable {
 
   /**
-   * The number of a row's file, from 0 to `leafCount - 1`.
+   * The number of a row's file, between 0 and `leafCount - 1`.
    *
    * @param ids  the row's range id of every column
    * @param turn a non-negative number that varies from row to row. If a cell has several files,

@@ -6,8 +6,8 @@ import io.pyzorder.layout.cells.{BoxSpace, FileBox, Region}
 
 /**
  * Chooses the files that an OPTIMIZE rewrites in a table that may already be clustered. In each
- * partition, these are the files that are not clustered as requested, and the clustered files that
- * are worth rewriting with them according to `MergeSelection`. The whole partition is rewritten if
+ * partition, these are the files that are not clustered as requested, and the clustered files that,
+ * according to `MergeSelection`, are worth rewriting with them. The whole partition is rewritten if
  * no file is clustered, if the budget covers all clustered files, if the index lacks the bounds of
  * a clustered file, or if there are many more files than the partition's size requires.
  *

@@ -48,7 +48,7 @@ final class LayoutSettings(
    * be forged, so it is ignored if it would result in too many files.
    *
    * @param tableBytes  the total size of the table's files in bytes; not evaluated if a setting
-   *                    gives the size
+   *                    specifies the target size
    * @param isClustered whether there are clustering columns, so that files can be skipped
    */
   def targetSize(tableBytes: => Long, isClustered: Boolean): Long =

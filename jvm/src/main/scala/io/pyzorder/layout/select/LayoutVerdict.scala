@@ -31,8 +31,8 @@ final case class Lookup(files: Double, bytes: Double, share: Double) {
 
 /**
  * Determines whether an OPTIMIZE is worth running. DRY RUN, DESCRIBE SKIPPING INDEX, pyzorder's
- * report, the advisor and the command line all show this verdict, and OPTIMIZE refuses to run if
- * the verdict is *harmful*.
+ * report, the advisor and the command-line tool all show this verdict, and OPTIMIZE refuses to run
+ * if the verdict is *harmful*.
  *
  * The verdict depends on the cost of a lookup, which is the total size of the files that it opens,
  * plus `OpenCost` for each of them.
@@ -46,7 +46,7 @@ final case class Lookup(files: Double, bytes: Double, share: Double) {
  *    files.
  *  - An OPTIMIZE also pays off if it reduces the number of files, and either the table has no
  *    clustering columns or the replaced files take longer to open than to read.
- *  - Otherwise, it is *useless*.
+ *  - Otherwise, an OPTIMIZE is *useless*.
  *
  * @param kind     `nothing`, `pays`, `useless` or `harms`
  * @param sentence the verdict as a sentence for the user

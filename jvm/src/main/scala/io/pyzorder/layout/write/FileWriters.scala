@@ -118,8 +118,8 @@ object FileWriters {
   /**
    * Runs all cleanup steps after a failure. If a step itself fails, its exception is added to
    * `failure` as a suppressed exception. The thread's interrupt flag is cleared during the cleanup,
-   * because file systems fail immediately in an interrupted thread, such as the thread of a task
-   * that is being killed.
+   * because file system calls fail immediately in an interrupted thread, such as the thread of a
+   * task that is being killed.
    */
   def afterFailure(failure: Throwable)(steps: (() => Any)*): Unit = {
     val interrupted = Thread.interrupted()

@@ -102,7 +102,7 @@ object InputFooters {
    * A table's options, with dictionaries disabled for the Parquet columns that have no dictionary
    * in any file. The writer then does not try to build dictionaries for these columns.
    *
-   * @param but the columns by which the rows are sorted anew. For these columns, a dictionary may
+   * @param but the columns by which the rewrite sorts the rows. For these columns, a dictionary may
    *            now be worthwhile
    */
   def withoutDictionaries(

@@ -42,7 +42,7 @@ final case class WrittenFile(
  * @param root       the table's folder
  * @param run        number of the command's run in the journal
  * @param folders    each file's folder, in the form that TableFolder.relativize returns
- * @param id         an id that is part of every file name that the command creates
+ * @param id         an id that is part of the name of every file that the command creates
  * @param millis     whether Parquet timestamps are stored in milliseconds
  * @param curve      the index column for the z-values, and the expression that computes them; None
  *                   if the rows are not sorted by z-value

@@ -106,7 +106,7 @@ private[layout] object ParquetColumn {
       to.write(Platform.getDouble(rows.array, rows.address(row, column)), 0, level)
   }
 
-  /** Unscaled decimals of up to nine digits, which rows store as longs. */
+  /** The unscaled values of decimals of up to nine digits, which rows store as longs. */
   private object DecimalInts extends ParquetColumn {
     override def write(rows: RowBatch, row: Int, column: Int, to: ColumnWriter, level: Int): Unit =
       to.write(Platform.getLong(rows.array, rows.address(row, column)).toInt, 0, level)
@@ -122,7 +122,7 @@ private[layout] object ParquetColumn {
         0, level)
   }
 
-  /** Unscaled decimals of any number of digits, in big-endian two's complement. */
+  /** The unscaled values of decimals of more than 18 digits, in big-endian two's complement. */
   private final class Decimals(width: Int) extends ParquetColumn {
     private val padded = new Array[Byte](width)
 

@@ -23,7 +23,7 @@ import io.pyzorder.layout.select.RewriteGroup
  *
  * @param session    a session from RewriteSession.of
  * @param root       the table's folder
- * @param format     Spark's implementation of `formatName`, "parquet" or "orc"
+ * @param format     Spark's implementation of the format `formatName`, which is "parquet" or "orc"
  * @param schema     the files' schema
  * @param options    the table's options, including `compression`
  * @param millis     whether Parquet timestamps are stored in milliseconds

@@ -31,7 +31,10 @@ final case class HistoryEntry(
     kept: Int,
     keptBytes: Long) {
 
-  /** The duration, subject to clock skew; None if the run is unfinished or its record is torn. */
+  /**
+   * The duration, which clock skew may distort; None if the run is unfinished or its record is
+   * torn.
+   */
   def seconds: Option[Double] =
     ended.filter(_ => began > 0).map(end => math.max(0L, end - began) / 1000.0)
 }
@@ -66,7 +69,7 @@ object HistoryEntry {
    */
   private def isTime(millis: Long): Boolean = millis >= 0 && millis < 253402300800000L
 
-  /** The sizes of the files that are still in their retired locations. Lists each folder once. */
+  /** The sizes of the files that are still at their retired paths. Lists each folder once. */
   private def keptSizes(
       hadoopConf: Configuration,
       folder: TableFolder,

@@ -9,7 +9,7 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  *
  * @param fs      the table's file system; null if there is no journal
  * @param run     the run's number; 0 if there is no journal
- * @param records the run's records, keyed by the kinds in Journal
+ * @param records the run's records, keyed by kind; see Journal.RecordName
  */
 final class JournalState private[publish] (
     fs: FileSystem,
@@ -50,9 +50,9 @@ final class JournalState private[publish] (
 
   /**
    * Whether the run has finished. The existence of the DONE record is enough, because a writer that
-   * creates it has nothing left to do. The record counts even if its bytes are damaged. Otherwise,
-   * a committed run would be treated as unfinished, and readers would hide its files because its
-   * markers are gone.
+   * creates it has only the markers left to delete. The record counts even if its bytes are
+   * damaged. Otherwise, a committed run would be treated as unfinished, and readers would hide its
+   * files because its markers are gone.
    */
   val done: Boolean = records.contains("done")
 

@@ -91,12 +91,12 @@ final case class PartitionsRecord(
     moves: Seq[PartitionMove],
     read: Seq[FileRef])
 
-/** How a run ended. It was aborted if `commit` is false. */
+/** How a run ended. The run was aborted if `commit` is false. */
 final case class OutcomeRecord(incarnation: String, commit: Boolean, by: String)
 
 /**
  * Reads and writes the journal's records as JSON. A torn record is treated like a missing one and
- * reads as None.
+ * is read as None.
  */
 object Records {
 

@@ -20,7 +20,7 @@ import io.pyzorder.storage.{MoveFile, TableFolder}
  *                  one of these names and the recorded size belongs to the run
  * @param recovered whether the record was read from the journal, which others may be able to
  *                  modify. In that case, only the run's marker proves that files outside the
- *                  table's folder belong to a run, and no such file is deleted without a marker
+ *                  table's folder belong to the run, and no such file is deleted without a marker
  */
 private[publish] final class RunFiles(
     hadoopConf: Configuration,
@@ -183,8 +183,8 @@ private[publish] final class RunFiles(
    */
   def retire(alive: () => Boolean, moved: Int => Unit): Unit = {
     var count = 0
-    // Also creates the folders for late inputs, because a full disk must not prevent late inputs
-    // from being moved after COMMIT.
+    // Also creates the folders for the late inputs, because a full disk must not prevent these
+    // inputs from being moved after COMMIT.
     record.retire.map(input => table.retiredPath(run, input.path).getParent).distinct
       .foreach(MetadataFiles.makeFolder(hadoopConf, _))
     if (!alive()) throw paused
@@ -368,6 +368,6 @@ private[publish] final class RunFiles(
     ZOrderErrors.conflict(s"$file was replaced or deleted")
 
   private def paused: Exception =
-    ZOrderErrors.conflict("another writing command may have declared this one dead, because the " +
-      "lease of this command expired without a heartbeat or its lock was taken")
+    ZOrderErrors.conflict("another writing command may have declared this one dead, because this " +
+      "command's lease expired without a heartbeat, or its lock was taken")
 }

@@ -25,7 +25,7 @@ object SummaryFiles {
   def without(files: Seq[FileRef]): Seq[FileRef] = files.filterNot(file => isOne(file.path))
 
   /**
-   * The summary files in the folders. `folders` are in the form of FileRef.folder. Lists each
+   * The summary files in `folders`, which are given in the form of FileRef.folder. Lists each
    * folder once.
    */
   def in(hadoopConf: Configuration, table: TableFolder, folders: Seq[String]): Seq[FileRef] =

@@ -7,9 +7,9 @@ import org.apache.spark.sql.execution.datasources.{FileIndex, InMemoryFileIndex,
 import org.apache.spark.sql.types.StructType
 
 /**
- * The file index of an unpartitioned catalog table. Spark's own index lists such a table when Spark
- * resolves the table's name. This index lists the table only when files are first requested. A
- * query that is planned from pyzorder's index never requests files.
+ * The file index of an unpartitioned catalog table. Spark's own file index lists such a table when
+ * Spark resolves the table's name. This index lists the table only when files are first requested.
+ * A query that is planned from pyzorder's index never requests files.
  *
  * @param root      the table's folder
  * @param options   the options that Spark's own index would have

@@ -173,7 +173,7 @@ private final class FollowedRows[T](
 
 private object FollowMoved {
 
-  /** Maximum number of times that a reader looks for its file's new path. */
+  /** The maximum number of times that a reader looks for its file's new path. */
   val MaxMoves = 5
 
   private val Uuid = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}".r.unanchored

@@ -15,7 +15,7 @@ import io.pyzorder.storage.TableFolder
  * thing before and after it (see Overlay).
  *
  * @param token   a string that changes whenever the journal changes
- * @param lost    the listed folders that have lost the marker of the unfinished run
+ * @param lost    the listed folders that no longer contain the unfinished run's marker
  * @param overlay the correction that the unfinished run requires; None if no run is unfinished
  */
 private[reading] final case class JournalLook(token: String, lost: Set[String])(

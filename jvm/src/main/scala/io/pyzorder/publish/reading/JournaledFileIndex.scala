@@ -21,9 +21,9 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
  * moved (see Overlay for why none is missed) and reads the journals again. If a journal has
  * changed, it starts over (see JournalLook).
  *
- * @param folders the folders of the tables to which the paths may belong. Each folder accepts
- *                partition locations named by the catalog, but not locations named only by the
- *                folder's journal
+ * @param folders the folders of the tables to which the paths may belong. Each of them trusts
+ *                partition locations that the catalog names, but not locations that only the
+ *                folder's journal names
  * @param pinned  root paths that were files when the query was planned. They are listed even if
  *                they no longer exist, because readers find a file that an OPTIMIZE has moved
  * @param known   returns, for each given path that need not be listed, the files at or below it

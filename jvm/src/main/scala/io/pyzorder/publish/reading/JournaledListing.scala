@@ -15,11 +15,11 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
 /**
  * A listing of a relation's files.
  *
- * @param files   an index of the listed files. Unless it is the relation's own index, it does not
- *                send any further requests to the store
+ * @param files   a file index of the listed files. Unless it is the relation's own file index, it
+ *                does not send any further requests to the store
  * @param isFresh whether the store was listed just now
  * @param asOf    a time at which the listed files were known to be the relation's files; None for
- *                the relation's own index, because Spark does not record when it lists
+ *                the relation's own file index, because Spark does not record when it lists
  */
 final case class Listing(files: FileIndex, isFresh: Boolean, asOf: Option[Long])
 
@@ -125,7 +125,7 @@ object JournaledListing {
     }
   }
 
-  /** Lists all files of a relation. The caller must have just refreshed Spark's own index. */
+  /** Lists all files of a relation. The caller must have just refreshed Spark's own file index. */
   def whole(
       session: shim.SparkSession,
       wrapped: FileIndex,
@@ -139,8 +139,9 @@ object JournaledListing {
   }
 
   /**
-   * The files that Spark's own index has listed, in an index that a refresh does not change. None
-   * if the class of Spark's index is not recognized, or if the partition columns would differ.
+   * The files that Spark's own file index has listed, in a file index that a refresh does not
+   * change. None if the class of Spark's file index is not recognized, or if the partition columns
+   * would differ.
    */
   def kept(
       session: shim.SparkSession,

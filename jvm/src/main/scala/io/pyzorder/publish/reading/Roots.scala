@@ -42,10 +42,9 @@ private[reading] final case class Roots(
    *
    * A write by path changes the indexes of the written folder and of its ancestors up to the first
    * folder whose name does not have the form `name=value` (see IndexedInsertCommand). A write to a
-   * table in the catalog changes the index in the table's folder. The files of a partition outside
-   * that folder are usually written through their table, so the index is assumed to change with
-   * them. A write by path to such a partition, or to a folder below one of the paths, is not
-   * noticed.
+   * table in the catalog changes the index in the table's folder. Files of a partition outside that
+   * folder are usually written through the table, so the index is assumed to change with them. A
+   * write by path to such a partition, or to a folder below one of the paths, is not noticed.
    *
    * @param folders the folders of tables with a `_zorder`
    * @param indexes the indexes in these folders

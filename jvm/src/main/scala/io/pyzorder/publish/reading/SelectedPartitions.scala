@@ -7,8 +7,8 @@ import org.apache.spark.sql.types.StructType
  * The partitions that a plan's scans select. A partition is selected if it passes all filters of at
  * least one alternative. Only selected partitions need to be listed.
  *
- * @param alternatives the filters of each scan on partition columns. A scan without filters selects
- *                     every partition
+ * @param alternatives for each scan, its filters on partition columns. A scan without filters
+ *                     selects every partition
  */
 final case class SelectedPartitions private (
     columns: StructType,
@@ -66,7 +66,7 @@ final case class SelectedPartitions private (
 
 object SelectedPartitions {
 
-  /** With more alternatives than this, every partition counts as selected. */
+  /** If there are more alternatives than this, every partition counts as selected. */
   private val MaxAlternatives = 16
 
   def none(columns: StructType): SelectedPartitions = SelectedPartitions(columns, Nil)

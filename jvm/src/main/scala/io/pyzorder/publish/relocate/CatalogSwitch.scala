@@ -49,7 +49,7 @@ private[publish] trait CatalogSwitch {
    */
   def strange: Option[String]
 
-  /** The folder that is filled, or that contains the filled folders. */
+  /** The folder that this run fills, or the common ancestor of the folders that it fills. */
   def filled: TableFolder
 }
 

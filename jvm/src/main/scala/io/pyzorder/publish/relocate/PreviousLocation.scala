@@ -34,7 +34,7 @@ private[publish] final class PreviousLocation(
   private val fs: FileSystem = path.getFileSystem(hadoopConf)
   private val known = read.toSet
 
-  /** The files that engines read as data if they read the folder. */
+  /** The files that an engine treats as data when it reads the folder. */
   def visible: Seq[FileStatus] = SiblingFolder.dataFiles(hadoopConf, path)
 
   /**
@@ -62,7 +62,7 @@ private[publish] final class PreviousLocation(
    * and the file's name. If the process is killed before it marks the file, the next call therefore
    * finds the copy and only marks the file.
    *
-   * @param target a folder on the same store, in which a `_zorder` is created if missing
+   * @param target a folder on the same store. A `_zorder` is created in it if there is none
    * @param now    the table to which the copied rows belong
    */
   def carry(target: Path, now: TableFolder): Unit = {

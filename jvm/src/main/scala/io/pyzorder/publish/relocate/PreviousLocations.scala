@@ -6,7 +6,7 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.storage.{FileRef, TableFolder}
 
-/** The OPTIMIZE that a RESTORE undoes, if it was published by switching locations. */
+/** The OPTIMIZE that a RESTORE would undo, if it was published by switching locations. */
 sealed trait LastSwitch
 
 object LastSwitch {

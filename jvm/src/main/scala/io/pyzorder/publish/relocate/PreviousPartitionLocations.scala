@@ -125,8 +125,8 @@ private[relocate] final class PreviousPartitionLocations(
     } yield file
 
   /**
-   * Deletes the files in `garbage`, and folders that become empty. Stops at the first run with a
-   * previous folder that contains added files that have not been copied yet.
+   * Deletes the files in `garbage`, and folders that become empty. Stops at the first run whose
+   * previous folders contain added files that have not been copied yet.
    *
    * @param deleted called after each file with the number of files deleted so far for the same run
    */

@@ -54,9 +54,9 @@ private[relocate] final class PreviousTableLocations(
     if (operationOf(switch).contains(Records.Restore)) {
       throw ZOrderErrors.oneRestoreAtMost(folder.root.toString)
     }
-    // Without the records of the run that filled the folder, the run's files cannot be told from
-    // files that were added later. A RESTORE would then keep both the run's files and the files
-    // that they replaced.
+    // Without the records of the run that filled the folder, the run's files cannot be
+    // distinguished from files that were added later. A RESTORE would then keep both the run's
+    // files and the files that they replaced.
     val (filled, said) = Journal.runs(hadoopConf, folder).sortBy(_.run).headOption
       .flatMap(run => run.retire.map(run -> _))
       .getOrElse(throw ZOrderErrors.restoreNewFilesChanged(folder.root.toString))

@@ -30,7 +30,7 @@ object PruningResult {
  * @param snapshotName the snapshot's name, unique within the table
  * @param settings     the scan's read settings
  * @param facts        the statistics that the scan may use
- * @param test         decides which entries may match
+ * @param test         the test of which entries may match
  * @param knows        whether there are statistics for a column
  */
 final class FileEvaluator(

@@ -106,8 +106,8 @@ final class FilePruner(
    *
    * @param joins the filters derived from the keys of joins above the scan. A file that they rule
    *              out counts as skipped
-   * @param asked if false, the store is not checked, so files in the result may have changed in the
-   *              meantime
+   * @param asked if false, the store is not checked, so the files in the result may have changed
+   *              since they were listed
    */
   def examine(
       listed: ListedPartitions,

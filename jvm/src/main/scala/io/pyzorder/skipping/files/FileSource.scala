@@ -20,10 +20,10 @@ import io.pyzorder.storage.{FileVersion, TableFolder}
  * @param wrapped         Spark's own file index
  * @param options         the relation's options
  * @param partitionSchema the relation's partition columns
- * @param findFolders     returns the folders of tables that may contain the files
+ * @param findFolders     returns the folders of the tables to which the files may belong
  * @param table           the table, if the catalog tracks its partitions; distinguishes tables that
  *                        share a folder but have different partitions
- * @param properties      the table's properties; empty for a path
+ * @param properties      the table's properties; empty if the table is read by path
  */
 private[skipping] final class FileSource(
     private val session: shim.SparkSession,
@@ -37,8 +37,8 @@ private[skipping] final class FileSource(
   @volatile private var found: Option[Seq[TableFolder]] = None
 
   /**
-   * The folders of tables that may contain the files. The store is searched on first use, because
-   * a source is not used if the plan already has an equivalent one.
+   * The folders of the tables to which the files may belong. The store is searched on first use,
+   * because a source is not used if the plan already has an equivalent one.
    */
   def folders: Seq[TableFolder] = found.getOrElse(search())
 
@@ -59,7 +59,7 @@ private[skipping] final class FileSource(
       search()
     }
 
-  /** Whether the outermost table that the path may belong to has been found. */
+  /** Whether the outermost table to which the path may belong has been found. */
   private def isInFoundTable(path: Path): Boolean =
     folders.exists(_.root == TableFolder.upwards(path).last)
 
@@ -90,7 +90,7 @@ private[skipping] final class FileSource(
 
   /**
    * Makes sure that the state includes the partitions that these filters select. This method is
-   * called for all scans of a plan while the plan is optimized. By the time the state is pinned, it
+   * called for all scans of a plan while the plan is optimized. When the state is pinned, it
    * therefore includes all partitions that the scans need. Later rules usually make filters
    * stricter. If filters nevertheless select further partitions, this method lists them.
    */
@@ -145,8 +145,8 @@ private[skipping] final class FileSource(
   /**
    * The state to use for estimates. This is the pinned state, if there is one. Otherwise, if Spark
    * would have to list the files, the files that the index covers are taken from the index, even if
-   * the index is old. In all other cases, this is the current state. It is determined only once,
-   * because several rules estimate how much a plan reads.
+   * the index is old. In all other cases, this is the current state. It is determined only once for
+   * the same selected partitions, because several rules estimate how much a plan reads.
    */
   def estimated: TableState = fixed.getOrElse {
     estimate.collect { case (partitions, state) if partitions == selected => state }.getOrElse {
@@ -159,7 +159,7 @@ private[skipping] final class FileSource(
     }
   }
 
-  /** Whether any of these files is gone or has changed. */
+  /** Whether any of these files has changed or disappeared. */
   private[files] def haveChanged(files: Seq[FileStatus]): Boolean =
     ChangedFiles.anyOf(session.sessionState.newHadoopConf(), files)
 
@@ -200,8 +200,8 @@ private[skipping] object FileSource {
 
   /**
    * The files that Spark has already listed. They matter because, without a journal, a DataFrame
-   * shows the files that existed when it was created. When Spark compares file indexes, it ignores
-   * the listed files.
+   * reads the files that existed when it was created. Spark's own comparison of file indexes
+   * ignores the listed files.
    */
   private def knownFiles(wrapped: FileIndex): Set[FileVersion] = wrapped match {
     case listed: InMemoryFileIndex => listed.allFiles().map(FileVersion.of).toSet
@@ -229,7 +229,8 @@ private[skipping] object FileSource {
 /**
  * A table's files at one moment, and the index snapshots that describe them.
  *
- * @param listing   the list of the files; it accesses the store again only if there is no journal
+ * @param listing   the list of the files; its use accesses the store again only if there is no
+ *                  journal
  * @param staleness how old the listing and the index may be
  */
 private[skipping] final class TableState(

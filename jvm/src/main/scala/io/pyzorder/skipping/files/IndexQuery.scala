@@ -38,8 +38,8 @@ private[skipping] object IndexQuery {
       .build[Question, Bits]()
 
   /**
-   * Returns a test that decides which entries may match. If the index cannot be read, returns None
-   * and logs one warning.
+   * Returns a test of which entries may match. If the index cannot be read, returns None and logs
+   * one warning.
    */
   def apply(
       session: shim.SparkSession,

@@ -7,19 +7,19 @@ import org.apache.spark.sql.types.DataType
 import io.pyzorder.skipping.predicate.{FilterColumn, KeyRanges, KeyValues}
 
 /**
- * The ranges that include every value that a key has in the files of some scans. A plan has only
- * one KeyBounds for the same columns of the same scans (see PlanState), so instances are compared
- * by identity.
+ * Ranges that contain every value that a key has in the files of some scans. In a plan, the same
+ * columns of the same scans share one KeyBounds (see PlanState), so instances are compared by
+ * identity.
  *
  * When a scan that uses the ranges lists its files, it first pins the files from which the ranges
  * are derived. The other scans then read at most these files: all scans of a plan use the pinned
- * list, and the ranges are derived with the same filters with which the other scans select files
- * from it. A file is compared with its state in the store when its scan is pinned. If it has
- * changed, or if the index has no entry for it or no bounds, there are no ranges. Skipped files are
+ * list, and the ranges are derived with the same filters that the other scans use to select files
+ * from it. A file is compared with its state in the store when its scan is pinned. If the file has
+ * changed, or if the index has no entry or no bounds for it, there are no ranges. Skipped files are
  * also compared, because the other scan will read them if they have changed.
  *
- * No scan waits for another, so there are no deadlocks: only the lists of files are needed. The
- * ranges of the other scans' own indexes are derived first. These indexes existed before this
+ * No scan waits for another, because only the lists of files are needed, so there are no deadlocks.
+ * The ranges of the other scans' own indexes are derived first. These indexes existed before this
  * object was created, so there are no cycles. Locks are taken in the order index, ranges, plan.
  *
  * @param sources columns whose values include every value of the key
@@ -43,7 +43,7 @@ private[skipping] final class KeyBounds(
     }
   }
 
-  /** The ranges of the execution or, before the execution, a preview. */
+  /** The ranges that the execution uses or, before the execution, a preview. */
   private[files] def current: Option[Known] = pinned.getOrElse(estimated)
 
   /** The ranges for estimates. They are derived once for each state of the files. */

@@ -19,16 +19,16 @@ import io.pyzorder.storage.FileVersion
 
 /**
  * The states of the tables that one plan reads. A table's state is the list of its data files, with
- * sizes and modification times, and the index snapshots that describe them. The first scan or
- * metadata-only operator to execute pins the states of all tables. All scans in the plan then use
- * these states, however late they start. If an OPTIMIZE then moves a file, the file is opened at
- * its new path.
+ * sizes and modification times, and the index snapshots that describe them. The states of all
+ * tables are pinned before the first scan or metadata-only operator executes. All scans in the plan
+ * then use these states, however late they start. If an OPTIMIZE then moves a file, the file is
+ * opened at its new path.
  *
  * The states belong to the plan rather than to one execution. A physical scan keeps its list of
- * files, so a plan that is executed again could otherwise mix old lists with new ones. A DataFrame
- * that is collected again therefore shows the state that it read first. This is also how plain
- * Spark behaves. Planning and EXPLAIN do not pin the states. They are pinned when Spark describes
- * the plan at the start of an execution.
+ * files, so a plan that is executed again could otherwise mix old lists with new ones. If a
+ * DataFrame is collected again, it therefore reads the same state as the first time. This is also
+ * how plain Spark behaves. Planning and EXPLAIN do not pin the states. An execution pins them at
+ * its start, when Spark describes the plan.
  *
  * A plan comprises everything that one QueryExecution optimizes, including subqueries, and the
  * plans that adaptive execution later derives from it. Whenever the optimizer runs, it finds the
@@ -123,7 +123,7 @@ private[skipping] final class PlanState {
   def expect(source: FileSource)(opened: () => Seq[FileStatus]): Unit =
     synchronized(scans += ((source, opened)))
 
-  /** Takes note of a query or of a subquery, which Spark optimizes separately. */
+  /** Records properties of a query, or of a subquery, which Spark optimizes separately. */
   def note(query: LogicalPlan): Unit = synchronized {
     hasSubquery ||= mayPrunePartitions(query) ||
       query.exists(_.expressions.exists(_.exists(_.isInstanceOf[ScalarSubquery])))
@@ -149,10 +149,10 @@ private[skipping] final class PlanState {
   def isDeterministic: Boolean = synchronized(allDeterministic)
 
   /**
-   * Whether the query and a subquery, or two subqueries, may both read the source. These are
-   * planned separately, so it is not known whether Spark will reuse an exchange of one in place of
-   * an equal exchange of the other. The answer is the same for all of them, because the whole query
-   * is optimized before any part of it is planned.
+   * Whether the query and a subquery, or two subqueries, may both read the source. The query and
+   * its subqueries are planned separately, so it is not known whether Spark will reuse an exchange
+   * of one in place of an equal exchange of another. This method returns the same result for all of
+   * them, because the whole query is optimized before any part of it is planned.
    */
   def isShared(source: FileSource): Boolean =
     synchronized(hasSubquery && scans.count(_._1 eq source) > 1)

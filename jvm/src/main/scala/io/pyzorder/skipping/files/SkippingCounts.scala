@@ -26,7 +26,7 @@ private[skipping] final class SkippingCounts {
     opened += file
   }
 
-  /** Whether there are indexed files, and all of them are opened. */
+  /** Whether there are indexed files and all of them are opened. */
   def selectsAll: Boolean = selected > 0 && skipped == 0
 
   /**

@@ -9,7 +9,7 @@ import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeyFilter}
 /**
  * The effect of skipping on one scan's files, after partition pruning.
  *
- * @param table          the table's name, or the folder's name for a path
+ * @param table          the table's name, or the folder's name if the table is read by path
  * @param selected       the number of indexed files that are opened. If there is an index but it
  *                       was not evaluated, this is the number of all opened files
  * @param skipped        the number of files that provably contain no matching row
@@ -25,7 +25,7 @@ import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeyFilter}
  *                       was used
  * @param openedFiles    the files that are opened
  * @param answered       the number of files that are not opened because the index contains the
- *                       aggregates over all their rows
+ *                       aggregates of all their rows
  * @param asOf           when the files were last verified, in milliseconds since the epoch; None if
  *                       just now, or if Spark's own index lists them
  */

@@ -14,8 +14,8 @@ import io.pyzorder.storage.TableFolder
 
 /**
  * Wraps the file index of a Parquet or ORC relation. Lists the files, taking the journal into
- * account, and then drops those that, according to the skipping index, cannot contain a matching
- * row.
+ * account, and then drops the files that, according to the skipping index, cannot contain a
+ * matching row.
  *
  * Filters are passed with each call to `listFiles` and are never part of the object. This is
  * necessary because Spark merges and reuses scans whose relations are equal, and then lists the
@@ -28,7 +28,7 @@ import io.pyzorder.storage.TableFolder
  * @param plan       the state that all scans of the plan share
  * @param dataSchema the columns stored in the files
  * @param table      the table's name, used in messages
- * @param properties the table's properties; empty for a path
+ * @param properties the table's properties; empty if the table is read by path
  * @param known      the filters derived from the keys of joins above the scan
  * @param ranges     further filters, derived from the files of other scans of the plan
  * @param estimate   the estimated number of bytes that will be read, for use by the cost model;
@@ -129,8 +129,8 @@ final class ZOrderFileIndex private (
     plan.select(source, partitionFilters)
 
   /**
-   * Returns every file of the partitions that the filters select, together with what the index
-   * currently records about it. Does not skip any files.
+   * Returns every file of the partitions that the filters select, together with the index's current
+   * information about it. Does not skip any files.
    *
    * @param partitionFilters the filters on partition columns only
    * @param dataFilters      all other filters on the rows
@@ -366,7 +366,9 @@ final class ZOrderFileIndex private (
 
 object ZOrderFileIndex {
 
-  /** What, besides the filters and the state of the files, determines which files are read. */
+  /**
+   * Everything besides the filters and the state of the files that determines which files are read.
+   */
   private[files] final case class Reading(
       source: FileSource,
       dataSchema: StructType,

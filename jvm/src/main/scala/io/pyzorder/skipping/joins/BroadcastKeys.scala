@@ -10,9 +10,9 @@ import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeyFilter, KeyValues}
  * The values that expressions have in the rows of a broadcast side. They are collected once for all
  * scans that use them.
  *
- * Other joins may restrict the rows: a row does not affect the query's result if its value of a
+ * Other joins may restrict the rows: a row does not affect the query's result if its value in a
  * restriction's column is not among the restriction's keys. No scan needs such a row, so its values
- * are left out. For example, in `sales JOIN days ON day JOIN weeks ON week`, sales need only be
+ * are left out. For example, in `sales JOIN days ON day JOIN weeks ON week`, `sales` need only be
  * read for days in one of the weeks.
  *
  * @param build        the broadcast side, as it was in the plan when this object was created
@@ -38,7 +38,10 @@ private[joins] final class BroadcastKeys(
   /** The other sources whose values are needed. */
   private def others: Seq[BroadcastKeys] = restrictions.map(_.from) ++ alternatives
 
-  /** The plans that must be executed before the values are known. The first is the side itself. */
+  /**
+   * The plans that must be executed before the values are known. The first is the broadcast side
+   * itself.
+   */
   def sides: Seq[SparkPlan] = build.side +: others.flatMap(_.sides)
 
   /**
@@ -156,7 +159,8 @@ private[joins] final class BroadcastKeys(
   }
 
   /**
-   * Whether a row satisfies all restrictions. Its values of the restrictions' columns come last.
+   * Whether a row satisfies all restrictions. The row's values in the restrictions' columns come
+   * last.
    */
   private def matching(executed: Seq[Seq[BuildSide]]): Seq[Any] => Boolean = {
     val allowed = restrictions.zip(executed).map { case (key, sides) =>

@@ -21,7 +21,8 @@ private[joins] trait KeySource[Self <: KeySource[Self]] {
   def fit(ordinal: Int, column: Expression): Boolean
 
   /**
-   * A source of one key that can have the values of a key of this source and of a key of the other.
+   * A source with a single key, whose values are those of a key of this source and of a key of
+   * `other`.
    */
   def or(ordinal: Int, other: Self, ofOther: Int): Self
 }
@@ -30,7 +31,7 @@ private[joins] trait KeySource[Self <: KeySource[Self]] {
  * A key of a join, expressed in terms of the columns of a plan below the join. Rows of this plan
  * whose key is not among the join's keys do not affect the query's result.
  *
- * @param ordinal  the position of this key among the keys that the source supplies values for
+ * @param ordinal  the position of this key among the keys for which the source supplies values
  * @param from     where the values come from; this key must equal one of them
  * @param isWaited whether there is an exchange between the join and the plan. If so, the plan could
  *                 start before the keys are known
@@ -49,7 +50,7 @@ private[joins] final case class JoinedKey[Source <: KeySource[Source]](
   def below(named: Map[ExprId, Expression]): JoinedKey[Source] =
     copy(column = JoinedKey.replaced(column, named))
 
-  /** A key that is only known to equal either this key or the other one. */
+  /** A key that is known only to equal either this key or the other one. */
   def or(other: JoinedKey[Source]): JoinedKey[Source] =
     copy(ordinal = 0, from = from.or(ordinal, other.from, other.ordinal), isWaited = true)
 

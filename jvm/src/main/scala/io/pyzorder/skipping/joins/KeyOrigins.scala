@@ -19,8 +19,9 @@ import io.pyzorder.skipping.predicate.FilterColumn
  * the key may have other values.
  *
  * This holds through every operator that only drops, reorders or repeats rows. An outer join also
- * adds rows in which all columns of one side are null. The key must be null in these rows, because
- * a null key equals nothing. The operators may drop any rows, so they need not be deterministic.
+ * adds rows in which all columns of one side are null. The key must be null in these rows. This
+ * suffices, because a null key equals nothing. The operators may drop any rows, so they need not be
+ * deterministic.
  */
 private[joins] object KeyOrigins {
 
@@ -55,7 +56,7 @@ private[joins] object KeyOrigins {
       FilterColumn(column) <- JoinedKey.columnOf(files, key)
     } yield ScannedColumn(scanOf(index, files), column)
 
-  /** The scan, without filters whose values subqueries provide while the query runs. */
+  /** The scan, without its filters that depend on subqueries, which run later. */
   def scanOf(index: ZOrderFileIndex, files: FileSourceScanExec): FilteredScan = {
     def known(filters: Seq[Expression]): Seq[Expression] =
       filters.filterNot(_.exists(_.isInstanceOf[PlanExpression[_]]))
@@ -88,7 +89,7 @@ private[joins] object KeyOrigins {
     if (branches.forall(_.isDefined)) Some(branches.flatMap(_.get)) else None
   }
 
-  /** The key in terms of the columns of a plan whose columns have other names above it. */
+  /** The key in terms of the plan's own columns, which have the given names above the plan. */
   def renamed(names: Seq[Attribute], plan: SparkPlan, key: Expression): Option[Expression] =
     if (names.map(_.exprId).distinct.size != names.size) None
     else Some(JoinedKey.replaced(key, names.map(_.exprId).zip(plan.output).toMap))

@@ -39,7 +39,7 @@ private[joins] abstract class KeyPushdown[Source <: KeySource[Source]](
   /** Whether passing keys to scans may have made equal exchanges differ. */
   protected var isSplitting: Boolean = false
 
-  /** The plan with the keys in its scans. */
+  /** The plan, with the keys passed to its scans. */
   def result: SparkPlan = withKeys(whole, Nil)
 
   /** The exchanges that were equal and now differ, with the keys that they can share. */
@@ -136,9 +136,9 @@ private[joins] abstract class KeyPushdown[Source <: KeySource[Source]](
     else wanted
 
   /**
-   * Passes those keys that are columns of the child. Several pairs of equal keys may lead to the
-   * same key. It is passed only once, because the number of copies would otherwise double at every
-   * join.
+   * Passes the keys that refer only to columns of the child. Several pairs of equal keys may lead
+   * to the same key. It is passed only once, because the number of copies would otherwise double at
+   * every join.
    */
   protected def below(child: SparkPlan, wanted: Seq[JoinedKey[Source]]): SparkPlan = {
     val passed = mutable.HashSet.empty[JoinedKey[Source]]

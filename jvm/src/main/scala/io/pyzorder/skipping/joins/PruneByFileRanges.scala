@@ -15,9 +15,9 @@ import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
  * Skips files based on which files remain on the other side of a join ("data-induced predicates").
- * If the conditions of one side leave only some of its files, the key of every row that it can
- * return lies between the bounds of one of these files. A row of the other side whose key lies in
- * none of these ranges has no match, so a file without such keys need not be read. This requires
+ * If the conditions on one side leave only some of its files, the key of every row that this side
+ * can return lies between the bounds of one of these files. A row of the other side whose key lies
+ * in none of these ranges has no match, so a file without such keys need not be read. This requires
  * neither a broadcast nor waiting for keys, because both sides of the join have already been
  * planned.
  *
@@ -34,7 +34,7 @@ import io.pyzorder.skipping.predicate.FilterColumn
  *
  * A filter is added only if it would skip further files in the current state of the tables. Which
  * files it skips is determined when the scan lists its files (see KeyBounds). The index evaluates
- * each scan's own conditions only once (see ScanFiles). A table is left alone if its index is too
+ * each scan's own conditions only once (see ScanFiles). A table is not pruned if its index is too
  * large to be loaded into the driver.
  *
  * @param isAdaptive whether the rule runs in adaptive execution
@@ -151,13 +151,14 @@ case class PruneByFileRanges(isAdaptive: Boolean) extends Rule[SparkPlan] {
 object PruneByFileRanges {
 
   /**
-   * The maximum number of successive joins across which the files of one table can prune another.
+   * The maximum number of successive joins across which the files of one table can be used to prune
+   * those of another.
    */
   private val Rounds = 3
 
   /**
    * The maximum number of comparisons of one scan's files with ranges in one round. Once it is
-   * reached, no further ranges are tried. A scan of more files than this number is left alone.
+   * reached, no further ranges are tried. A scan of more files than this is not pruned.
    */
   private val MaxTests = 500000
 }

@@ -127,9 +127,9 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
     }
 
     /**
-     * Those keys that probably leave only some rows of a broadcast side. If the join has only one
-     * key, that key need not be restricted: the restriction is also passed to the other side of the
-     * join.
+     * The keys that probably leave only some of the rows of a broadcast side. If the join has only
+     * one key, that key need not be restricted: the restriction is also passed to the other side of
+     * the join.
      */
     private def restrictions(
         side: SparkPlan,
@@ -238,7 +238,7 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
 
 object PruneByJoinKeys {
 
-  /** The maximum number of broadcast sides in the plan of one side of a join that provide keys. */
+  /** The maximum number of broadcast sides that provide keys, in the plan of one side of a join. */
   private val MaxOrigins = 4
 
   /** The maximum number of joins that restrict the rows of one broadcast side. */

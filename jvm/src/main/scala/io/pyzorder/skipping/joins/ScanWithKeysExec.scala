@@ -184,8 +184,8 @@ private[joins] object ScanWithKeysExec {
 private[joins] final case class ScanKey(column: Expression, ordinal: Int)
 
 /**
- * A scan's columns that must equal keys of the same source. The comparison of two instances ignores
- * the source's broadcast sides, because ScanWithKeysExec compares them as its children.
+ * The columns of a scan that must equal keys of the same source. The comparison of two instances
+ * ignores the source's broadcast sides, because ScanWithKeysExec compares them as its children.
  *
  * @param sides  the positions of the source's broadcast sides
  * @param values how the source computes its keys from the rows of the sides

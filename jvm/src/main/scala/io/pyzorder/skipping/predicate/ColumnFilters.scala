@@ -38,8 +38,8 @@ private[skipping] object ColumnFilters {
   }
 
   /**
-   * `c` lies in one of the ranges or, if `orNaN`, is NaN. The ranges have the form that Within
-   * requires.
+   * `c` lies in one of the ranges or, if `orNaN` is true, is NaN. The ranges have the form that
+   * Within requires.
    */
   def within(c: FilterColumn, ranges: IndexedSeq[(Any, Any)], orNaN: Boolean): IndexFilter = {
     val finite = if (ranges.isEmpty) Never else Within(c, ranges)
@@ -47,9 +47,9 @@ private[skipping] object ColumnFilters {
   }
 
   /**
-   * `c` equals none of the values. The filter remains correct if a value is removed from the list,
-   * because it then keeps more files. Two kinds of values are removed: NaN, which the bounds do not
-   * cover, and ±0.0, which are equal here but not in every hash set.
+   * `c` equals none of the values. Removing a value from the list is safe, because the filter then
+   * only keeps more files. Two kinds of values are removed: NaN, which the bounds do not cover, and
+   * ±0.0, which are equal here but not in every hash set.
    */
   def other(c: FilterColumn, list: Iterable[Any]): IndexFilter = {
     val values = list.filterNot(v => isNaN(v) || isZero(v))

@@ -55,7 +55,7 @@ final case class ConstantFileFilter(columns: Seq[FilterColumn], predicate: Expre
 object ConstantFileFilter {
 
   /**
-   * The filter for a predicate. None if the predicate references no column, if one of its columns
+   * The filter for a predicate; None if the predicate references no column, if one of its columns
    * cannot have statistics, or if this filter must not evaluate the predicate.
    */
   def of(predicate: Expression): Option[ConstantFileFilter] =

@@ -11,8 +11,8 @@ import scala.jdk.CollectionConverters._
  * The instants, in microseconds, at which a time zone's clocks were set back past midnight and a
  * local day was repeated.
  *
- * The local day of an instant is the day of instant + offset. Between two transitions the offset is
- * constant, so days are in order. A forward transition skips local times and at most one day. A
+ * The local day of an instant is the day of instant + offset. Between two transitions, the offset
+ * is constant, so days are in order. A forward transition skips local times and at most one day. A
  * backward transition repeats local times. It repeats a day if and only if the last local time
  * before the transition is on a later day than the first local time after it.
  *

@@ -15,9 +15,9 @@ import io.pyzorder.index.model.IndexedColumn
  * function of one of these.
  *
  * @param path     the column's name, followed by the names of the struct fields below it
- * @param dataType the type that the query reads the column as. The index is not used if it stores
- *                 the column as a different type
- * @param through  a function that MonotonicFunctions proves to preserve order. Its column is
+ * @param dataType the column's type in the query. The index is not used if it stores the column as
+ *                 a different type
+ * @param through  a function that preserves order according to MonotonicFunctions. Its column is
  *                 BoundReference 0
  * @param zone     if set, `through` preserves order only between values whose days are in order in
  *                 this zone

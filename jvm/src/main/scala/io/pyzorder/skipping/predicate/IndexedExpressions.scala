@@ -7,8 +7,8 @@ import org.apache.spark.sql.types.{DataType, StructType}
 import io.pyzorder.index.model.{ExpressionColumn, ExpressionForm, IndexedColumn}
 
 /**
- * Stands for an expression whose values are described by a column of the index. The rules treat it
- * as a column.
+ * A placeholder for an expression for which the index has statistics. The rules treat it as a
+ * column.
  */
 private[pyzorder] final case class IndexedValue(column: IndexedColumn)
     extends LeafExpression with Unevaluable {
@@ -23,8 +23,8 @@ private[pyzorder] final case class IndexedValue(column: IndexedColumn)
  *
  * A part is replaced only if it has the same form as an expression in the index, and if the session
  * has the EvaluationSettings under which the index was computed. Spark would then compute, for
- * every row, the same value as it did for the index. With these values in place of the
- * IndexedValues, the new predicate therefore has the same outcome as the original predicate.
+ * every row, the same value as it did for the index. The new predicate therefore has the same
+ * outcome as the original predicate if each IndexedValue stands for that value.
  *
  * @param schema   the columns of the files, as the scan reads them
  * @param columns  the columns of the indexes

@@ -5,8 +5,8 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, InSet}
 /**
  * A filter over the index, derived from the keys on the broadcast side of a join. It keeps every
  * file that may contain a row with one of these keys. Two join key filters are equal if their index
- * filters are equal, because they then keep the same files, regardless of the joins from which they
- * are derived.
+ * filters are equal, because they then keep the same files, no matter which joins they are derived
+ * from.
  *
  * @param filter the filter, on one column
  * @param text   a description of the keys, used only for display

@@ -13,7 +13,9 @@ sealed trait KeyValues {
   /** The values as ranges in order, and whether NaN, which lies in no range, may be among them. */
   protected def asRanges(ordering: Ordering[Any]): (IndexedSeq[(Any, Any)], Boolean)
 
-  /** Returns a test of whether a value, which may be null, may equal one of these values. */
+  /**
+   * Returns a test of whether a value may equal one of these values. The tested value may be null.
+   */
   def test(dataType: DataType): Any => Boolean = {
     val ordering = TypeUtils.getInterpretedOrdering(dataType)
     val (ranges, mayBeNaN) = asRanges(ordering)

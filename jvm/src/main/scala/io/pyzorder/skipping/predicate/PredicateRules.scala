@@ -126,8 +126,8 @@ object PredicateRules {
    * The judgement of a predicate without a rule. ConstantFileFilters evaluate the predicate, and
    * evaluation may fail. For EndsWith and Contains, and for predicates that may be NULL in any row,
    * `mayNotBeTrue` keeps every file. Otherwise, metadata-only queries would check in the store
-   * whether each file has changed, to avoid reading the few files that a ConstantFileFilter can
-   * decide. This would cost more than it saves.
+   * whether each file has changed, only to avoid reading the few files for which a
+   * ConstantFileFilter can prove something. This would cost more than it saves.
    */
   private def unruled(predicate: Expression): Judgement = {
     lazy val whenNull = nullsOf(predicate)

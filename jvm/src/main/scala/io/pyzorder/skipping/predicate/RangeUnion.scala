@@ -8,7 +8,8 @@ import org.apache.spark.sql.types.{DataType, Decimal}
 /**
  * A union of ranges of values, none of which is null or NaN. If there are too many ranges,
  * neighboring ones are merged, so the union may contain more values than were added. The widest
- * gaps remain. If the type has no distances, as with STRING, equal numbers of neighbors are merged.
+ * gaps remain. If the type's values have no distances, as with STRING, equal numbers of neighbors
+ * are merged.
  *
  * @param dataType the type of the values
  * @param limit    the maximum number of ranges
@@ -53,7 +54,7 @@ final class RangeUnion(dataType: DataType, limit: Int) {
       }
     }
 
-  /** The positions of the ranges at which the merged ranges start, except for the first one. */
+  /** The positions of the ranges with which the merged ranges start, except for the first one. */
   private def startsAfterGaps(ranges: IndexedSeq[(Any, Any)]): IndexedSeq[Int] = {
     val gaps = (1 until ranges.length).map(i => i -> gap(ranges(i - 1)._2, ranges(i)._1))
     if (gaps.forall(_._2.isDefined)) gaps.sortBy(-_._2.get).take(limit - 1).map(_._1).sorted

@@ -11,9 +11,10 @@ import io.pyzorder.index.model.{IndexedColumn, ZValueColumn}
  * A filter for tables that are clustered by the direct method. It represents another filter's
  * conditions on the clustering columns as a box in the space of the columns' ordered bits. A row
  * that makes the other filter TRUE lies in the box, and its z-value lies between the file's least
- * and greatest z-values. If the box contains no z-value between these two, the file has no such
- * row. This filter skips files that minima and maxima alone cannot skip, because a file that begins
- * and ends at arbitrary points of the curve fills only part of the box spanned by its bounds.
+ * and greatest z-values. If no point in the box has a z-value between these two, the file has no
+ * such row. This filter skips files that minima and maxima alone cannot skip, because a file that
+ * begins and ends at arbitrary points of the curve fills only part of the box spanned by its
+ * bounds.
  *
  * @param curve the z-value column of the index
  * @param low   for each clustering column, the lower bound of the ordered bits in the box,

@@ -18,7 +18,7 @@ class KdTreeSuite extends AnyFunSuite {
   private val tables = Seq[(String, Seq[Random => Array[Int]])](
     "one even column" -> Seq(uniform(1000) _),
     "two even columns" -> Seq(uniform(1000) _, uniform(1000) _),
-    "three columns, one of two values" -> Seq(uniform(300) _, uniform(2) _, uniform(300) _),
+    "three columns, one with two values" -> Seq(uniform(300) _, uniform(2) _, uniform(300) _),
     "a heavy value" -> Seq(skewed _, uniform(1000) _),
     "a single value" -> Seq(uniform(1) _))
 
@@ -32,7 +32,7 @@ class KdTreeSuite extends AnyFunSuite {
     }
   }
 
-  test("the leaves of a single column are in its order and have the same number of rows") {
+  test("the leaves of a single column follow the column's order and have equally many rows") {
     val ids = Array.tabulate(1000)(identity)
     val leaf = KdTree.build(Array(ids), 8, lexical = false).leaves(Array(ids)).toSeq
     assert(leaf == leaf.sorted)

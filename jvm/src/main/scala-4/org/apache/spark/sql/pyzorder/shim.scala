@@ -10,8 +10,8 @@ import org.apache.spark.unsafe.types.UTF8String
 /**
  * Gives common names to types and methods that differ between Spark versions, and exposes a few
  * members that are private to Spark's packages. This file is for Spark 4, where the session class
- * that has a session state and a SparkContext is separate from the interface that Spark Connect
- * also implements.
+ * with the session state and the SparkContext implements an interface that Spark Connect also
+ * implements.
  */
 object shim {
 

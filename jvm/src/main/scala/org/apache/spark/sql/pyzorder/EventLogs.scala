@@ -14,7 +14,7 @@ import org.apache.spark.deploy.history.EventLogFileReader
 /**
  * Iterates over the SQL executions in the Spark event logs at a path. Each log may be plain or
  * compressed, and it may be a single file or a rolling log. The class is in one of Spark's packages
- * because the reader of event logs is private to them.
+ * because Spark's reader of event logs is private to those packages.
  */
 final class EventLogs(session: shim.SparkSession, path: String) {
   import EventLogs._
