@@ -382,8 +382,8 @@ def test_explain_and_metrics_name_the_join(spark: SparkSession, tables: Path) ->
         (f"SELECT k FROM fact WHERE m = 1 OR k IN (SELECT k FROM {SOME})",
          ["join key k (EXISTENCE JOIN also needs unmatched rows)"]),
         (f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k AND fact.m + 1 = q.l",
-         ["join key CAST((m + 1) AS BIGINT) (the key is not in the index, or there are more keys "
-          "than spark.sql.zorder.join.maxKeys allows)"]),
+         ["join key CAST((m + 1) AS BIGINT) (the key is not in the index, or the other "
+          "side has too many rows to collect its keys)"]),
         (f"SELECT k FROM (SELECT * FROM fact LIMIT 1000) JOIN {SOME} USING (k)",
          ["join key k (the scan starts before the key is known, and does not wait for it)"]),
     ],

@@ -145,8 +145,7 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
     }
     obstacle =>
       fixed.orElse(obstacle).getOrElse(
-        "the key is not in the index, or there are more keys than " +
-          s"${ZOrderConf.joinMaxKeys.key} allows")
+        "the key is not in the index, or the other side has too many rows to collect its keys")
   }
 
   /**
