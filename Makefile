@@ -49,7 +49,7 @@ spark-repository: ## If Maven Central lacks Spark $(SPARK), provide PySpark's ja
 	@needed=$$($(PYTHON) jvm/spark_repository.py --needed $(SPARK)) || exit 1; \
 	if [ $$needed = yes ]; then $(MAKE) --no-print-directory env && $(RUN) jvm/spark_repository.py; fi
 
-test-jvm: spark-repository ## Run the ScalaTest suites, which do not start a session, with Maven on one version (SPARK=4.3)
+test-jvm: spark-repository ## Run the ScalaTest suites, which do not start a Spark session, with Maven on one version (SPARK=4.3)
 	mvn -B -q -f jvm -P spark-$(SPARK) test
 
 build/pyspark/%/made: pyzorder/spark_versions.ini | $(VENV)/made-test
@@ -74,7 +74,7 @@ publish: spark-repository ## Publish the jar, sources and Scaladoc to the Maven 
 test-cli: jar ## Test the command-line tool, and interrupt OPTIMIZE at every step
 	$(RUN) -m pytest -m "" tests/unit/test_cli.py tests/unit/cli tests/spark/test_cli.py
 
-test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fill the disk and the memory; lose executors
+test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fill the disk and memory; lose executors
 	$(RUN) -m pytest -m "" -n $(JOBS) --dist worksteal \
 		tests/spark/test_kill_points.py tests/spark/test_folders_being_deleted.py \
 		tests/spark/test_store_failures.py tests/spark/test_failing_tasks.py \

@@ -4,9 +4,10 @@ columns save.
     python benchmarks/advisor.py [--scale 1] [--files 100]
 
 The workloads read TPC-DS store_sales. Most queries in a workload filter by one or two columns, and
-a few filter by other columns. The advisor sees half of the statements, and the benchmark carries
-out the advisor's recommendation. pyzorder.explain then reports the total size of the files that the
-other half would open. Prints a table, and writes it to benchmarks/results/advisor.md.
+a few filter by other columns. The advisor is given half of the statements, and the benchmark
+follows its recommendation. pyzorder.explain then reports the total size of the files that the
+statements of the other half would open. Prints a table, and writes it to
+benchmarks/results/advisor.md.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ def opened(spark: SparkSession, statements: list[str]) -> float:
 def measure(
     spark: SparkSession, workload: Planted, source: Path, files: int
 ) -> tuple[list[str], bool]:
-    """Returns the table row for a workload, and whether the advice is as expected."""
+    """Returns the table row for a workload, and whether the recommendation is as expected."""
     write_table(spark, source, files)
     seen, held_back = workload.statements(1), workload.statements(2)
     advice: Advice = advise(spark, "store_sales", seen)
@@ -163,7 +164,7 @@ def measure(
     after = opened(spark, held_back)
     grown = size_of(demo.OUTPUT / "warehouse" / "store_sales") / advice.bytes
     ratio = before / after
-    named = ", ".join(advice.recommended) or "nothing"
+    named = ", ".join(advice.recommended) or "none"
     chosen = (o.bytes_opened for o in advice.layouts if o.columns == advice.recommended)
     foreseen = next(chosen, advice.present.bytes_opened)
     good = frozenset(advice.recommended) == workload.columns
@@ -189,8 +190,8 @@ def main() -> int:
     spark.read.parquet(str(source / "date_dim.parquet")).write.saveAsTable("date_dim")
     measured = [measure(spark, workload, source, arguments.files) for workload in WORKLOADS]
     spark.stop()
-    header = ["workload", "advised", "MiB opened before", "after", "predicted", "times fewer",
-              "growth of table"]  # fmt: skip
+    header = ["workload", "recommended columns", "MiB opened before", "MiB opened after",
+              "predicted MiB", "before / after", "relative table size"]  # fmt: skip
     said = (
         f"The table is `store_sales` of TPC-DS at scale factor {arguments.scale:g}. It is indexed, "
         f"and consists of about {arguments.files} files with the rows in the order in which dsdgen "
@@ -200,7 +201,10 @@ def main() -> int:
         "before. Measured by `make bench-advisor`."
     )
     report.write(
-        "advisor", "What the advisor's advice saves", said, [header, *(m[0] for m in measured)]
+        "advisor",
+        "What the advisor's recommendations save",
+        said,
+        [header, *(m[0] for m in measured)],
     )
     return 0 if all(good for _, good in measured) else 1
 

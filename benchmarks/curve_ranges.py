@@ -43,7 +43,7 @@ def boxes(columns: Sequence[str], side: float) -> list[dict[str, tuple[int, int]
 
 
 def by_bounds(entries: Sequence[Row], box: dict[str, tuple[int, int]]) -> int:
-    """Returns how many files a query with this box opens without z-value ranges."""
+    """Returns how many files a query for this box opens without z-value ranges."""
     return sum(
         all(
             e[f"{c}_minValue"] <= high and low <= e[f"{c}_maxValue"]
@@ -86,7 +86,7 @@ def main() -> int:
     parser.add_argument("--files", default="64,256", help="numbers of files, separated by commas")
     arguments = parser.parse_args()
     spark = demo.start_spark()
-    header = ["table", "method", "files", "query", "by bounds", "with z-values", "ratio"]
+    header = ["table", "method", "files", "query", "bounds only", "with z-values", "ratio"]
     lines = [
         line
         for columns, files, method in itertools.product(

@@ -1,7 +1,7 @@
 """Tables for comparing layouts: real data from PyPI packages, and difficult synthetic data.
 
-Each table is written once, as Parquet, to the folder demo-output/benchmarks. The rows are in a
-realistic order of arrival.
+Each table is written once, as Parquet, to the folder demo-output/benchmarks. The rows arrive in a
+realistic order.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python benchmarks/engines.py [--files 10000,100000] [--times 5]
 
 The files of a table are hard links to one small Parquet file. Each link has its own entry in an
-index of three columns. Each of several processes without Java opens the table once, and the figures
+index on three columns. Each of several processes without Java opens the table once, and the figures
 are medians over these processes. The folder and the index are in the operating system's cache.
 """
 

@@ -3,7 +3,7 @@
     python benchmarks/joins.py [--scale 1] [--files 216]
 
 store_sales is Z-ordered by the keys of date_dim, item and customer. In the printed table, the
-columns with the header `without` show the same queries with spark.sql.zorder.join.maxKeys = 0.
+columns with the header `without` show the results with spark.sql.zorder.join.maxKeys = 0.
 Writes only to the folder demo-output.
 """
 
@@ -78,7 +78,7 @@ def ask(spark: SparkSession, query: str, max_keys: str) -> Answer:
 
 
 def write_tables(spark: SparkSession, source: Path, files: int) -> None:
-    """Writes the four tables to Spark's catalog, and Z-orders store_sales."""
+    """Creates the four tables in Spark's catalog, and Z-orders store_sales."""
     warehouse = demo.OUTPUT / "warehouse"
     for name in ("store_sales", *DIMENSIONS):
         shutil.rmtree(warehouse / name, ignore_errors=True)

@@ -107,7 +107,7 @@ OTHERS: Layouts = {
     **{name: _peer(name) for name in peers.PEERS},
 }
 
-ALL: Layouts = {"as it came": _as_it_came, "ORDER BY": _order_by, **OWN, **OTHERS}
+ALL: Layouts = {"original order": _as_it_came, "ORDER BY": _order_by, **OWN, **OTHERS}
 
 
 # ---- the table ----
@@ -146,8 +146,8 @@ def measure(
         ]  # fmt: skip
 
 
-HEADER = ["wanted", "table", "layout", "files", "lookup", "by column", "box", "box, bytes",
-          "box, row groups", "box, rows", "best grid"]  # fmt: skip
+HEADER = ["requested files", "table", "layout", "files", "lookup", "lookup by column", "box",
+          "box, bytes", "box, row groups", "box, rows", "best grid"]  # fmt: skip
 
 
 def against_pyzorder(lines: Sequence[Sequence[str]]) -> list[list[str]]:

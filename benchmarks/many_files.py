@@ -182,14 +182,15 @@ def main() -> int:
             import report
 
             sizes = [int(size) for size in arguments.files.split(",")]
-            table = [["files", "read by", "first query", "second", "later"]]
+            table = [["files", "reader", "first query", "second query", "later queries"]]
             for row in rows(sizes, arguments.queries, arguments.peers):
                 table.append(row)
                 print(" | ".join(row), flush=True)
             report.write(
                 "many_files", "Whole queries on tables with many files",
                 f"Each query reads {READ * LINKS} files. `first query` is the first query of a "
-                "fresh process. `later` is the median time of all queries after the second.",
+                "fresh process. `later queries` is the median time of all queries after the "
+                "second.",
                 table)  # fmt: skip
     return 0
 

@@ -34,7 +34,7 @@ class Bounds:
 
     def opened(self, low: Sequence[int | None], high: Sequence[int | None]) -> tuple[float, float]:
         """Returns the share of units that may contain rows in a box, and the size of these units as
-        a share of the size of all units."""
+        a share of the total size of all units."""
         hit = np.ones(len(self.bytes), dtype=bool)
         for c, (a, b) in enumerate(zip(low, high, strict=True)):
             if a is not None and b is not None:

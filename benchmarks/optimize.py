@@ -8,8 +8,8 @@ heap of 2 GiB. A plain rewrite runs one task per file, and each task writes one 
 measures every kind of rewrite once. The reported time is the minimum over all rounds. Only the
 ratios of these times matter. At larger scale factors, only the plain rewrite and pyzorder are
 measured, with files of the same size and a third as many rounds. Other projects are measured on the
-newest Spark version that they support. Their OPTIMIZE alternates with pyzorder's OPTIMIZE. Prints
-the results, and writes them to benchmarks/results/optimize.md and optimize_peers.md.
+newest Spark version that they support. Runs of their OPTIMIZE alternate with runs of pyzorder's.
+Prints the results, and writes them to benchmarks/results/optimize.md and optimize_peers.md.
 """
 
 from __future__ import annotations
@@ -167,8 +167,8 @@ def measure(spark: SparkSession, scale: int, files: int, rounds: int) -> list[li
     return rows
 
 
-HEADER = ["scale factor", "way", "seconds", "µs per row", "vs. plain rewrite", "jobs",
-          "shuffled MB", "peak heap MB", "files", "variation of sizes",
+HEADER = ["scale factor", "operation", "seconds", "µs per row", "vs. plain rewrite", "jobs",
+          "shuffled MB", "peak heap MB", "files", "file size variation",
           "bytes vs. plain rewrite"]  # fmt: skip
 
 
@@ -176,7 +176,7 @@ def against_peers(table: Path, files: int, rows: list[list[str]]) -> None:
     """Measures the peers that `make peers` has fetched, and writes results/optimize_peers.md.
 
     Args:
-        rows: existing results. The results of the other peers are added to these.
+        rows: existing results. Peers that are missing from these are measured and added.
     """
     for name, peer in peers.PEERS.items():
         if any(row[0] == name for row in rows):

@@ -41,7 +41,8 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Peer:
-    """A project to compare with: its Spark version, its jars on Maven Central, and its settings."""
+    """A project that pyzorder is compared with: its Spark version, its jars on Maven Central, and
+    its settings."""
 
     spark: str
     jars: tuple[str, ...]

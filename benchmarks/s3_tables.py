@@ -1,4 +1,4 @@
-"""Measures how long queries take on S3 tables with many files, and counts their requests.
+"""Measures how long queries take on S3 tables with many files, and counts the requests they send.
 
     python benchmarks/s3_tables.py [--files 1000,10000] [--seconds 0.1] [--queries 10]
 
@@ -149,8 +149,8 @@ def main() -> int:
             import report
 
             sizes = [int(size) for size in arguments.files.split(",")]
-            table = [["files", "read by", "first query", "second", "later", "pages of the first",
-                      "of a later", "other requests"]]  # fmt: skip
+            table = [["files", "reader", "first query", "second query", "later queries",
+                      "pages, first query", "pages, later query", "other requests"]]  # fmt: skip
             for row in rows(sizes, arguments.queries, arguments.seconds):
                 table.append(row)
                 print(" | ".join(row), flush=True)
@@ -158,7 +158,7 @@ def main() -> int:
                 "s3_tables", "Queries on tables with many files on S3",
                 f"Each query reads {READ} files. The store waits {1000 * arguments.seconds:.0f} ms "
                 "before it returns a page of the listing of the table's folder. The two columns "
-                "after `later` count these pages. The last column counts the other requests of a "
+                "with `pages` count these pages. The last column counts the other requests of a "
                 "later query.", table)  # fmt: skip
     return 0
 

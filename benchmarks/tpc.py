@@ -4,12 +4,12 @@
 
 The large tables have about 80 files each and are Z-ordered by their date key and one other key. All
 queries run in one session, in pairs: one run with skipping and one without. Each result is the
-median over the pairs. `files` counts the files of the large tables that the query opens. `model` is
-the number that tpc_model predicts, or `-` if the prediction needs too much memory or time.
-`by keys` counts the files that are skipped only because of join keys. The answers are compared with
-DuckDB's, and with the answers without skipping. DuckDB generates the data and the texts of the
-queries. `--continue` keeps the measurements of an earlier run with the same jar and arguments.
-Writes only to the folder demo-output.
+median over the pairs. `files` is the number of files that the query opens in the large tables.
+`model` is the number that tpc_model predicts, or `-` if the prediction needs too much memory or
+time. `by keys` counts the files that are skipped only because of join keys. The answers are
+compared with DuckDB's, and with the answers without skipping. DuckDB generates the data and the
+text of the queries. `--continue` keeps the measurements of an earlier run with the same jar and
+arguments. Writes only to the folder demo-output.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def connect(benchmark: Benchmark, scale: float) -> duckdb.DuckDBPyConnection:
 def write_tables(
     spark: SparkSession, benchmark: Benchmark, connection: duckdb.DuckDBPyConnection, files: int
 ) -> None:
-    """Writes the tables to Spark's catalog, and Z-orders the large ones."""
+    """Creates the tables in Spark's catalog, and Z-orders the large ones."""
     spark.sql(f"CREATE DATABASE IF NOT EXISTS {benchmark.name}")
     spark.sql(f"USE {benchmark.name}")
     for (name,) in connection.execute("SHOW TABLES").fetchall():

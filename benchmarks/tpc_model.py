@@ -63,8 +63,8 @@ class FileBounds:
 
 
 class Model:
-    """Predicts how many files of the tables in `bounds` a query needs. The connection must have
-    tables or views with the names of these tables."""
+    """Predicts how many files of the tables in `bounds` a query needs. The connection must contain
+    tables or views with the same names."""
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, bounds: Mapping[str, FileBounds]

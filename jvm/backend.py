@@ -1,9 +1,9 @@
 """The build backend that `pip install` uses. It compiles the jar and then calls setuptools.
 
 The jar is built for the Spark version that PYZORDER_SPARK names, such as 3.5. If this variable is
-not set, the jar is built for the version of the installed PySpark. Without PySpark, the jar is
-built for the newest version that this Python can run. `make wheel` sets PYZORDER_SPARK to several
-versions. In that case, at most one of the jars may be missing or out of date.
+not set, the jar is built for the version of the installed PySpark. If PySpark is not installed,
+the jar is built for the newest version that this Python can run. `make wheel` sets PYZORDER_SPARK
+to several versions. In that case, at most one of the jars may be missing or out of date.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ JARS = build.ROOT / "pyzorder" / "jars"
 
 
 def pyspark_home() -> Path | None:
-    """The folder of a PySpark with jars that is importable or in site-packages; None if there is
-    none."""
+    """The folder of a PySpark that has jars and is importable or in site-packages; None if there
+    is none."""
     spec = importlib.util.find_spec("pyspark")
     homes = [Path(spec.origin).parent] if spec is not None and spec.origin is not None else []
     homes.append(Path(sysconfig.get_path("purelib")) / "pyspark")

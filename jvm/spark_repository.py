@@ -1,4 +1,4 @@
-"""Provides the installed PySpark's jars to jvm/pom.xml if Maven Central lacks that Spark version.
+"""Makes PySpark's jars available to jvm/pom.xml, for Spark versions that are not on Maven Central.
 
     python jvm/spark_repository.py [--out build/spark-repository]
 
@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument(
         "--needed",
         metavar="SPARK",
-        help="print yes if this Spark version needs the repository, else no",
+        help="print yes if this Spark version needs the repository, and no otherwise",
     )
     arguments = parser.parse_args()
     if arguments.needed:

@@ -22,7 +22,7 @@ class ZOrderError(Exception):
     """A failure that is not raised by Spark itself.
 
     Attributes:
-        condition: name of the error condition, which programs can test.
+        condition: name of the error condition, which programs can check.
         sql_state: the condition's SQLSTATE; empty if it has none.
     """
 
@@ -47,8 +47,8 @@ def error(name: str, /, **parameters: object) -> ZOrderError:
     """Builds the error for a condition, or for a variant of one, such as ZORDER_NO_SPACE.FULL.
 
     Raises:
-        KeyError: there is no such condition, or a placeholder has no parameter.
-        TypeError: a parameter has no placeholder.
+        KeyError: there is no such condition, or the parameter for a placeholder is missing.
+        TypeError: there is no placeholder for a parameter.
     """
     condition, _, variant = name.partition(".")
     entry = conditions()[condition]
@@ -330,5 +330,5 @@ def store_not_writable(folder: str, reason: str) -> ZOrderError:
 
 
 def store_has_two_winners(folder: str) -> ZOrderError:
-    """Two writers can create the same file, because the store does not support create-if-absent."""
+    """Two writers can both create a file, because the store does not support create-if-absent."""
     return error("ZORDER_UNSUPPORTED_STORE.TWO_WINNERS", folder=folder)

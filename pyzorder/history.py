@@ -127,5 +127,5 @@ def moment(milliseconds: int | None) -> datetime | None:
 
 
 def clock(time: datetime | None) -> str:
-    """Formats a time like `2024-01-31 23:59:59 UTC`. An unknown time becomes an empty string."""
+    """Formats a time, such as `2024-01-31 23:59:59 UTC`. None becomes an empty string."""
     return "" if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"

@@ -18,7 +18,7 @@ def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> s
 
 
 def cell(value: Any) -> str:
-    """Renders a cell. Integers are right-aligned with thousands separators. None is left empty."""
+    """Renders a cell. Integers are right-aligned, with thousands separators. None is left blank."""
     if isinstance(value, int):
         return f'<td style="text-align: right">{value:,}</td>'
     return f'<td style="text-align: left">{"" if value is None else escape(str(value))}</td>'

@@ -24,7 +24,7 @@ LONG_BITS = 63
 def interleave_bytes(columns: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint8]:
     """Interleaves 64 bits of each column into z-values of 8 bytes per column, at most `MAX_BYTES`.
 
-    The first column supplies the highest bit of each group.
+    The highest bit comes from the first column, the next one from the second column, and so on.
 
     Args:
         columns: one array per column, all of the same length.

@@ -43,7 +43,7 @@ class DataFile:
     indexed: bool
     clustered_by: tuple[str, ...]
     bounds: tuple[tuple[Value, Value] | None, ...]
-    """Minimum and maximum of each column; None if they are unknown or `empty` is True."""
+    """Minimum and maximum of each column; None if they are unknown or the column is `empty`."""
     empty: tuple[bool, ...]
     """For each column, whether all values are null or NaN."""
 

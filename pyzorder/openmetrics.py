@@ -1,7 +1,7 @@
 """Reports a table's health to Prometheus in the OpenMetrics text format.
 
-All metrics are gauges, which look the same in OpenMetrics and in the older Prometheus text format.
-node_exporter's textfile collector reads the older format, so it also accepts this text.
+All metrics are gauges, which have the same syntax in OpenMetrics and in the older Prometheus text
+format. node_exporter's textfile collector reads the older format, so it also accepts this text.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def health(
         table: the value of the samples' `table` label.
         columns: rows of DESCRIBE SKIPPING INDEX.
         runs: the runs in the table's journal.
-        skipped: the share of files that each condition skips, between 0 and 1.
+        skipped: for each condition, the share of files (between 0 and 1) that its query skips.
     """
     of_table = {"table": table}
 

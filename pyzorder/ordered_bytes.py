@@ -27,8 +27,8 @@ Bits = npt.NDArray[np.uint64]
 
 SIGN_BIT = np.uint64(1 << 63)
 
-#: Number of leading bits of a wide decimal's magnitude that are kept. The first of these bits is
-#: always 1 and is not stored.
+#: For decimals of more than 18 digits, the number of leading bits of the magnitude that are kept.
+#: The first of these bits is always 1 and is not stored.
 MANTISSA_BITS = 57
 
 #: Width in bits of each fixed-width type. A time is the number of nanoseconds since midnight,

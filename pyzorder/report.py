@@ -215,8 +215,8 @@ def verdict(found: Layout, columns: Sequence[Health]) -> Verdict:
 
 
 def best(columns: Sequence[Health]) -> list[Health]:
-    """Returns the column on which lookups open the fewest files, as a list that is empty if this
-    column is unknown."""
+    """Returns a list that contains the column on which lookups open the fewest files. The list is
+    empty if the share of files is unknown for every column."""
     known = [health for health in columns if health.lookup_share is not None]
     return sorted(known, key=lambda health: health.lookup_share or 0.0)[:1]
 
@@ -235,7 +235,7 @@ def advice(
         what = "Cluster the files" if found.has_index else "Cluster and index the files"
         todo.append(
             Advice(
-                f"{what} by these columns or, better, by those that queries filter on most. "
+                f"{what} by these columns or, better, by those that queries filter on most often. "
                 f"{first['sentence']}",
                 f"OPTIMIZE {found.target} ZORDER BY ({by})",
             )
@@ -258,7 +258,8 @@ def advice(
     todo += [
         Advice(
             f"Run {run.run} ({run.operation or 'damaged record'}) is unfinished: it is still "
-            "running, or its process died and the next writing command will finish or undo it. "
+            "running, or its process died and the next OPTIMIZE, RESTORE or VACUUM will complete "
+            "or undo it. "
             "Queries see every row exactly once."
         )
         for run in runs

@@ -48,7 +48,7 @@ def on_page_content(html: str, *, page: Page, **_: Any) -> str:
 
 
 def on_post_page(output: str, **_: Any) -> str:
-    """Lets long names break. By then, the search index already contains the unbroken names."""
+    """Lets long names break. The search index already contains the unbroken names."""
     return breaks.mark(output)
 
 

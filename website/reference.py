@@ -135,7 +135,8 @@ def accepted_text() -> str:
 
 
 def refused_text() -> str:
-    """Returns the statements that must be rejected, with each condition and part of its message."""
+    """Returns a table of the statements that must be rejected, with their error conditions and
+    parts of the messages."""
     rows = [line.split(" | ") for line in lines("rejected.txt")]
     return table(
         ["statement", "condition", "the message contains"],

@@ -11,7 +11,7 @@ COMPARISONS = (exp.EQ, exp.NullSafeEQ, exp.In, exp.StartsWith, exp.Like, *RANGES
 
 
 def uses_of(node: exp.Expression) -> Iterator[tuple[str, str]]:
-    """Yields each column of a predicate, as SQL, and how the predicate uses it.
+    """Yields each column in a predicate, as SQL, and how the predicate uses it.
 
     The use is `equality`, `in`, `range`, `prefix` or `other`.
     """

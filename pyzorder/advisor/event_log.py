@@ -38,7 +38,7 @@ def read(
     text, and this text is analyzed. Otherwise, the physical plan is analyzed.
 
     Raises:
-        ZOrderError: there is no log at the path.
+        ZOrderError: there is no log at or below the path.
     """
     actions: dict[tuple[str, int], Action] = {}
     partial = Workload()

@@ -299,12 +299,12 @@ def is_column(node: exp.Expression) -> bool:
 
 
 def sources_in(bound: exp.Expression) -> set[str]:
-    """Returns the names of the sources whose columns occur in an expression from `bind`."""
+    """Returns the names of the sources whose columns occur in an expression returned by `bind`."""
     return {column.meta[SOURCE] for column in own_columns(bound)}
 
 
 def plain(bound: exp.Expression, qualifier: str | None = None) -> exp.Expression:
-    """Returns a copy of an expression from `bind` in which each column is named by its path.
+    """Returns a copy of an expression returned by `bind`, naming each column by its path.
 
     If `qualifier` is given, it precedes each path.
     """

@@ -169,7 +169,7 @@ class Source:
         table: the parts of its name if it is a table.
         branches: the SELECTs of the source if it is a subquery. A UNION has several. Empty for
             tables, and for sources that are not understood.
-        whole: whether every row of the branches is returned, independently of other rows.
+        whole: whether the source returns every row of its branches, regardless of other rows.
     """
 
     node: exp.Expression
@@ -322,7 +322,7 @@ class Scope:
         return below
 
     def walk(self) -> Iterator[Scope]:
-        """Yields this scope and all scopes below it."""
+        """Yields this scope and all scopes nested in it."""
         yield self
         for source in self.sources.values():
             for branch in source.branches:

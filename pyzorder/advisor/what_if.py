@@ -56,8 +56,8 @@ def advise(
     Args:
         table: the table's name in SQL syntax, or the path of its folder.
         queries: a file of SQL statements that end with semicolons, or a list of statements.
-        event_log: a folder of Spark event logs, or a single log. Spark's compression codecs are
-            supported.
+        event_log: a folder of Spark event logs, or a single log. The logs may be compressed with
+            Spark's codecs.
         max_columns: maximum number of clustering columns, between 1 and 4.
         margin: share, between 0 and 1, by which each additional column must reduce the total size
             of the files that are opened.
@@ -349,7 +349,7 @@ class WhatIf:
 def statements_of(queries: str | Path | Sequence[str]) -> list[str]:
     """Returns the statements in a file or a list.
 
-    A piece of text that cannot be split into statements counts as one.
+    A piece of text that cannot be split into statements counts as one statement.
 
     Raises:
         ZOrderError: the file cannot be read.

@@ -102,7 +102,7 @@ class Catalog(Protocol):
     """Resolves names in queries."""
 
     def relation(self, parts: tuple[str, ...]) -> Relation:
-        """Returns the table or view that the session finds for the parts of a name."""
+        """Returns the table or view to which the session resolves a name, given in parts."""
         ...
 
 

@@ -62,7 +62,7 @@ def command(settings: Settings, target: Target, metrics: bool, where: Sequence[s
     if metrics and settings.json:
         raise click.UsageError("--json and --openmetrics are different output formats: choose one.")
     if where and not metrics:
-        raise click.UsageError("--where requires --openmetrics, to which it adds a gauge.")
+        raise click.UsageError("--where adds a gauge to the metrics, so it requires --openmetrics.")
     with session(settings) as spark:
         for condition in where:
             check_condition(spark, condition)

@@ -159,7 +159,7 @@ def java() -> tuple[str, str]:
     """Returns the Java program that Spark would start, and its version from `java -version`.
 
     Raises:
-        ZOrderError: Java is missing, or the installed Spark does not run on it.
+        ZOrderError: Java is missing, or is too old or incomplete for the installed Spark.
     """
     import pyspark
 

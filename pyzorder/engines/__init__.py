@@ -1,4 +1,4 @@
-"""Skips a table's files in engines other than Spark. Needs neither Spark nor Java.
+"""Skips files of a table in engines other than Spark. Needs neither Spark nor Java.
 
 The package reads the index and the journal through `pyzorder.index`. Its modules:
 

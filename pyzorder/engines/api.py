@@ -31,7 +31,7 @@ def files(
 
     Args:
         path: the folder of a table, or of one of its partitions; a local path or a URI.
-        where: a condition in Spark's SQL. Parts that pyzorder does not support do not exclude any
+        where: a condition in Spark SQL. Parts that pyzorder does not support do not exclude any
             files. By default, all files are returned.
         time_zone: the time zone for timestamps in `where` that do not specify one. By default, such
             timestamps do not exclude any files.
@@ -64,13 +64,13 @@ def dataset(
 ) -> pyarrow.dataset.Dataset:
     """Returns a PyArrow dataset that uses a table's index to skip files.
 
-    Each of the dataset's files has its minima and maxima attached. Engines that push filters down
+    Minima and maxima are attached to each of the dataset's files. Engines that push filters down
     to a dataset, such as PyArrow, DuckDB and Polars, do not open files whose bounds show that no
     row can match. The files are listed when this function is called.
 
     Args:
         path: the folder of a table, or of one of its partitions; a local path or a URI.
-        where: a condition in Spark's SQL, as in `files`. The dataset then omits the files that
+        where: a condition in Spark SQL, as in `files`. The dataset then omits the files that
             cannot contain a matching row, so all queries on it must include this condition. Unlike
             pushed-down filters, this condition is also checked against the index's sketches.
         schema: the columns to read. As in Spark, the default is the columns of the first file,
@@ -119,7 +119,7 @@ def scan_polars(
 
 @contextmanager
 def needed_packages(extra: str) -> Iterator[None]:
-    """Explains which extra installs a missing package."""
+    """If a package is missing, raises an error naming the extra that installs it."""
     try:
         yield
     except ModuleNotFoundError as missing:

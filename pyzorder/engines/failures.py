@@ -26,7 +26,7 @@ def not_a_condition(text: str, reason: str) -> ZOrderError:
 
 
 def not_a_staleness(value: object) -> ZOrderError:
-    """The staleness is not a duration."""
+    """The value of `max_staleness` is not a duration."""
     return error("ZORDER_NOT_A_DURATION", value=repr(value))
 
 
@@ -115,7 +115,7 @@ def no_files(path: str) -> ZOrderError:
 
 
 def other_format(path: str) -> ZOrderError:
-    """The folder has files, but neither Parquet nor ORC files."""
+    """The folder has files, but none of them is a Parquet or ORC file."""
     return error("ZORDER_NO_FILES.ANY", target=path)
 
 

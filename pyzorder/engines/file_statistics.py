@@ -40,7 +40,7 @@ class PortableStatistics(SnapshotStatistics):
 
     Depending on its settings, Spark may change dates and timestamps when it reads them. Other
     engines read them as stored, so bounds that depend on settings are not used. Bounds of dates are
-    nevertheless used if no setting changes these dates.
+    still used if the dates are the same under every setting.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -86,7 +86,7 @@ class FileStatistics:
 
     @property
     def is_indexed(self) -> Flags:
-        """Whether each file has an entry that describes it."""
+        """For each file, whether it has an entry that describes it."""
         return self.entries >= 0
 
     @cached_property
@@ -141,7 +141,7 @@ class FileStatistics:
         data = pa.array(found, column.arrow_type)
         is_null, never = pc.is_null(data), pa.array(np.zeros(len(found), dtype=bool))
         data_type = column.data_type
-        if data_type == "timestamp":  # its instants depend on a session's time zone
+        if data_type == "timestamp":  # the instants depend on the session's time zone
             value, bounded, is_nan = Value(pa.nulls(len(found)), "void"), never, never
             is_empty = is_null
         else:

@@ -41,7 +41,7 @@ def guarantees(
     """Returns, for each file, an expression that is TRUE for all rows of the file.
 
     Args:
-        schema: the columns, with the types that the engine reads.
+        schema: the columns, with the types that the engine uses.
         columns: the names of the columns whose bounds are to be included; None to choose the most
             useful columns.
     """
@@ -97,7 +97,7 @@ def _clustering(table: Table) -> tuple[str, ...]:
 
 
 def field_of(schema: pa.Schema, path: Sequence[str]) -> pa.Field | None:
-    """Returns the field at a path, or None unless there is exactly one. Case matters."""
+    """Returns the field at a path, or None if there is none or more than one. Case matters."""
     fields = [field for field in schema if field.name == path[0]]
     for name in path[1:]:
         if len(fields) != 1 or not pa.types.is_struct(fields[0].type):

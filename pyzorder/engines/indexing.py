@@ -59,7 +59,7 @@ Key = tuple[str, int, int]
 
 @dataclass
 class Outcome:
-    """What was indexed.
+    """The result of indexing a table.
 
     Attributes:
         columns: the columns of the index.
@@ -83,7 +83,7 @@ class Outcome:
 def index_files(
     path: str | os.PathLike[str], columns: Sequence[Sequence[str]] = (), dry_run: bool = False
 ) -> Outcome:
-    """Indexes the files of a table that are not in its index yet, without Spark.
+    """Adds a table's unindexed files to its index, without using Spark.
 
     Other writers may publish at the same time. Their entries are kept.
 
@@ -131,7 +131,7 @@ class _Listing:
         since: the version of the index when it began; 0 if there was no usable one.
         visible: all files below the folder with the index, including files that do not belong to
             the table.
-        is_settled: whether no run was moving files.
+        is_settled: true if no run was moving files.
     """
 
     table: Table

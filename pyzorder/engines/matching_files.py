@@ -25,7 +25,7 @@ class MatchingFiles:
             paths may be in hidden folders.
         total: the number of files in the table.
         unindexed: the number of files in the table that have no entry in the index.
-        reasons: the parts of the condition that do not rule out any files, and why.
+        reasons: the parts of the condition that are not used to rule out files, and why.
     """
 
     paths: list[str]
@@ -42,7 +42,7 @@ def matching_files(
     max_staleness: str | float | timedelta | None,
     filesystem: Any,
 ) -> MatchingFiles:
-    """Lists a table and applies a condition. The parameters are those of `pyzorder.files`.
+    """Lists a table's files and applies a condition. The parameters are those of `pyzorder.files`.
 
     Raises:
         ZOrderError: see `pyzorder.files`.

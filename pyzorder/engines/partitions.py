@@ -2,8 +2,8 @@
 
 The rules are those of Spark's PartitioningUtils for a folder that is read by its path, with two
 exceptions. Spark reads timestamps in the session's time zone. This zone is unknown here, so
-timestamps have no zone. Spark reads each escaped byte as a character, but other engines decode the
-bytes as UTF-8.
+timestamps have no zone. Spark reads each escaped byte as a character. This module, like other
+engines, decodes the bytes as UTF-8.
 """
 
 from __future__ import annotations

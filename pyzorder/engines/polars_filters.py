@@ -1,9 +1,9 @@
 """Translates Polars filters into conditions that can be evaluated on the index.
 
 Polars passes a filter to a source as an expression, which can be serialized as JSON. The JSON
-format is not stable. Therefore, this module supports only the expressions that are listed here, and
-only constants of the types that Polars chooses. All other filters are ignored and do not exclude
-any files. In Polars as in Spark, NaN equals itself and is greater than every other number.
+format is not stable. Therefore, this module supports only the kinds of expressions and the types of
+constants that are listed below. All other filters are ignored and do not exclude any files. In
+Polars as in Spark, NaN equals itself and is greater than every other number.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ _OPERATORS: dict[str, type[exp.Expression]] = {
     "EqValidity": exp.NullSafeEQ, "And": exp.And, "Or": exp.Or,
 }  # fmt: skip
 
-#: For each `closed` argument of `is_between`, the comparisons with the lower and the upper end.
+#: For each value of `is_between`'s `closed` argument, the comparisons with the lower and the upper
+#: bound.
 _CLOSED = {
     "Both": (exp.GTE, exp.LTE), "Left": (exp.GTE, exp.LT), "Right": (exp.GT, exp.LTE),
     "None": (exp.GT, exp.LT),
 }  # fmt: skip
 
-#: Target types of casts that preserve all values, and the SQL names of these types.
+#: The target types of supported casts, and the SQL names of these types.
 _CASTS = {"Int64": "BIGINT", "Float64": "DOUBLE"}
 
 _INTEGERS = {"Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"}
@@ -62,7 +63,7 @@ def conditions_of(predicate: pl.Expr) -> list[exp.Expression]:
     for side in _conjuncts(tree):
         try:
             found.append(_condition(side))
-        except Exception:  # the format may have changed, or a value does not fit
+        except Exception:  # the format may have changed, or a value is out of range
             continue
     return found
 

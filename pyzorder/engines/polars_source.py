@@ -62,7 +62,8 @@ class _Source:
             for column in table.partitions
         }
         taken = {name.lower(): name for name in partitions}
-        #: The columns of the first file. Partition columns replace columns with the same name.
+        #: The first file's columns, and the partition columns, which replace columns with the same
+        #: name.
         self.schema: dict[str, Any] = {}
         for name, data_type in self._own.items():
             named = taken.get(name.lower())

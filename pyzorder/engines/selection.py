@@ -42,9 +42,9 @@ class Selection:
     """The files of a table that may have rows for which a condition is TRUE.
 
     Attributes:
-        kept: whether each file may have such a row.
+        kept: for each file, whether it may have such a row.
         unindexed: the number of files without an entry in the index.
-        reasons: the parts of the condition that do not rule out any files, and why.
+        reasons: the parts of the condition that are not used to rule out files, and why.
     """
 
     kept: Flags
@@ -76,7 +76,7 @@ def select_where(
     table: Table, where: str, time_zone: str | None = None, schema: pa.Schema | None = None
 ) -> Selection:
     """Selects the files that may have rows for which an SQL condition is TRUE, and logs which parts
-    of the condition do not rule out any files.
+    of the condition are not used to rule out files.
 
     Args:
         time_zone: the time zone for timestamps that do not specify one.
@@ -120,8 +120,8 @@ def select_files(
     evaluator = Evaluator(_Frame(statistics, table.partitions), time_zone)
 
     def by_bounds(condition: exp.Expression) -> Flags:
-        """Returns the files that bounds do not rule out. Afterwards, `evaluator.problems` says
-        which parts of the condition were ignored."""
+        """Returns the files that bounds do not rule out. Afterwards, `evaluator.problems` explains
+        why parts of the condition were ignored."""
         text = filters.of(condition)
         try:
             if text is None:

@@ -45,7 +45,7 @@ def seconds_of(staleness: str | float | timedelta | None) -> float:
 def covered_files(
     store: Store, folder: TableFolder, staleness: float
 ) -> tuple[VisibleFiles, Snapshot | None] | None:
-    """Returns the files in the index, and the index itself.
+    """Returns the files that the index lists, and the index's snapshot.
 
     Returns None if the index is older than `staleness` seconds, if it does not cover the whole
     table, if a run is moving files, or if one of the paths leads to something other than a regular
@@ -77,7 +77,7 @@ def _are_plain(rows: pa.Table) -> bool:
 
 
 def is_forged(path: str) -> bool:
-    """Whether a listing of a table's folder can never contain a file with this path."""
+    """True if a listing of a table's folder can never contain a file with this path."""
     return is_whole(path) or leaves(path) or is_hidden(path)
 
 

@@ -30,7 +30,7 @@ from pyzorder.index.table_folder import folders_above
 #: Names that mark the folders of other table formats.
 _FOREIGN = {"_delta_log": "Delta", ".hoodie": "Hudi"}
 
-#: The endings of the names of files that are neither Parquet nor ORC. The files may be compressed.
+#: File name extensions of formats other than Parquet and ORC. The files may be compressed.
 _OTHER_FORMAT = re.compile(
     r"\.(avro|csv|json|jsonl|ndjson|tsv|txt|xml)(\.(bz2|deflate|gz|lz4|snappy|xz|zst))?$",
     re.IGNORECASE,
@@ -42,7 +42,7 @@ _COPYING = "._COPYING_"
 
 @dataclass(frozen=True)
 class Table:
-    """The files of a table at one moment.
+    """A table's files at one point in time.
 
     Attributes:
         location: the folder that was opened, in the form that `stores.plain` returns. It may be the
@@ -97,7 +97,8 @@ def open_table(path: str | os.PathLike[str], filesystem: Any, staleness: float) 
             the files.
 
     Raises:
-        ZOrderError: the folder is missing, belongs to another format, or cannot be reached.
+        ZOrderError: the folder is missing, belongs to a table in another format, or cannot be
+            reached.
     """
     location, folder, store = locate(path, filesystem)
     known = covered_files(store, folder, staleness) if staleness else None

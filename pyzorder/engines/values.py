@@ -43,7 +43,7 @@ class Value(NamedTuple):
 
     Attributes:
         data: an array with one value per file, a scalar or, for an SQL array, a list of values.
-        data_type: Spark's SQL name of the type.
+        data_type: the name of the type in Spark SQL.
     """
 
     data: Any
@@ -208,7 +208,7 @@ def _to_decimal(value: Value, target: str) -> Value:
 
 def _days(micros: Any) -> Any:
     """Returns the day of each instant. Instants may be before the epoch."""
-    halves = pc.divide(micros, _MICROS_PER_DAY)  # rounds towards zero
+    halves = pc.divide(micros, _MICROS_PER_DAY)  # rounds toward zero
     before = pc.less(micros, pc.multiply(halves, _MICROS_PER_DAY))
     return pc.if_else(before, pc.subtract(halves, 1), halves)
 

@@ -1,4 +1,4 @@
-"""pyzorder without its jar, for clusters and Connect servers that do not let you add a jar.
+"""pyzorder without its jar, for clusters and Connect servers to which no jar can be added.
 
 The index format does not depend on the jar, so an index written with the jar can be read without
 it, and vice versa. The code that reads indexes builds on `pyzorder.index`, which does not depend on

@@ -84,7 +84,8 @@ class Columns:
         return (only.name, *below), data_type
 
 
-#: For each Spark type, the type in which Python sends bounds, and the SQL to convert them back.
+#: For each Spark type, the SQL type that Python uses to send bounds, and the SQL that converts them
+#: back.
 _SENT: dict[str, tuple[str, str]] = {
     "boolean": ("BOOLEAN", "{0}"), "byte": ("BIGINT", "CAST({0} AS TINYINT)"),
     "short": ("BIGINT", "CAST({0} AS SMALLINT)"), "integer": ("BIGINT", "CAST({0} AS INT)"),
@@ -99,7 +100,7 @@ _SENT: dict[str, tuple[str, str]] = {
 
 
 def sent_as(data_type: Any) -> tuple[str, str] | None:
-    """Returns the SQL type in which bounds are sent to Spark, and the SQL to convert them back.
+    """Returns the SQL type used to send bounds to Spark, and the SQL that converts them back.
 
     Returns None if bounds of `data_type` cannot be sent.
     """

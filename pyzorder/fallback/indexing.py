@@ -169,7 +169,7 @@ def _check_writable(table: Table) -> None:
 
 
 def denied(spark: SparkSession, table: Table) -> Callable[[IndexedColumn], bool]:
-    """Returns a test for columns that must not be recorded in an index.
+    """Returns a function that is true for columns that must not be recorded in an index.
 
     Both the session and the table can exclude columns.
     """

@@ -25,7 +25,7 @@ ABOUT_AS_WIDE = 0.9
 #: number of files allows.
 REST = 0
 
-#: The maximum number of files that lookups may open with a tolerated tree, divided by the number
+#: The maximum ratio of the number of files that lookups open with a tolerated tree to the number
 #: that they open with the best tree. Among the tolerated trees, grids are preferred to repeated
 #: halving, and grids that favor the first columns are preferred to other grids.
 TOLERATED_SHARE = 1.05
@@ -35,7 +35,7 @@ ABOUT = 0.02
 
 
 class KdTree(NamedTuple):
-    """A tree whose leaves contain exactly `leaf_count` files. The files are numbered in z-order.
+    """A tree whose leaves contain exactly `leaf_count` files, numbered from left to right.
 
     Nodes are stored in preorder. An inner node splits `column` at the id `cut`. Its left subtree
     follows it directly, and its right subtree starts at the node `right`.
@@ -55,8 +55,8 @@ class KdTree(NamedTuple):
 
         Args:
             ids: for each column, the range id of each row.
-            turns: non-negative numbers that vary between rows. They distribute the rows of leaves
-                with several files.
+            turns: non-negative numbers that vary between rows. If a leaf has several files, they
+                distribute its rows over these files.
         """
         rows = np.stack(ids, axis=1) if ids else np.zeros((len(turns), 0), dtype=np.int32)
         node = np.zeros(len(turns), dtype=np.int32)
@@ -72,8 +72,8 @@ class KdTree(NamedTuple):
 def build(ids: Sequence[Ids], leaves: int) -> KdTree:
     """Builds the tree from a sample of rows.
 
-    The cells form a grid, unless lookups open noticeably fewer files with repeated halving. That is
-    the case if frequent values prevent an even grid.
+    The cells form a grid, unless lookups open noticeably fewer files with repeated halving. This
+    can happen if frequent values prevent an even grid.
 
     Args:
         ids: for each column, the range id of each sampled row; 0 for null.

@@ -82,7 +82,7 @@ def laid_out(
     spark: SparkSession, rows: DataFrame, partitions: Sequence[str], groups: Sequence[Group],
     columns: Sequence[IndexedColumn],
 ) -> DataFrame:  # fmt: skip
-    """Distributes the rows to one task per new file, and sorts the rows of each file.
+    """Distributes the rows among tasks, one per new file, and sorts the rows of each file.
 
     Args:
         rows: the table's rows.
@@ -108,7 +108,7 @@ def laid_out(
     placed = grouped.select(*names, place(F.col(GROUP), turn, *keys).alias(PLACE))
     task, order = F.col(f"{PLACE}.task").alias(TASK), F.col(f"{PLACE}.place").alias(PLACE)
     # Sort by the partition columns first. Otherwise, Spark's writer would sort by these columns and
-    # lose the order of the rows.
+    # destroy the order of the rows.
     first = [F.col(quoted(name)) for name in partitions]
     return (
         placed.select(*names, task, order)

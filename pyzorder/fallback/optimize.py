@@ -56,10 +56,10 @@ class Optimized:
 
     Attributes:
         path: the copy's folder.
-        files: number of data files of the copy.
+        files: number of data files in the copy.
         bytes: total size of these files in bytes.
         rows: number of rows, which is the same in the copy and in the table.
-        partitions: number of partitions of the copy; 1 if it has no partition columns.
+        partitions: number of partitions in the copy; 1 if it has no partition columns.
         is_switched: whether the table's location has been switched to the copy.
     """
 

@@ -56,7 +56,7 @@ class Boundaries:
 
 
 class Placement:
-    """Assigns rows to files and positions by their clustering columns, based on a sample."""
+    """Assigns rows to files and positions by their clustering values, based on a sample."""
 
     def __init__(
         self, groups: npt.NDArray[np.int32], columns: Sequence[tuple[Values, Nulls]],
@@ -88,7 +88,7 @@ class Placement:
         self, groups: npt.NDArray[np.int32], turns: npt.NDArray[np.int64],
         ids: Sequence[npt.NDArray[np.int32]],
     ) -> npt.NDArray[np.int32]:  # fmt: skip
-        """Returns the file of each row. `turns` distribute the rows of cells with several files."""
+        """Returns the file of each row. `turns` distribute the rows of a cell over its files."""
         found = np.zeros(len(groups), dtype=np.int32)
         for group in np.unique(groups):
             rows = groups == group

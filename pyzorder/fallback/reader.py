@@ -34,7 +34,7 @@ class TableReader:
         return tables.frame_of(self._spark, self._table, schema=self._schema)
 
     def where(self, condition: str) -> DataFrame:
-        """Returns the rows for which a condition in SQL is TRUE.
+        """Returns the rows for which an SQL condition is TRUE.
 
         Spark opens only the files that may have such rows, and applies the whole condition to their
         rows. If a part of the condition is not supported, Spark opens more files.
@@ -66,7 +66,7 @@ class TableReader:
 
 
 def _with(frame: DataFrame, selection: Selection) -> DataFrame:
-    """Excludes the rows of skipped files, unless Spark has no `_metadata` column for the table."""
+    """Excludes the rows of skipped files, if Spark provides a `_metadata` column for the table."""
     kept = selection.filter_text()
     if kept is None:
         return frame
@@ -84,7 +84,7 @@ def read(
     format: str = "parquet",
     schema: StructType | str | None = None,
 ) -> TableReader:
-    """Returns a reader of a table that uses the table's index.
+    """Returns a reader for a table that uses the table's index.
 
     Args:
         table: the table's name in SQL syntax, or the path of its folder. Any string with a slash

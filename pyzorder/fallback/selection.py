@@ -133,7 +133,7 @@ def select_files(
     """Selects the files that at least one of the conditions rules out.
 
     Args:
-        conditions: conditions that are all TRUE for relevant rows.
+        conditions: conditions, all of which are TRUE for each relevant row.
         unqualified: removes the table's qualifier from a column's name, or raises NotUnderstood.
     """
     obstacle = _obstacle(spark, table)
@@ -214,7 +214,7 @@ def _skipped(
                 try:
                     ruled_out |= _false(frame, test)
                 except Exception:
-                    failed = ("a condition failed when it was evaluated on bounds",)
+                    failed = ("evaluating a condition on bounds failed",)
         reasons += failed
     known = {
         table.folder.resolve(rows["path"][i]): (rows["size"][i], rows["modification_time"][i])

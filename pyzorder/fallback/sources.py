@@ -1,4 +1,4 @@
-"""Lists the files that a DataFrame reads, and plans the number of files in a copy."""
+"""Lists the files that a DataFrame reads, and determines the number of files in a copy."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def source_files(rows: DataFrame, partitions: Sequence[str]) -> list[SourceFile]
 
 
 def groups_of(files: Sequence[SourceFile], target_size: str) -> list[Group]:
-    """Plans the number of new files for each partition.
+    """Determines the number of new files for each partition.
 
     Args:
         target_size: the approximate size of the new files, such as 256m.

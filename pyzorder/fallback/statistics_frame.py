@@ -53,7 +53,7 @@ def statistics_frame(
 
 
 def _bounds(statistics: SnapshotStatistics, column: IndexedColumn) -> tuple[list[Any], list[Any]]:
-    """Returns the lower and upper bounds to send to Spark. Both are None unless both bounds are
+    """Returns the lower and upper bounds to send to Spark. A file's bounds are None unless both are
     usable."""
     rows = statistics.snapshot.rows
     if sent_as(column.data_type) is None:

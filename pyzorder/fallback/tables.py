@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 #: Names of the form parquet.`path` or orc.`path`.
 _PATH = re.compile(r"(parquet|orc)\.`((?:[^`]|``)+)`", re.IGNORECASE)
 
-#: Options of a table that override the session's read settings, or that restrict the table's files.
+#: Options of a table that override the session's read settings, or that restrict which files are
+#: read.
 _READ_OPTIONS = re.compile(
     r"rebasemode|orc\.|pathglobfilter|modifiedbefore|modifiedafter", re.IGNORECASE
 )
@@ -82,7 +83,7 @@ def path_table(spark: SparkSession, path: str, format: str) -> Table:
 
 
 def lookup(spark: SparkSession, name: str) -> Table:
-    """Returns the table for a name in SQL. The name may have the form parquet.`path`.
+    """Returns the table with this SQL name. The name may have the form parquet.`path`.
 
     Raises Spark's error if there is no such table.
     """

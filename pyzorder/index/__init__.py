@@ -1,4 +1,4 @@
-"""Reads the files that pyzorder keeps in a table's folder, in the format of sql/FORMAT.md.
+"""Reads the files that pyzorder keeps in a table's folder. sql/FORMAT.md specifies their format.
 
 The package needs PyArrow but neither Spark nor pandas, so any engine can build on it. Its modules:
 
@@ -13,8 +13,8 @@ The package needs PyArrow but neither Spark nor pandas, so any engine can build 
     snapshot_pages       checks the pages of a snapshot before it is decoded
     snapshot_statistics  the statistics of a snapshot that are valid for a scan's settings
     snapshot_writer      publishes snapshots
-    parquet_footers      the statistics in Parquet footers
-    parquet_rules        which of these statistics describe the values that Spark reads
+    parquet_footers      reads the statistics in Parquet footers
+    parquet_rules        decides which of these statistics are valid for the values that Spark reads
     predicates           translates SQL predicates into filters over the index's bounds
 """
 

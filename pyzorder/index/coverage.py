@@ -35,7 +35,7 @@ def coverage_of(pointer: dict[str, Any]) -> Coverage | None:
 
 
 def still_covers(since: int, before: Pointer | None) -> bool:
-    """Whether a snapshot's rows reflect all changes by pyzorder's writers since a listing began.
+    """Whether a snapshot reflects all changes that pyzorder's writers made since a listing began.
 
     Args:
         since: the index's version when the listing began; 0 if there was no index.

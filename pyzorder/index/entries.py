@@ -40,8 +40,8 @@ class FileEntry:
     """The index's row for one data file.
 
     Attributes:
-        statistics: the statistics of each column. A column's statistics are unknown if the column
-            is missing here or has a different type here than in the index.
+        statistics: the statistics of each column. A column's statistics are unknown if this dict
+            lacks the column, or contains it with a different type than the index.
     """
 
     path: str
@@ -64,7 +64,7 @@ def unchanged(store: Store, read: Collection[tuple[str, Stat]]) -> set[tuple[str
 
 
 def is_foreign(store: Store, folder: TableFolder, path: str) -> bool:
-    """Whether a file must not get an entry, because its rows may belong to another user."""
+    """Whether a file's rows may belong to another user. Such a file must not get an entry."""
     return isinstance(store, LocalStore) and strange(folder.root, path)
 
 
@@ -128,7 +128,7 @@ def kept_rows(
 
 
 def _with_sketches(old: Snapshot, columns: Sequence[IndexedColumn], rows: pa.Table) -> pa.Table:
-    """Returns rows of a snapshot without references to segments that must not be kept."""
+    """Returns a snapshot's rows, with references only to segments of sketches that may be kept."""
     segments: set[str] = set()
     if "sketch_file" in rows.column_names and set(old.pointer.columns) <= set(columns):
         kept, before = (Counter(table["sketch_file"].to_pylist()) for table in (rows, old.rows))

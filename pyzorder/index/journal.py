@@ -1,7 +1,7 @@
 """Reads the journal of the runs that rewrite a table (sql/FORMAT.md, section "Journal").
 
 Only pyzorder's jar writes the journal. A record is treated as missing if it cannot be parsed or
-names files outside the table's folder.
+contains an unsafe path (see `table_folder.leaves`).
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class JournalState:
 
 
 def has_too_many_tokens(text: bytes) -> bool:
-    """Whether JSON has more tokens than pyzorder would write to a file of the same length.
+    """Whether JSON has more tokens than pyzorder would put into a file of this length.
 
     When parsed, JSON like `[],[],[]` takes far more memory than its length suggests.
     """
@@ -127,8 +127,7 @@ def parsed(text: bytes, kind: str) -> dict[str, Any] | None:
     """Parses a record.
 
     Returns:
-        The record, or None if it is torn, is of another kind, or names files outside the table's
-        folder.
+        The record, or None if it is incomplete, is of another kind, or contains an unsafe path.
     """
     try:
         if has_too_many_tokens(text):

@@ -1,4 +1,4 @@
-"""Files of the index on a local disk. Each is created atomically by a single writer."""
+"""Files on a local disk. Each file of the index is created atomically, by a single writer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MISSING = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 def create_if_absent(path: str, data: bytes) -> bool:
     """Creates a file that contains `data`. Also creates missing parent folders from `_zorder` down.
 
-    Each writer creates a hard link at `path` to a complete temporary file. Only one writer
+    Each writer tries to create a hard link at `path` to a complete temporary file. Only one writer
     succeeds.
 
     Returns:

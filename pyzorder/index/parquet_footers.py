@@ -20,12 +20,12 @@ from pyzorder.index.entries import ColumnStatistics
 from pyzorder.index.parquet_rules import Leaf, Origin
 from pyzorder.index.pointers import IndexedColumn
 
-#: The key under which Spark records its schema, and keys in a field's metadata that mark CHAR and
-#: collated strings. The values of such columns are not compared in their stored form.
+#: The key under which Spark records its schema, and the keys in a field's metadata that mark CHAR
+#: columns and collated strings. The values of such columns are not compared in their stored form.
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _NOT_AS_STORED = ("__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS")
 
-#: Number of different schemas for which the positions of columns are remembered.
+#: Maximum number of schemas for which the positions of columns are cached.
 _KEPT = 16
 
 
@@ -88,7 +88,7 @@ class FooterReader:
                 return places
         tree = _tree(schema)
         places = [_UNCLEAR if tree is None else _find(tree, c) for c in self._columns]
-        # Schemas with structs are not remembered, because different structs may have equal leaves.
+        # Schemas with structs are not cached, because different structs may have equal leaves.
         if len(self._known) < _KEPT and not any("." in path for path in paths):
             self._known.append((paths, schema, places))
         return places
@@ -166,16 +166,17 @@ def _null_count(chunk: Any, leaf: Leaf) -> int | None:
 
 # ---- columns ------------------------------------------------------------------------------------
 
-#: The fields of a group. Each field has a name, and either its own fields, a leaf with its
-#: position, or None for lists, maps and everything else that does not have one value per row.
+#: The fields of a group. Each field's name is paired with its own fields if it is a group, with its
+#: leaf and the leaf's position if it has one value per row, and otherwise (for lists and maps, for
+#: example) with None.
 Tree = list[tuple[str, Any]]
 
 
 def _tree(schema: Any) -> Tree | None:
-    """Returns the columns of a file, or None if the leaves cannot be assigned to them.
+    """Returns the columns of a file, or None if the leaves cannot be matched to them.
 
-    A leaf's path joins names with dots, and the names may contain dots. The nesting is therefore
-    taken from the Arrow schema, which has the same leaves in the same order.
+    A leaf's path joins names with dots, and the names themselves may contain dots. The nesting is
+    therefore taken from the Arrow schema, which has the same leaves in the same order.
     """
     found, count = _group(schema.to_arrow_schema(), schema, (), 0)
     return found if count == len(schema) else None
@@ -221,7 +222,7 @@ def _find(tree: Tree, column: IndexedColumn) -> Place:
 
     At each level, at most one field may match the name, because if several match, a read fails or
     picks one of them. If no field matches, the column is treated as absent only if all names are
-    ASCII, because Java may fold the case of other letters differently.
+    ASCII, because Java and Python may fold the case of other letters differently.
     """
     found: Any = tree
     for name in column.path:

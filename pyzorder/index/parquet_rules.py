@@ -1,4 +1,4 @@
-"""Relates the stored values and bounds of a Parquet column to the values of a Spark type.
+"""Decides how Spark reads Parquet columns, and converts their stored bounds to Spark's values.
 
 The rules are those of Scala's ParquetRules and ParquetOrigin, with one exception: if the footer is
 not sufficient for a column, the column is not scanned, and only its null count is known.
@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 from pyzorder.index.entries import ColumnStatistics
 from pyzorder.index.truncated_bounds import truncated
 
-#: The first day of the Gregorian calendar, 1582-10-15, and the microsecond from which on the hybrid
-#: and the proleptic calendar agree in every time zone, at the start of 1900. From these points on,
+#: The first day of the Gregorian calendar, 1582-10-15, and the microsecond, at the start of 1900,
+#: from which the hybrid and the proleptic calendars agree in every time zone. From these points on,
 #: Spark reads dates and timestamps as stored, regardless of its settings.
 _MODERN_DAY, _MODERN_MICRO = -141_427, -2_208_988_800_000_000
 
 _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 
-#: The types that Spark uses for unsigned integers, by their width in bits.
+#: The types that Spark uses for unsigned integers, keyed by the integers' width in bits.
 _UNSIGNED = {8: "short", 16: "integer", 32: "long", 64: "decimal(20,0)"}
 
 #: Writers that compare string bounds as unsigned bytes. For a file without column orders, PyArrow
@@ -37,7 +37,7 @@ class Leaf(NamedTuple):
 
     Attributes:
         physical: its physical type, such as INT32.
-        logical: its annotation, as in PyArrow's JSON; `Type` is None if there is none.
+        logical: its annotation, parsed from PyArrow's JSON; `Type` is "None" if there is none.
         is_required: whether it is required and not part of a struct.
     """
 
@@ -109,10 +109,10 @@ def is_readable(leaf: Leaf, data_type: str) -> bool:
 def statistics_of(
     bounds: Sequence[tuple[Any, Any]], leaf: Leaf, origin: Origin, data_type: str, nulls: int
 ) -> ColumnStatistics:
-    """Returns the statistics of a column that has values.
+    """Returns the statistics of a column that has non-null values.
 
     Args:
-        bounds: the stored minimum and maximum of each row group with values.
+        bounds: the stored minimum and maximum of each row group with non-null values.
         nulls: the number of nulls in the file.
     """
     try:
@@ -135,11 +135,11 @@ def _bounds(
 ) -> tuple[Any, Any] | None:
     """Returns the bounds of a column, or None if they are unknown.
 
-    Columns of floats have no bounds, because writers differ in whether they include NaN, and in the
-    sign of zero. Unsigned integers and TIME have no bounds either.
+    The bounds of floats are not used, because writers differ in whether they include NaN and in the
+    sign of zero. The bounds of unsigned integers and TIME are not used either.
 
     Raises:
-        _Misread: the null count cannot be used either.
+        _Misread: not even the null count can be used.
     """
     if data_type == "boolean":
         return all(low for low, _ in groups), any(high for _, high in groups)

@@ -42,7 +42,7 @@ class NewerFormat(Unusable):
     """The index was written by a later version of pyzorder."""
 
 
-#: The first name in the path of an expression, and the number of names before its inputs.
+#: The first name in an expression's path, and the number of names that precede its inputs.
 EXPRESSION = "zorder_expression"
 _BEFORE_INPUTS = 4
 
@@ -110,7 +110,7 @@ class Pointer:
 
     Attributes:
         coverable_since: the last version whose writer added files without indexing them, or deleted
-            or moved files. A listing that began before that version covers nothing.
+            or moved files. A listing that began before that version cannot provide coverage.
         sketches: the segments that contain the sketches of the files.
         sketched: the names of the columns for which writers add sketches of new files; None if
             these columns have not been chosen yet.
@@ -170,7 +170,7 @@ def pointer_name(version: int) -> str:
 
 
 def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
-    """Reads the pointer with this version.
+    """Reads the pointer of this version.
 
     Raises:
         Unusable: the pointer is in a newer format, or invalid.

@@ -24,8 +24,8 @@ class ReadSettings(NamedTuple):
     Attributes:
         structural: determines which column of a file a name refers to, and the type of that
             column's values.
-        temporal: determines how stored dates and timestamps are converted to Spark's; None if
-            unknown.
+        temporal: determines how stored dates and timestamps are converted to Spark's values; None
+            if unknown.
     """
 
     structural: str

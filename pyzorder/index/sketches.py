@@ -41,8 +41,8 @@ class _Column:
     """The part of a directory that describes one column.
 
     Attributes:
-        bits: the number of bits of each file's hashes; 0 if the file has no sketch.
-        rices: the parameter of each file's Rice code.
+        bits: for each file, the length of its hashes in bits; 0 if the file has no sketch.
+        rices: for each file, the parameter of its Rice code.
         blocks: the start, length and CRC-32 of each block.
     """
 
@@ -59,7 +59,7 @@ def may_hold(
     hashes: Sequence[int],
     entries: npt.NDArray[np.int64],
 ) -> Flags:
-    """Returns, for each entry, whether a file may contain a value with one of the hashes.
+    """Returns, for each entry, whether its file may contain a value with one of the hashes.
 
     The result is true for a file without a sketch of the column. If a segment cannot be read, the
     result is true for all of its files, and a warning names the segment.

@@ -29,14 +29,14 @@ class SnapshotStatistics:
             [bool(settings.temporal) and split[t][2] == settings.temporal for t in texts],
             dtype=bool,
         )
-        #: Entries that apply to this scan.
+        #: For each entry, whether it applies to this scan.
         self.usable: Flags = np.array(
             [split[t][1] == SEPARATOR and split[t][0] == settings.structural for t in texts],
             dtype=bool,
         )
 
     def agrees(self, column: IndexedColumn) -> Flags:
-        """Returns whether each entry's bounds are valid for the scan's temporal settings."""
+        """Returns, for each entry, whether its bounds are valid under the temporal settings."""
         return ~self._bools(f"{column.name}_settings_dependent") | self._same_time
 
     def flags(self, column: IndexedColumn, known: Sequence[bool] | Flags) -> tuple[Flags, ...]:

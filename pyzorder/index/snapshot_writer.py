@@ -1,8 +1,8 @@
 """Publishes snapshots of the index (sql/FORMAT.md, section "Index table").
 
-Publishing is optimistic and does not take a lock. If the next version already has a pointer, the
-writer loads that version's snapshot, applies its own change to it, and tries to publish the result
-as the version after that.
+Publishing uses optimistic concurrency, without a lock. If the next version already has a pointer,
+the writer loads that version's snapshot, applies its own change to it, and tries to publish the
+result as the version after that.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def publish(
     is_denied: Callable[[IndexedColumn], bool] = lambda column: False,
     coverage: Callable[[Snapshot | None, pa.Table], Coverage | None] = lambda old, rows: None,
 ) -> Pointer:
-    """Publishes a snapshot of `entries` and the rows that `keep` selects from the latest snapshot.
+    """Publishes a snapshot with `entries` and the rows of the latest snapshot that `keep` selects.
 
     A damaged index is treated as empty.
 
@@ -78,8 +78,8 @@ def publish(
             column is dropped or its type changes, its statistics are not carried over.
         keep: selects rows of the latest snapshot.
         entries: rows to add. A row is ignored if `keep` selects a row for the same file.
-        is_denied: whether a column must not be recorded in the index. Older snapshots with such a
-            column are deleted.
+        is_denied: true for columns that must not be recorded in the index. Older snapshots with
+            such a column are deleted.
         coverage: computes the new snapshot's coverage from the latest snapshot and the new rows.
 
     Raises:

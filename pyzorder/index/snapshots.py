@@ -120,8 +120,8 @@ def _rows(store: Store, pointer: Pointer) -> pa.Table:
 def _decoded(data: bytes, pointer: Pointer) -> pa.Table:
     """Decodes the rows of a snapshot.
 
-    If all rows have the same value, Parquet stores it once, so a small forged file could exhaust
-    the memory. Files that pyzorder cannot have written are rejected.
+    If all rows have the same value, Parquet stores it once, so a small forged file could use up
+    all memory. Files that pyzorder cannot have written are rejected.
     """
     file = pq.ParquetFile(io.BytesIO(data))
     found = file.metadata
@@ -164,7 +164,7 @@ def _readable(file: pq.ParquetFile, pointer: Pointer) -> pa.Schema:
     """Returns the schema of the rows, without columns whose statistics cannot be used.
 
     Raises:
-        Unusable: a field that describes files is missing or has another type.
+        Unusable: a field that describes files is missing or has the wrong type.
     """
     stored = {f.name: f for f in file.schema_arrow}
     leaves = (file.schema.column(c) for c in range(file.metadata.num_columns))

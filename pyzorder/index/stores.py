@@ -74,7 +74,7 @@ class Store(Protocol):
         """Lists the files below a folder in any order. May omit files in hidden folders."""
 
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
-        """Reads a file from `start` to its end, or at most `length` bytes of it.
+        """Reads a file from `start` to its end. If `length` is given, reads at most `length` bytes.
 
         Raises:
             FileNotFoundError: there is no such file, or the path is not a regular file.

@@ -51,10 +51,10 @@ class TableFolder:
         return f"{self.root}/{relative}" if relative else self.root
 
     def relative(self, path: str) -> str:
-        """Returns the name of a data file. This is the inverse of `resolve`.
+        """Returns a data file's path relative to the table's folder. This inverts `resolve`.
 
         A file in a folder that is named like a scheme, such as `file:`, keeps its absolute path,
-        because its relative name would look like an absolute path.
+        because its relative path would look like an absolute path.
         """
         name = path.removeprefix(f"{self.root}/")
         if not is_whole(name):

@@ -53,7 +53,7 @@ class VisibleFiles:
         paths: the path of each file, as in `VisibleFile`.
         sizes: the size of each file.
         modified: the modification time of each file.
-        places: full paths, keyed by path. Files without one are at their own paths in the folder.
+        places: full paths, keyed by path. The other files are at their own paths in the folder.
     """
 
     root: str

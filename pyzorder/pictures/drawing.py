@@ -32,7 +32,8 @@ SINGLE = 0.8
 """Opacity of a rectangle that does not overlap any other."""
 
 MOST_PATHS = 2_000
-"""Maximum number of rectangles in an SVG. If there are more, they are rasterized."""
+"""Maximum number of rectangles that are drawn as paths in an SVG. If there are more, they are
+rasterized."""
 
 
 @dataclass(frozen=True)
@@ -137,8 +138,8 @@ def chosen(layout: Layout) -> list[DataFile]:
 
 
 def crowded(layout: Layout) -> list[bool]:
-    """Returns, for each column, whether most files' ranges are much narrower than in an even
-    layout."""
+    """Returns, for each column, whether most files' ranges are much narrower than if the files
+    divided the axes evenly."""
     files = layout.covering()
     found = []
     for i, side in enumerate(scales_of([layout], ranks=False)):

@@ -22,10 +22,10 @@ TICKS = 7
 """Maximum number of ticks."""
 
 TICK_LENGTH = 19
-"""Maximum length of a tick's label."""
+"""Maximum length of a tick label."""
 
 TICK_LETTERS = 48
-"""Maximum total length of the labels of an axis's ticks."""
+"""Maximum total length of an axis's tick labels."""
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,7 @@ def calendar(column: Column, values: Collection[Any], zone: str) -> Scale:
 
     step = 1.0 if column.type == "DATE" else 0.0
     label = f"{column.name} ({clock})" if column.type == "TIMESTAMP" else column.name
-    # The labels of ticks may lack the year or the day, so the axis label shows the whole dates at
-    # both ends.
+    # Tick labels may lack the year or the day, so the axis label shows the full dates at both ends.
     if values:
         ends = (text_of(end, column.type, zone)[:10] for end in (min(values), max(values)))
         label += "\n" + " to ".join(dict.fromkeys(ends))
@@ -194,8 +193,8 @@ def text_of(value: Any, type_: str, zone: str) -> str:
 
 
 def in_calendar(day: float) -> bool:
-    """Whether Python can represent a day and a margin around it. The day is given as days since
-    1970."""
+    """Whether Python's dates can represent a day and the 400 days before and after it. The day is
+    given as days since 1970."""
     return date.min.toordinal() + 400 < day + 719_163 < date.max.toordinal() - 400
 
 

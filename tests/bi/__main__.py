@@ -5,7 +5,7 @@ optimize them.
 
 The answer to a query is right if it contains all rows that were committed before the query began,
 and no rows that were written after the query ended. Prints statistics at regular intervals. Exits
-with code 1 if an answer was wrong, a statement failed, or the server's heap grew.
+with code 1 if an answer was wrong, a statement failed, or the server's heap grew too much.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Question:
 
 @dataclass
 class LoadTable:
-    """A table with a single writer. `begun` and `ended` contain the times at which its INSERTs
+    """A table with a single writer. `begun` and `ended` contain the times at which the INSERTs
     began and ended."""
 
     name: str

@@ -32,7 +32,7 @@ VALUES = {
 #: `s`, and it resolves `_metadata` to its own hidden column.
 FAILS = {"s = 5", "_metadata.file_size > 5"}
 
-#: Patterns of the predicates for which the fallback opens fewer files than the jar, with reasons.
+#: Patterns of predicates for which the fallback opens fewer files than the jar, and the reasons.
 #: The fallback skips the file that contains only nulls, and the jar opens it.
 OPENS_FEWER = {
     r"^i > \d OR length": "the jar skips such files only if the comparison is the whole condition",
@@ -40,7 +40,7 @@ OPENS_FEWER = {
     r"NOT LIKE 'a%c'": "the optimizer replaces it with three conditions joined by OR",
 }
 
-#: Patterns of the predicates for which the fallback opens more files than the jar, with reasons.
+#: Patterns of predicates for which the fallback opens more files than the jar, and the reasons.
 #: Each pattern matches at least one predicate in sql/skipping.
 KEEPS_MORE = {
     r"\\": "sqlglot may read a string with a backslash differently than Spark",
@@ -50,7 +50,7 @@ KEEPS_MORE = {
     r"^s = 5": "Spark casts the string column to a number",
     r"i = rand|s RLIKE|_metadata": "the fallback does not support these functions and columns",
     r"'a%c'|LIKE '%|ends|contains|ILIKE|LIKE v": "the optimizer adds IS NOT NULL, or conditions for parts of the pattern",
-    r"^n = 1\.(125|255)": "the optimizer knows that no value of the column has so many digits",
+    r"^n = 1\.(125|255)": "the optimizer knows that no value of the column has that many digits",
     r"^tn = TIMESTAMP'": "the column is cast to TIMESTAMP, unless the optimizer casts the literal instead",
     r"^cast\(b AS": "the optimizer converts it to a comparison of booleans",
     r"> double\('NaN'\)": "no value is above NaN, but for comparisons with NaN, the fallback keeps every file with a value",

@@ -1,4 +1,4 @@
-"""The fallback returns every row even for conditions that sqlglot and Spark parse differently."""
+"""The fallback finds all matching rows even if sqlglot and Spark parse a condition differently."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_rows_lie_in_order(spark: SparkSession, tmp_path: Path, partition: str) 
 
 @pytest.mark.fallback
 def test_types_and_names(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """OPTIMIZE accepts clustering columns of every supported type, names that need quotes, and
+    """OPTIMIZE accepts clustering columns of every supported type, names that must be quoted, and
     unusual partition values."""
     spark.sql("""
         CREATE TABLE x (`a b` TINYINT, `x.y` DECIMAL(20,3), f FLOAT, dt DATE, ts TIMESTAMP,

@@ -52,7 +52,7 @@ def refused_for_space(disk: Disk, command: Callable[[], object], **room: int) ->
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_full_disk_is_reported(spark: SparkSession, disk: Disk, command: Command) -> None:
-    """A read-only or full disk is reported at any step of a command. The command runs on a
+    """A read-only or full disk is reported at every step of a command. The command runs on a
     read-only disk, and then on a disk with free space for 0, 1, 2 … files until it succeeds."""
     table = disk.folder / "t"
     sales(spark, 2000).write.parquet(str(table))

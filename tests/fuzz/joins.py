@@ -15,7 +15,7 @@ from tests.support.indexes import build
 from tests.support.joins import select_list
 from tests.support.scans import settings
 
-#: Tables with an index and many files. `split` has partitions, and `late` has a file without an
+#: Tables with an index and many files. `split` is partitioned, and `late` has a file without an
 #: index entry.
 FACTS = ("orders", "visits", "split", "late")
 
@@ -61,7 +61,7 @@ def create(spark: SparkSession, folder: Path) -> None:
 
 
 def settings_of(random: Random) -> dict[str, str]:
-    """Session settings that affect the plans of joins."""
+    """Session settings that affect how joins are planned."""
     return {
         "spark__sql__adaptive__enabled": random.choice(["true", "true", "false"]),
         "spark__sql__autoBroadcastJoinThreshold": random.choice(
@@ -121,7 +121,7 @@ class Queries:
         return f"({self.random.choice(kinds)(depth)})"
 
     def fact(self) -> str:
-        """A large table, often with a condition that leaves few files."""
+        """A large table, often with a condition that only a few files can satisfy."""
         name = self.random.choice(FACTS)
         where = f" WHERE {self.condition(name)}" if self.random.random() < 0.4 else ""
         return f"(SELECT {', '.join(COLUMNS)} FROM {name}{where})"

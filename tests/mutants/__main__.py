@@ -203,7 +203,7 @@ def main() -> int:
         "--again", action="store_true", help="only mutants that survived the last run"
     )
     parser.add_argument(
-        "--cases", nargs="+", default=CASES, help="test files that should kill the mutants"
+        "--cases", nargs="+", default=CASES, help="test files to run against the mutants"
     )
     arguments = parser.parse_args()
     found = compile_all()

@@ -43,7 +43,7 @@ class Java(NamedTuple):
         return self.spark._jvm
 
     def __getattr__(self, name: str) -> Any:
-        """Returns a class from the package of predicates. `IndexFilter_Below` stands for
+        """Returns a class from the predicates package. `IndexFilter_Below` stands for
         `IndexFilter.Below`."""
         return getattr(self.jvm.io.pyzorder.skipping.predicate, name.replace("_", "$"))
 
@@ -54,7 +54,7 @@ class Java(NamedTuple):
         return self.jvm.org.apache.spark.sql.types.DataType.fromDDL(data_type)
 
     def value(self, value: Any) -> Any:
-        """The value in Spark's internal form."""
+        """The value in Catalyst's internal representation."""
         if isinstance(value, str):
             return self.jvm.org.apache.spark.unsafe.types.UTF8String.fromString(value)
         if isinstance(value, Decimal):

@@ -1,7 +1,7 @@
 """Runs OPTIMIZE while other processes change the same tables: `make soak MINUTES=30`.
 
-Several processes write to the tables, and alter, query and optimize them. Some of these processes
-are killed. Each process records every statement before and after running it (see ledger.py). The
+Several processes write to, alter, query and optimize the tables. Some of these processes are
+killed. Each process records every statement before and after running it (see ledger.py). The
 records determine which rows a query must return and which rows it may return. No row may occur
 twice. The run stops at the first wrong answer, or at the first error that does not report a
 concurrent change.
@@ -67,7 +67,7 @@ def problems(notes: list[dict[str, Any]], since: float, before: float) -> list[s
         elif note["what"] == "query" and since <= note["ended"] < before:
             wrong = ledger.judge(note)
             if wrong is not None:
-                found.append(f"A query of {note['table']} ({note['kind']}) {wrong}\n    {note}")
+                found.append(f"A query on {note['table']} ({note['kind']}) {wrong}\n    {note}")
     return found
 
 
@@ -90,8 +90,8 @@ def report(notes: list[dict[str, Any]], kills: int) -> str:
 
 
 def soak(home: Path, seconds: float, seed: int, pause: float) -> int:
-    """Waits until the process with the catalog is ready, then runs for `seconds` seconds. Returns 1
-    if an error was found."""
+    """Waits until the process with the catalog is ready, then runs the test for `seconds` seconds.
+    Returns 1 if an error was found."""
     print(f"seed {seed}, files in {home}", flush=True)
     chance = random.Random(seed)
     (home / "pause").write_text(str(pause))

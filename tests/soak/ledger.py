@@ -3,7 +3,7 @@ see.
 
 Rows are written in batches of ROWS rows. Each batch is written by one statement. A statement is
 recorded before and after it runs. Between these two records, the progress of the statement is
-unknown. While no statement runs, the expected rows are known exactly. All processes use the
+unknown. While no statement is running, the expected rows are known exactly. All processes use the
 machine's monotonic clock, so their times are comparable.
 """
 

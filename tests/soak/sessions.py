@@ -111,8 +111,8 @@ class Worker:
         """Queries a DataFrame and records the answer.
 
         `since` is the earliest time at which the DataFrame may have selected its files. If `since`
-        is not given, half of the queries may take the files from the index. The answers to these
-        queries may be outdated by at most STALE seconds.
+        is not given, half of the queries may take the list of files from the index. The answers to
+        these queries may be outdated by at most STALE seconds.
         """
         question = question or self.question()
         begun = time.monotonic()

@@ -126,8 +126,8 @@ def statements(questions: dict[Any, int], seed: int) -> list[str]:
 
 
 def bytes_opened(spark: SparkSession, asked: Sequence[str]) -> float:
-    """The average total size of the files of `facts` that a statement opens, according to
-    `explain`."""
+    """The total size of the files of `facts` that a statement opens according to `explain`,
+    averaged over the statements."""
     total = 0
     for statement in asked:
         df = spark.sql(statement)

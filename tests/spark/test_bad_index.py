@@ -59,7 +59,7 @@ def source(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def copy(source: Path, table: Path) -> Path:
-    """Copies the table with hard links, so its files keep their modification times."""
+    """Copies the table with hard links, so the copy has the same modification times."""
     shutil.copytree(source, table, copy_function=lambda a, b: os.link(a, b))
     return table
 
@@ -115,8 +115,8 @@ def strange_pointers(table: Path) -> None:
 
 
 def typed(data_type: str) -> Callable[[Path], None]:
-    """Returns a function that replaces the columns in the pointer with a single column of the given
-    JSON type."""
+    """Returns a function that replaces the columns in the pointer with a single column.
+    `data_type` is the JSON of the column's type."""
 
     def edit(table: Path) -> None:
         edited(columns=["@"])(table)
@@ -137,7 +137,8 @@ def user_defined(name: str) -> str:
 
 
 def padded(member: str, count: int) -> Callable[[Path], None]:
-    """Returns a function that adds a field with a list of `count` members to the pointer."""
+    """Returns a function that adds a field to the pointer. The field's value is a list of `count`
+    members."""
 
     def edit(table: Path) -> None:
         edited(more="@")(table)
@@ -269,7 +270,7 @@ def test_codecs(spark: SparkSession, source: Path, tmp_path: Path, codec: str, l
 
 def test_pointers_are_read_once(spark: SparkSession, source: Path, tmp_path: Path) -> None:
     """A pointer is read again only if its size or modification time changes. This check is
-    sufficient, because pyzorder never changes a pointer."""
+    sufficient, because pyzorder never changes an existing pointer."""
     table = copy(source, tmp_path / "t")
     change(pointer(table), pointer(table).read_bytes())
     size = pointer(table).stat().st_size
@@ -354,7 +355,7 @@ def test_more_entries_than_memory(spark: SparkSession, source: Path, tmp_path: P
             values.extend([values[0]] * more if name != "path" else map(str, range(more)))
 
     forge(table, add)
-    # Resetting the size at the end clears the cache.
+    # Resetting the cache size at the end of the block also clears the cache.
     with scans.settings(spark, spark__sql__zorder__index__cacheSize="512m"):
         assert ask(spark, table) == ANSWERS and skips(spark, table)
         spark.range(100, 101).selectExpr("id", "string(id) AS s", "id / 7D AS x").write.mode(

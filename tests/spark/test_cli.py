@@ -401,7 +401,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 def test_stopped_by_a_signal(
     spark: SparkSession, tmp_path: Path, number: signal.Signals, step: str, code: int
 ) -> None:
-    """If a signal stops OPTIMIZE at any step, every row exists exactly once. If OPTIMIZE was
+    """If a signal stops OPTIMIZE at any step, every row exists exactly once. If the OPTIMIZE is
     undone, it leaves no files behind."""
     rows, folder = 200_000, tmp_path / "t"
     write(spark, rows, folder)

@@ -137,7 +137,7 @@ def test_long_strings(spark: SparkSession, tmp_path: Path, fmt: str, size: int, 
     indexes.build(spark, path, fmt)
     entry = only(indexes.check_sound(spark, path, fmt))
     if last == "\U0010ffff" and 4 * size > 256:
-        assert not indexes.known(entry, "s")  # no string is above all strings with this prefix
+        assert not indexes.known(entry, "s")  # no string exceeds all strings with this prefix
         return
     assert entry["s_minValue"] is not None
     assert len(entry["s_maxValue"].encode(errors="surrogatepass")) <= 256 + 4
@@ -245,8 +245,8 @@ OLD = [date(1500, 3, 1), date(2000, 1, 1)]
 
 @pytest.mark.parametrize("read", ["CORRECTED", "LEGACY", "EXCEPTION"])
 def test_old_dates_of_others(spark: SparkSession, tmp_path: Path, read: str) -> None:
-    """In files from other writers, the bounds of dates before the Gregorian calendar depend on the
-    reader's calendar setting. The bounds of later dates do not."""
+    """In files from other writers, the bounds of dates before the start of the Gregorian calendar
+    depend on the reader's calendar setting. The bounds of later dates do not."""
     path = tmp_path / "t"
     path.mkdir()
     stamps = [datetime(1500, 3, 1, tzinfo=timezone.utc), datetime(2000, 1, 1, tzinfo=timezone.utc)]

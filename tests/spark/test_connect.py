@@ -73,7 +73,7 @@ def test_connect_client(server: int, tmp_path: Path) -> None:
     assert "df.explain()" in done.stdout
 
 
-#: Command line → a pattern that its error message must match.
+#: Command lines, each with a pattern that its error message must match.
 REFUSED = {
     ("explain", "SELECT nope FROM parquet.`{path}`"): "UNRESOLVED_COLUMN.*nope",
     ("explain", "SELECT * FROM nowhere"): "ZORDER_TABLE_NOT_FOUND.*nowhere",

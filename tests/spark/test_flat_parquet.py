@@ -20,7 +20,8 @@ SPARKS_OWN = {"parquet.page.row.count.limit": "20000"}
 
 ROWS = 5000
 
-#: The columns, and their values as expressions of `id`. Each column is null in every seventh row.
+#: The columns, and expressions that compute their values from `id`. Each column is null in every
+#: seventh row.
 COLUMNS = """
 boolean     | id % 3 = 0
 tinyint     | CAST(id % 256 - 128 AS TINYINT)

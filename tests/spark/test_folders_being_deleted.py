@@ -260,7 +260,7 @@ def test_renamed_and_renamed_back(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_away_for_a_moment(spark: SparkSession, tmp_path: Path) -> None:
-    """If a file in the table is missing for a moment, OPTIMIZE reports a conflict. If a file
+    """If a file in the table is briefly missing, OPTIMIZE reports a conflict. If a file
     outside the table is missing, OPTIMIZE reports Spark's original error."""
     table = tmp_path / "t"
     spark.range(40).write.parquet(str(table))
@@ -295,8 +295,8 @@ def test_a_folder_that_is_gone_is_not_a_full_disk(spark: SparkSession, tmp_path:
 def test_a_folder_that_is_empty_for_a_moment(
     spark: SparkSession, tmp_path: Path, statement: str
 ) -> None:
-    """A statement does not report files as damaged if they are only missing for a moment, as during
-    an overwrite."""
+    """A statement does not report files as damaged if they are only briefly missing, as they are
+    during an overwrite."""
     folder = tmp_path / "t"
     spark.range(10).coalesce(1).write.parquet(str(folder))
     [file] = data_files(folder)

@@ -98,8 +98,8 @@ def names(folder: Path) -> list[str]:
 def test_a_staging_folder_that_is_a_link(
     spark: SparkSession, table: Path, tmp_path: Path, statement: str, scheme: str
 ) -> None:
-    """A staging folder that is a link is detected even if the record contains the scheme in upper
-    case. Hadoop ignores the case of schemes."""
+    """pyzorder detects that a staging folder is a link, even if the record contains the scheme in
+    upper case. Hadoop ignores the case of schemes."""
     outside = tmp_path / "outside"
     (outside / f"_{RUN}").mkdir(parents=True)
     (outside / f"_{RUN}" / "precious").touch()

@@ -101,8 +101,8 @@ class World:
         return found
 
     def _victims(self) -> dict[str, forged.Target]:
-        """Creates the targets of attacks: a folder, a table, two folders with names like those that
-        a location switch creates, and a partition."""
+        """Creates the targets of attacks: a folder, a table, two folders that are named like those
+        that a location switch creates, and a partition."""
         base = self.base
         made = {
             "folder": forged.Target(base / "victim", "victim_of_none"),
@@ -257,9 +257,8 @@ def run_all(spark: SparkSession, table: Path) -> None:
 
 @pytest.mark.parametrize("place", ["RETIRE", "a finished RETIRE", "the table's own"])
 def test_incarnations_are_no_paths(spark: SparkSession, forgeable: Path, place: str) -> None:
-    """An incarnation in a record is not used as part of a path. Names of markers contain the
-    incarnation, so pyzorder might otherwise delete the marker
-    `_zorder.2.x/../../victim/part-0.parquet`."""
+    """An incarnation that is a path is not used. The names of markers contain the incarnation, so
+    pyzorder might otherwise delete the marker `_zorder.2.x/../../victim/part-0.parquet`."""
     victim = forgeable.parent / "victim"
     life = f"x/../../victim/{next(victim.glob('*.parquet')).name}"
     before = tree(victim)
@@ -411,7 +410,7 @@ def test_times_that_are_none(spark: SparkSession, forgeable: Path, began: object
 
 
 def test_names_that_would_steer_a_terminal(spark: SparkSession, forgeable: Path) -> None:
-    """If an error contains the name of a folder, control characters in the name are replaced."""
+    """If an error message contains a folder's name, control characters in the name are replaced."""
     stolen = {"path": "file:/x\x1b]0;theirs\x07\x9b2J\n/y/z", "size": 1, "modificationTime": 1}
     said = {"retire": [stolen], "add": [], "folders": []}
     put(forgeable / "_zorder" / "_journal", 2, life_of(forgeable), prepare=DEAD, retire=said)

@@ -17,15 +17,15 @@ ROWS, FILES, ROUNDS = 60_000, 32, 3
 
 
 def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Rows with random values from the whole range. The rows differ from round to round, and round
-    0 is the initial table."""
+    """Rows with random values from the whole range. Each round has different rows. Round 0
+    returns the rows of the initial table."""
     a, b = (f"CAST(rand({2 * round_ + i}) * 1000000 AS INT)" for i in (1, 2))
     return spark.range(0, rows, 1, 2).selectExpr(f"{a} AS a", f"{b} AS b", "uuid() AS payload")
 
 
 def later(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Rows in which `a` grows like a timestamp. The values of `a` in each round are higher than in
-    the previous round."""
+    """Rows in which `a` grows like a timestamp. The values of `a` in each round are higher than
+    those in the previous round."""
     start, length = (0, 1_000_000) if round_ == 0 else (950_000 + 50_000 * round_, 50_000)
     return uniform(spark, rows, round_).withColumn("a", (F.col("a") % length + start).cast("int"))
 

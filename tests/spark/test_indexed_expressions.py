@@ -209,7 +209,7 @@ def test_other_settings(
     spark: SparkSession, people: None, key: str, values: tuple[str, str]
 ) -> None:
     """The statistics of an expression are used only under the settings under which they were
-    computed. REFRESH computes them again under the current settings."""
+    computed. REFRESH recomputes them under the current settings."""
     now = str(spark.conf.get(key)).lower()
     other = values[0] if now != values[0] else values[1]
     setting = {key.replace(".", "__"): other}
@@ -543,8 +543,8 @@ def test_join_keys(spark: SparkSession, people: None) -> None:
 
 
 def test_counts(spark: SparkSession, people: None) -> None:
-    """A query that counts the rows that do not have a given value opens only the files that may
-    contain the value. In all other files, every row is counted."""
+    """A query that counts the rows without a given value opens only the files that may contain the
+    value. In all other files, every row is counted."""
     spark.sql("DROP SKIPPING INDEX ON people")
     spark.sql("CREATE SKIPPING INDEX ON people (email, lower(email))")
     query = f"SELECT count(*) FROM people WHERE NOT ({email(77)})"

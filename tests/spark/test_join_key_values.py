@@ -1,7 +1,7 @@
 """Join keys may pass through operators that change their values.
 
-`sales`, `returns` and `web` have one file for each of 20 days. `days` has one row per day, with its
-month, a column in which some days are null, and a column that contains 'aa' or 'AA'.
+`sales`, `returns` and `web` have one file for each of 20 days. `days` has one row per day, with the
+month, a copy of the day in which some values are null, and a column that contains 'aa' or 'AA'.
 """
 
 from __future__ import annotations
@@ -162,6 +162,7 @@ def test_many_equal_columns(session: SparkSession) -> None:
 
 
 def test_plain_queries_agree(session: SparkSession) -> None:
-    """A query from these tests returns rows, so the tests can detect missing rows."""
+    """In plain Spark, a query from these tests returns rows, so the tests can detect missing
+    rows."""
     with plain(session):
         assert rows(session.sql(OUTER[0].format(q=LEFT.format(key=FILLED[0]))))

@@ -2,7 +2,7 @@
 broadcast, or if a broadcast is reused.
 
 Three large tables, `sales`, `returns` and `web`, have one file for each of 20 days. `days` assigns
-a month to each day, five days per month. Spark broadcasts `days` but none of the large tables.
+each day to a month. Each month has five days. Spark broadcasts `days` but none of the large tables.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ JULY = "(SELECT d, l FROM days WHERE month = 2)"
 
 @dataclass(frozen=True)
 class Case:
-    """A query, and how many files each of its scans opens, by table and in ascending order."""
+    """A query, and for each table, how many files each scan opens, in ascending order."""
 
     name: str
     sql: str
@@ -135,7 +135,7 @@ CASES = [
         SELECT /*+ BROADCAST(s) */ s.q, w.pad FROM web w
         LEFT JOIN (SELECT s.day, s.ticket, s.q FROM sales s JOIN {JULY} ON s.day = d) s
         ON w.day = s.day AND w.ticket = s.ticket""", web=(ALL,)),
-    # Keys that restrict the rows of a broadcast, and thereby its own keys.
+    # Keys that restrict the rows of a broadcast, and thereby the keys that it provides.
     Case("a dimension restricted by another one", """
         SELECT s.q FROM sales s JOIN days ON s.day = d JOIN (VALUES (2), (9)) AS v (m) ON month = m"""),
     Case("a dimension restricted by another one above a shuffle", """
@@ -148,7 +148,7 @@ CASES = [
     Case("not a dimension whose rows are kept without a match", """
         SELECT s.q FROM sales s LEFT JOIN (SELECT d, month FROM days JOIN (VALUES (2)) AS v (m) ON month = m)
         ON s.day = d""", sales=(ALL,)),
-    # Equal exchanges, which need the keys of all joins above them.
+    # Equal exchanges. Only one of them is executed, so it uses the keys of all joins above them.
     Case("the keys of both references to a CTE", f"""
         WITH s AS (SELECT day, sum(q) AS v FROM sales GROUP BY day)
         SELECT a.v, b.v FROM s a JOIN {JULY} ON a.day = d
@@ -209,7 +209,7 @@ def test_no_broadcast_is_executed_twice(session: SparkSession) -> None:
 
 
 def test_many_rows_with_the_same_key(session: SparkSession) -> None:
-    """The values of another column are collected in time linear in the number of rows."""
+    """Collecting the values of another column takes time linear in the number of rows."""
     side = "(SELECT concat('x', 7 + id DIV 1000000) AS s, CAST(id % 5 + 10 AS INT) AS d FROM range(200000) WHERE id >= 0)"
     df = session.sql(f"""
         SELECT count(*) FROM (SELECT /*+ BROADCAST(b) */ b.d FROM sales s JOIN {side} b

@@ -349,7 +349,7 @@ def test_a_range_that_ends_with_nan(spark: SparkSession, tables: Path) -> None:
         "ON fact.x = q.x"
     )
     with settings(spark, spark__sql__zorder__join__maxKeys="1"):
-        assert counts(checked(spark, query)) == (11,)  # from key 105 up, and the file with NaN
+        assert counts(checked(spark, query)) == (11,)  # files from key 105 on, and the one with NaN
 
 
 def test_explain_and_metrics_name_the_join(spark: SparkSession, tables: Path) -> None:

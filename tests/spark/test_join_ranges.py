@@ -34,7 +34,7 @@ from tests.support.tables import data_files
 
 @dataclass(frozen=True)
 class Case:
-    """A query, and how many files each of its scans opens, by table and in ascending order."""
+    """A query, and for each table, how many files each scan opens, in ascending order."""
 
     name: str
     sql: str
@@ -57,7 +57,7 @@ CASES = [
     Case("semi, the left side", f"SELECT b.k FROM b LEFT SEMI JOIN {SOME} q ON q.k = b.k"),
     Case("IN", "SELECT k FROM b WHERE k IN (SELECT k FROM a WHERE part < 3)"),
     Case("EXISTS", "SELECT k FROM b WHERE EXISTS (SELECT 1 FROM a WHERE part < 3 AND a.k = b.k)"),
-    # Joins in which at most one side can skip files on the other side, and other conditions.
+    # Joins in which at most one side can skip files of the other, and operators other than `=`.
     Case("left outer", f"SELECT q.k, b.pad FROM {SOME} q LEFT JOIN b ON q.k = b.k"),
     Case("left outer, preserved", f"SELECT q.m, b.pad FROM b LEFT JOIN {SOME} q ON q.k = b.k", b=(ALL,)),
     Case("right outer", f"SELECT q.k, b.pad FROM b RIGHT JOIN {SOME} q ON q.k = b.k"),
@@ -204,8 +204,7 @@ def test_a_limited_number_of_ranges(session: SparkSession, tables: Path, limit: 
 
 @pytest.mark.parametrize("switched", ["spark.sql.zorder.skipping.enabled", "a", "b"])
 def test_skipping_that_is_off(session: SparkSession, tables: Path, switched: str) -> None:
-    """If skipping is turned off for either table or in the session, no files of `b` are skipped by
-    ranges."""
+    """If skipping is turned off for either table or in the session, ranges skip no files of `b`."""
     if switched in NAMES:
         session.sql(
             f"ALTER TABLE {switched} SET TBLPROPERTIES ('zorder.skipping.enabled' = 'false')"

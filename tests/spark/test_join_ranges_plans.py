@@ -55,7 +55,7 @@ def test_a_subquery_of_the_same_table(session: SparkSession, tables: Path) -> No
 
 def test_a_subquery_that_prunes_partitions(session: SparkSession, tables: Path) -> None:
     """Spark plans a broadcast twice: once for the join, and once to prune the partitions of the
-    other side. If the two plans had different ranges, Spark would not prune partitions or would
+    other side. If the two plans had different ranges, Spark would either not prune partitions or
     execute the join twice."""
     session.range(0, 400, 1, 2).selectExpr("id AS l", "CAST(id DIV 20 AS INT) AS p").write.mode(
         "overwrite"

@@ -1,4 +1,4 @@
-"""Join keys skip files in kinds of tables that test_join_pruning.py does not cover, such as
+"""Join keys skip files in the kinds of tables that test_join_pruning.py does not cover, such as
 partitioned tables and tables that are not fully indexed."""
 
 from __future__ import annotations

@@ -384,8 +384,8 @@ def test_snapshot_that_grows_in_python(tmp_path: Path, what: str) -> None:
 
 @pytest.mark.parametrize("what", ["entries", "list"])
 def test_snapshot_that_grows(spark: SparkSession, source: Path, tmp_path: Path, what: str) -> None:
-    """A small snapshot that would expand to more than the driver's memory does not make queries
-    fail. Such a file is possible, because Parquet stores repeated values only once."""
+    """A small snapshot whose content exceeds the driver's memory does not make queries fail. Such a
+    file is possible, because Parquet stores repeated values only once."""
     table = shutil.copytree(source, tmp_path / "t")
     pointer = sorted((table / "_zorder" / "_index").glob("_v*.json"))[-1]
     said = json.loads(pointer.read_text())

@@ -1,5 +1,5 @@
-"""pyzorder handles unusual names of tables, partitions and columns correctly, and never executes a
-name."""
+"""pyzorder handles unusual names of tables, partitions and columns correctly, and never executes
+SQL that a name contains."""
 
 from __future__ import annotations
 
@@ -248,7 +248,8 @@ def test_advice_can_be_pasted(spark: SparkSession, database: str, tmp_path: Path
 
 
 def test_a_comment_hides_nothing(spark: SparkSession, database: str) -> None:
-    """A comment in the `where` argument ends where the condition ends, so it does not hide DRY RUN."""
+    """A comment in the `where` argument ends where the condition ends, so it does not hide DRY
+    RUN."""
     spark.range(0, 20, 1, 2).selectExpr("id", "0 AS p").write.partitionBy("p").saveAsTable("t")
     dry = pyzorder.ZOrderTable.forName(spark, "t").optimize().where("p = 0 -- x").dryRun()
     assert metrics(dry.executeZOrderBy("id"))["numFilesRemoved"] == 2

@@ -2,8 +2,8 @@
 the query runs.
 
 The function `slow` in a query blocks one scan while another session changes the table. The result
-contains one number from each of two scans. These numbers are equal only if both scans see the same
-state, either before or after the change.
+contains two numbers, which are equal only if both scans see the same state, either before or after
+the change.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.support.scans import FAILURES, settings
 from tests.support.tables import data_files
 
-#: Queries on the table {t}. The table has 20 rows with an `id`. Each of its two partitions `p`
-#: contains ten rows. Ten more rows are added while the query runs.
+#: Queries on the table {t}. The table has 20 rows with an `id`. `p` is 0 in ten rows and 1 in the
+#: other ten. Ten more rows are added while the query runs.
 PAIRS = {
     "a join": "SELECT count(*), max(c) FROM {t} JOIN (SELECT count(slow(id)) c FROM {t}) ON true",
     "an outer join": "SELECT count(*), count(k) FROM {t} LEFT JOIN (SELECT slow(id) k FROM {t}) ON id = k",

@@ -142,8 +142,8 @@ def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, ta
 def test_a_metastore_remembers_a_place_elsewhere(
     spark: SparkSession, tmp_path: Path, table: str
 ) -> None:
-    """RESTORE and VACUUM find the old location of a partition even if it was outside the table's
-    folder."""
+    """RESTORE and VACUUM find a partition's old location even if this location was outside the
+    table's folder."""
     home, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
     rows = spark.range(0, 400, 1, 4).selectExpr("id", "id % 2 AS day")
     rows.write.partitionBy("day").parquet(str(home))

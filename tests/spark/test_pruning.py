@@ -370,7 +370,7 @@ def test_what_the_optimizer_would_have_left_out(spark: SparkSession, odd: str) -
         assert check_sound(spark, odd, list(expected)) == expected
         if odd.endswith("_orc"):
             return  # the ORC reader fails on an empty list
-        # NULL NOT IN () is TRUE or NULL, depending on a setting whose default differs between versions
+        # NULL NOT IN () is TRUE or NULL, depending on a setting whose default varies by version
         for legacy, matching in (("true", "d IS NOT NULL"), ("false", "true")):
             with settings(spark, spark__sql__legacy__nullInEmptyListBehavior=legacy):
                 table = spark.table(odd)

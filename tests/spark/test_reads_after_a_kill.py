@@ -55,7 +55,7 @@ def vacuum(spark: SparkSession, folder: Path) -> None:
 @pytest.mark.parametrize("kind", COPIES)
 @pytest.mark.parametrize("point", SAMPLED)
 def test_copies(spark: SparkSession, tmp_path: Path, kind: str, point: str) -> None:
-    """A copy contains every row exactly once, before and after the next command finishes the
+    """A copy contains every row exactly once, both before and after the next command finishes the
     killed run. The copy may have been made without the files' modification times."""
     original, copy = tmp_path / "t", tmp_path / "copy"
     spark.range(0, 60, 1, 3).write.parquet(str(original))

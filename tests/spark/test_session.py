@@ -142,8 +142,8 @@ def test_jars_overridden(tmp_path: Path) -> None:
 
 
 def test_running_without_pyzorder(tmp_path: Path) -> None:
-    """Without pyzorder, each call fails with an error that says what to do. The calls run in one
-    process, in the same order as in a notebook."""
+    """Without pyzorder, each call fails with an error that says what to do. The calls run one
+    after another in the same process, as in a notebook."""
     said = run(
         """
         spark = plain().getOrCreate()

@@ -79,7 +79,7 @@ def append(spark: SparkSession, table: Path, value: str) -> None:
 
 def make(spark: SparkSession, table: Path, data_type: str, values: list[str]) -> None:
     """Writes files that all contain the first and the last value, so their bounds hardly differ.
-    Each file also contains up to two further values."""
+    Each file also contains up to two other values."""
     ends = (values[0], values[-1])
     for i in range(FILES):
         inner = {values[i % len(values)], values[(3 * i + 1) % len(values)]}

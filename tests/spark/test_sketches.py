@@ -235,7 +235,8 @@ def test_many_segments_are_merged(spark: SparkSession, table: Path) -> None:
 
 
 def test_optimize_and_vacuum(spark: SparkSession, table: Path) -> None:
-    """OPTIMIZE adds sketches for new files. After VACUUM, no sketches of the replaced files remain."""
+    """OPTIMIZE adds sketches for new files. After VACUUM, no sketches of the replaced files
+    remain."""
     before = sketches.segments(table)
     spark.conf.set("spark.sql.zorder.optimize.targetFileSize", "20k")
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
@@ -399,7 +400,8 @@ def test_damaged_sketches_change_no_answer(spark: SparkSession, table: Path, dam
 
 
 def test_random_damage_changes_no_answer(spark: SparkSession, table: Path) -> None:
-    """Checksums detect a change of any byte in a segment, both in its blocks and in its directory."""
+    """Checksums detect a change of any byte in a segment, both in its blocks and in its
+    directory."""
     original = segment_file(table).read_bytes()
     for i in range(12):
         random.seed(i)

@@ -1,7 +1,7 @@
 """From optimized predicates, pyzorder derives the index filters that sql/skipping lists.
 
 A line has the form `predicate | filter | FALSE | NULL`. The first filter is the index filter for
-WHERE, and EXPLAIN also shows it. The second filter selects the files in which the predicate may be
+WHERE, which EXPLAIN also shows. The second filter selects the files in which the predicate may be
 FALSE. The third filter selects the files in which the predicate may be NULL. If neither the second
 nor the third filter selects a file, all rows in the file match. To add a line, write `predicate |`,
 run this test, and paste the line that it prints.

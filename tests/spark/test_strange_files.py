@@ -141,7 +141,7 @@ def test_no_data_file(
             spark.sql(f"OPTIMIZE {target} ZORDER BY (id)").collect()
         sentence = str(raised.value)
         assert "[ZORDER_UNREADABLE_FILE]" in sentence and f"/{name}" in sentence, sentence
-        assert "move it, or rename it to start with _ or ." in sentence, sentence
+        assert "move it, or give it a name that starts with _ or ." in sentence, sentence
     (folder / name).rename(folder / f"_{name}")
     with scans.settings(spark, spark__sql__zorder__optimize__targetFileSize="600"):
         assert metrics(spark.sql("OPTIMIZE t ZORDER BY (id)")).numFilesRemoved == 3

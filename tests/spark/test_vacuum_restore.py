@@ -224,7 +224,7 @@ def test_restore(
 
 
 def numbered(folder: Path, first: int, count: int) -> Path:
-    """Writes rows to `part-0.parquet`, as a writer with numbered file names would."""
+    """Writes rows to `part-0.parquet`, as a writer that numbers its files would."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "part-0.parquet"
     pq.write_table(pa.table({"id": pa.array(range(first, first + count), pa.int64())}), file)

@@ -13,9 +13,9 @@ def run(root: str, settings: Mapping[str, str], tests: Sequence[str]) -> int:
     """Returns pytest's exit code.
 
     Args:
-        root: the URL of a folder that the tests may change as they like.
+        root: the URL of a folder that the tests may modify freely.
         settings: Spark settings that sessions need to access the folder.
-        tests: pytest's arguments.
+        tests: the arguments for pytest.
     """
     environment = {
         **os.environ,

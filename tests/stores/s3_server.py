@@ -4,7 +4,7 @@
 
 The server handles one request at a time. If it handled requests concurrently, conditional requests
 would not be atomic, because moto first checks whether an object exists and then writes it. The
-server also logs requests for tests that count them.
+server also logs the requests, because some tests count them.
 """
 
 from __future__ import annotations

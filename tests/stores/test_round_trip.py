@@ -60,7 +60,7 @@ def test_round_trip(folder: Folder, provider: str, partitioned: bool) -> None:
 
 
 def test_catalog_table(folder: Folder) -> None:
-    """INSERT and INSERT OVERWRITE of a partition work with a table name."""
+    """INSERT INTO and INSERT OVERWRITE … PARTITION work on a catalog table."""
     spark = folder.spark
     spark.sql(
         "CREATE TABLE on_a_store (id BIGINT, day BIGINT) USING parquet PARTITIONED BY (day) "

@@ -27,7 +27,7 @@ def on_s3(folder: Folder) -> None:
         pytest.skip("needs S3")
 
 
-#: (how one request fails, a pattern for the name of its object)
+#: (how one request fails, a pattern for the object's name)
 FAULTS = [
     *((s3_server.LOSE, name) for name in ("prepare", "retire", "outcome", "done", "_v0.*json")),
     (s3_server.LOSE, "_incarnation"),
@@ -149,7 +149,7 @@ def test_a_folder_of_several_pages(folder: Folder) -> None:
 
 
 def test_planning_a_join(folder: Folder) -> None:
-    """Ranges of keys are found without further requests, however many tables are joined."""
+    """Key ranges are found without further requests, however many tables are joined."""
     spark, key = folder.spark, "spark.sql.zorder.join.maxKeys"
     for number in range(4):
         put(folder, f"part-{number}.parquet", parquet([number]))
@@ -191,7 +191,7 @@ FEW = [
 @pytest.mark.parametrize(("statement", "most"), METADATA)
 def test_requests_for_metadata(folder: Folder, statement: str, most: int) -> None:
     """The journal and the index are looked up when a query is planned and again when it is
-    executed, however many rules ask for them."""
+    executed, no matter how many rules need them."""
     spark, endpoint = folder.spark, folder.conf.get("fs.s3a.endpoint")
     for number in range(4):
         put(folder, f"part-{number}.parquet", parquet(list(range(10 * number, 10 * number + 10))))

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 #: The documents for users. Their paths are relative to the project's folder.
 PAGES = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
 
-#: The documents for developers. Their links are checked, but their code blocks do not run.
+#: The documents for developers. Their links are checked, but their code blocks are not run.
 OTHERS = ["CONTRIBUTING.md", "tests/README.md", "sql/FORMAT.md", "CHANGELOG.md"]
 
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -56,7 +56,7 @@ def index(
     Args:
         columns: the dotted names of the columns to index. By default, all columns of the first file
             are indexed.
-        changed: for each column name, the fields of its statistics to replace in all entries.
+        changed: maps each column name to the statistics fields to replace in all entries.
     """
     first = next(iter(files.values()))
     known = [
@@ -109,7 +109,7 @@ def ids_by_engines(folder: Path) -> list[list[int]]:
 
 
 def leaves(schema: Any, above: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], pa.DataType]]:
-    """The atomic columns of a schema, with the paths that lead to them."""
+    """The atomic columns of a schema, with their paths."""
     found = []
     for field in schema:
         path = (*above, field.name)
@@ -121,7 +121,7 @@ def leaves(schema: Any, above: tuple[str, ...] = ()) -> list[tuple[tuple[str, ..
 
 
 def spark_name(data_type: pa.DataType) -> str:
-    """The name of an Arrow type in Spark's JSON."""
+    """The name that Spark's JSON uses for an Arrow type."""
     if pa.types.is_decimal(data_type):
         return f"decimal({data_type.precision},{data_type.scale})"
     return _SPARK_NAMES[str(data_type)]

@@ -1,4 +1,4 @@
-"""Helpers that find which files the fallback skips and which files a query opens."""
+"""Helpers that determine which files the fallback skips and which files a query opens."""
 
 from __future__ import annotations
 

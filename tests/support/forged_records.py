@@ -1,5 +1,5 @@
-"""Creates forged records in a table's journal, as an attacker could do with copies of genuine
-records. The attacker can write only to the table's folder.
+"""Creates forged records in a table's journal, as an attacker could do by altering copies of
+genuine records. The attacker can write only to the table's folder.
 
 The fields to forge are found by walking the JSON of genuine records, so the tests also cover fields
 that are added to records later.
@@ -28,8 +28,7 @@ STATES: dict[str, tuple[str | None, bool, int]] = {
     "done long ago": ("COMMIT", True, 400),
 }
 
-#: Fields that are not forged. They only identify the kind of record, the table's incarnation or the
-#: run.
+#: Fields that cannot refer to a folder, so they are not forged.
 KEPT = {"formatVersion", "record", "incarnation", "operation", "outcome", "by"}
 
 
@@ -70,8 +69,8 @@ def records(journal: Path, run: int = 1) -> dict[str, dict[str, Any]]:
 
 
 def mark_of(record: Path) -> str:
-    """The mark of a run, computed from the file with the run's record. A run writes its mark to the
-    folders that it fills."""
+    """The mark of a run, computed from the file that contains the run's record. A run writes its
+    mark to the folders that it fills."""
     table = record.parents[2].name
     return hashlib.sha256(f"{table}\n".encode() + record.read_bytes()).hexdigest()
 

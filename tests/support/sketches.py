@@ -1,4 +1,4 @@
-"""Reads segments of sketches as FORMAT.md describes them, independently of the jar."""
+"""Reads sketch segments as FORMAT.md describes them, independently of the jar."""
 
 from __future__ import annotations
 

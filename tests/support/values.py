@@ -1,5 +1,5 @@
 """Hypothesis strategies for values of every type, and functions that convert these values for
-Spark. The values have Spark's internal form."""
+Spark. The values are in Catalyst's internal representation."""
 
 from __future__ import annotations
 

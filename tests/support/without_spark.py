@@ -1,4 +1,4 @@
-"""Runs the command line in a process without PySpark."""
+"""Runs the command-line tool in a process without PySpark."""
 
 from __future__ import annotations
 

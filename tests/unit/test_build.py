@@ -37,7 +37,7 @@ def test_sources_exist(spark: str) -> None:
 @pytest.mark.parametrize("spark", SPARKS)
 def test_clients_are_no_newer_than_their_servers(spark: str) -> None:
     if spark == "3.5":
-        with pytest.raises(SystemExit, match="no package for Spark Connect clients"):
+        with pytest.raises(SystemExit, match="no separate Spark Connect client package"):
             environment.pyspark(spark, client=True)
         return
     client = environment.pyspark(spark, client=True).removeprefix("pyspark-client==")

@@ -1,4 +1,4 @@
-"""If a package that the command line needs is missing, the error message names the package."""
+"""If a package that the command-line tool needs is missing, the error message names it."""
 
 from __future__ import annotations
 

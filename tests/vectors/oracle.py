@@ -38,7 +38,7 @@ def parse(text: str | None, data_type: str) -> Any:
 
 
 def bias(number: int, width: int) -> str:
-    """A signed number in `width` bits, with an offset that maps the least number to 000…0."""
+    """A signed number in `width` bits, with an offset that maps the smallest number to 000…0."""
     return format(number + 2 ** (width - 1), f"0{width}b")
 
 

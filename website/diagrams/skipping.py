@@ -135,8 +135,8 @@ _FLAGS = "SELECT path FROM (SELECT *, {} FROM index_rows)".format(
 
 # ---- drawn --------------------------------------------------------------------------------------
 
-#: For each column of the query: the left and right ends of its bounds, and the right end of its
-#: null counts.
+#: For each column of the query: the x coordinates between which its bounds are drawn, and the x
+#: coordinate of the right edge of its null counts.
 _DAY, _DAY_NULLS = (80, 246), 286
 _STORE, _STORE_NULLS = (306, 374), RIGHT - 8
 
@@ -172,7 +172,7 @@ def described(kept: set[str]) -> str:
 
 
 def query() -> list[str]:
-    """Returns the query's lines."""
+    """Returns the lines of the query."""
     first, last = (f"DATE'{day(end)}'" for end in DAYS)
     return [
         "SELECT sum(amount) FROM sales",
@@ -183,7 +183,7 @@ def query() -> list[str]:
 
 
 def filter_lines() -> list[str]:
-    """Returns the filter's lines."""
+    """Returns the lines of the index filter."""
     return [f"{'AND ' if i else ''}{part}" for i, part in enumerate(conditions())]
 
 

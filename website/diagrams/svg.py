@@ -1,7 +1,7 @@
 """Draws diagrams of boxes, text and files. They use the palette's colors and fit on a phone.
 
-A diagram is 440 units wide. On a screen that is 400 pixels wide, its smallest text of 12.5 units is
-still more than 11 pixels high.
+A diagram is 440 units wide. Its smallest font size is 12.5 units, which is still more than 11
+pixels on a screen that is 400 pixels wide.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Look = tuple[str, str]
 
 
 class Drawing:
-    """The elements of an SVG, from bottom to top."""
+    """The elements of an SVG. Later elements are drawn on top of earlier ones."""
 
     def __init__(self) -> None:
         self._elements: list[str] = []

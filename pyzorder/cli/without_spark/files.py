@@ -36,7 +36,7 @@ Examples:
 @click.option(
     "--max-staleness",
     metavar="TIME",
-    help="Maximum age, such as 30min, up to which the index is used without listing the folder.",
+    help="Do not list the folder if the index is at most this old, for example 30min.",
 )
 @click.option("--null", "-0", "null", is_flag=True, help="End each path with a NUL character.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")

@@ -1,18 +1,18 @@
-"""Builds Spark SQL filters over the bounds of columns. Each kind of predicate has one function.
+"""Builds Spark SQL filters over the bounds of columns, with one function per kind of predicate.
 
 Filters refer to these columns of a table with one row per file, where n is a column's position in
 the index:
 
     m<n>, x<n>  the lower and the upper bound, in the column's type
     b<n>        both bounds are known
-    e<n>        all values are proved to be null or NaN
+    e<n>        all values are known to be null or NaN
     q<n>        a value may be NaN
     u<n>        a value may be null
     v<n>        a value may be non-null (NaN counts as non-null)
     w<n>        the lower bound is not zero (neither 0.0 nor -0.0)
 
-Spark converts bounds and constants as it does in the query, so the functions only determine which
-conversions preserve the order. A test that evaluates to NULL keeps the file.
+Spark converts bounds and constants as it does in the query, so the functions only have to decide
+which conversions preserve the order. A test that evaluates to NULL keeps the file.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def listed(side: Side, constants: list[Constant], negated: bool, types: Types) -
     if not (common == side.data_type or comparable(side.data_type, common)):
         return None
     low, high = (f"CAST({bound} AS {common})" for bound in (side.low, side.high))
-    # Cast each value separately, because Spark would first convert the elements of an array of
-    # uncast values to their own common type.
+    # Cast each value separately, because Spark would first convert the elements of an array without
+    # casts to a common type of their own.
     values = f"array({', '.join(f'CAST({c.text} AS {common})' for c in constants)})"
     is_float = common in FLOATS
     nan = f"exists({values}, r -> coalesce(isnan(r), false))" if is_float else "false"

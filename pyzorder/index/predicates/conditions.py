@@ -161,7 +161,7 @@ def call_of(node: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
 
 
 def is_plain(node: exp.Expression) -> bool:
-    """Whether a node has no arguments that modify the usual meaning of its class."""
+    """True if none of a node's arguments modifies the usual meaning of its class."""
     return _only(node, "this", "expression", "expressions", "typed", "safe", "low", "high", "to")
 
 
@@ -182,7 +182,7 @@ def operands(node: exp.Expression) -> list[exp.Expression]:
     """Returns the operands of a predicate.
 
     Raises:
-        NotUnderstood: an operand is itself a predicate and not in parentheses.
+        NotUnderstood: an operand is a predicate that is not in parentheses.
     """
     names = ("low", "high") if isinstance(node, exp.Between) else ("expression", "expressions")
     found = [node.this]

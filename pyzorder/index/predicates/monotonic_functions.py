@@ -2,8 +2,8 @@
 
 The functions are those of Scala's MonotonicFunctions. For every non-null value, such a function f
 returns a non-null value or fails, and a <= b implies f(a) <= f(b). The bounds mapped through f
-therefore enclose the values mapped through f. Functions of the local day qualify only if the
-session's time zone has a single, fixed offset. In other zones, clocks may be set back across
+therefore enclose the values mapped through f. Functions that depend on the local date qualify only
+if the session's time zone has a single, fixed offset. In other zones, clocks may be set back across
 midnight, so that a day begins twice.
 """
 
@@ -108,7 +108,7 @@ class Side:
 
     @property
     def empty(self) -> str:
-        """SQL that is true if all values are proved to be null or NaN."""
+        """SQL that is true if all values are known to be null or NaN."""
         return f"e{self.number}"
 
     @property

@@ -74,8 +74,7 @@ _APPLIED: dict[str, Callable[[Any, Any], Any]] = {
 
 def is_below_nan(name: str, operator: str, value: Any) -> bool:
     """Whether a comparison is `x < NaN` or `x <= NaN`. PyArrow treats such a comparison as TRUE if
-    it has bounds for x, from a footer or from the index. Otherwise, it treats the comparison as
-    FALSE."""
+    bounds for x are known, from a footer or from the index, and as FALSE otherwise."""
     return operator in ("<", "<=") and isinstance(value, float) and math.isnan(value)
 
 

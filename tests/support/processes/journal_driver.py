@@ -1,7 +1,7 @@
 """Calls a Writer and readers of the journal from Python, without SQL statements.
 
 `python journal_driver.py TABLE FAIL_POINT [STATEMENTS [KEY=VALUE …]]` rewrites the table or runs
-the statements, and kills itself at the fail point. Statements are separated by `; `. The last
+the statements, and kills itself at the fail point. Statements are separated by `; `. The remaining
 arguments are settings. The functions `killed` and `paused` run this program. With `paused`, the
 program stops at fail points instead of killing itself.
 """

@@ -1,5 +1,5 @@
-"""Queries on `pyzorder.dataset` return the same rows as queries on the plain files. They do not
-open files whose bounds rule out a match."""
+"""Queries on `pyzorder.dataset` return the same rows as queries on the plain files. Files whose
+bounds rule out a match are not opened."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ NAN = float("nan")
 @pytest.mark.parametrize("width", [pa.float32(), pa.float64()])
 @pytest.mark.parametrize("values", [[NAN], [NAN, 1.0], [1.0, NAN], [None, NAN]])
 def test_nan_is_above_every_bound(tmp_path: Path, values: list[Any], width: pa.DataType) -> None:
-    """Rows with NaN are found, although bounds do not include NaN. Polars and DuckDB order NaN
+    """Rows with NaN are found, although the bounds do not include NaN. Polars and DuckDB order NaN
     above all other values, except in filters that DuckDB passes to PyArrow."""
     files = {
         "f0.parquet": pa.table({"x": pa.array(values, width)}),

@@ -109,7 +109,7 @@ def test_files_that_stay_unindexed(tmp_path: Path) -> None:
 
 
 def test_partitioned_folders(tmp_path: Path) -> None:
-    """Values of a partition column come from the folder, so values in the files are not indexed."""
+    """Partition values come from folder names, so such values in the files are not indexed."""
     day, stray = pa.table({"a": [1], "P": [9]}), pa.table({"a": [7]})
     write(tmp_path, {"p=1/f.parquet": day, "p=2/f.parquet": day, "stray.parquet": stray})
     done = index_files(tmp_path)

@@ -107,8 +107,8 @@ def test_a_join(table: Path) -> None:
 
 
 def test_columns_in_another_order(tmp_path: Path) -> None:
-    """Enums are compared in the order of their definition, although the index has bounds in
-    alphabetical order."""
+    """Enums are compared in the order of their definition, although the bounds in the index
+    are based on alphabetical order."""
     order = pl.Enum(["z", "a"])
     for name, values in (("f0", ["z"]), ("f1", ["a"])):
         pl.DataFrame({"e": pl.Series(values, dtype=order)}).write_parquet(

@@ -160,7 +160,7 @@ def test_columns_of_some_files(tmp_path: Path) -> None:
 
 
 def test_other_engines_refuse_unknown_columns(table: Path) -> None:
-    """Queries of Polars and PyArrow fail if a column is unknown, as `files` and `dataset` do."""
+    """Polars and PyArrow queries fail if a column is unknown, as `files` and `dataset` do."""
     with pytest.raises(pl.exceptions.ColumnNotFoundError, match="unknown"):
         pyzorder.scan_polars(table).filter(pl.col("unknown") == 1).collect()
     with pytest.raises(pa.ArrowInvalid, match="unknown"):

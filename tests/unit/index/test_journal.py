@@ -1,4 +1,4 @@
-"""Files in the journal's folder are ignored if their names are not valid names of records.
+"""Files in the journal's folder are ignored if their names are not valid record names.
 test_visible_files.py tests what the records mean."""
 
 from __future__ import annotations

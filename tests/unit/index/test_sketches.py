@@ -1,4 +1,4 @@
-"""Sketches are read as sql/FORMAT.md describes them. A damaged segment excludes no file."""
+"""Sketches are read as sql/FORMAT.md describes them. A damaged segment excludes no files."""
 
 from __future__ import annotations
 

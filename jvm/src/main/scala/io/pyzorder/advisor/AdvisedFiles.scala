@@ -72,8 +72,8 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
       .flatMap(IndexStore.load(session, _))
 
   /**
-   * The clustering columns that the index records for the files. Empty if they are not the same for
-   * all files.
+   * The clustering columns that the index records for the files. Empty if the files do not all have
+   * the same clustering columns.
    */
   def clusteredBy: Seq[String] = {
     val each = files.map { file =>

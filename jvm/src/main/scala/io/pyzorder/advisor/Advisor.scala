@@ -86,7 +86,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
   def openedNow(complete: Boolean): Seq[Long] = opened(present.present(columns, complete))
 
   /**
-   * For each scan and each column that it filters on, the share of rows (0 to 1) that pass the
+   * For each scan and each column that it filters on, the share (0 to 1) of the rows that pass the
    * scan's filters on this column. Filters that also refer to other columns are ignored. The shares
    * are estimated from about `atMost` sampled rows.
    */

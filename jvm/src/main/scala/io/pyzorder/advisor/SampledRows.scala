@@ -86,7 +86,7 @@ object SampledRows {
    * The ranked values of one column.
    *
    * @param values  the value of each rank; rank 0 is null
-   * @param nanRank rank of NaN; -1 if there is none
+   * @param nanRank rank of NaN; -1 if no value is NaN
    */
   private[pyzorder] final class Column(val values: Array[Any], val nanRank: Int)
 
@@ -97,8 +97,8 @@ object SampledRows {
    * @param bytes  total size of the partition's files in bytes
    * @param leaves number of files that OPTIMIZE would write
    * @param judged number of simulated files among which the drawn rows are divided
-   * @param ids    the range ids of the values, indexed by column and row. They determine each row's
-   *               file
+   * @param ids    the range ids of the values, indexed by column and row. A row's range ids
+   *               determine its file
    * @param ranks  the values' ranks among all drawn values, indexed by column and row
    */
   private final class Part(

@@ -110,14 +110,16 @@ final class SizeProbe(
 
 private object SizeProbe {
 
-  /** The clustering columns of a layout, and the clustering that assigns rows to its files. */
+  /**
+   * The clustering columns of a layout, and the clustering that assigns rows to the layout's files.
+   */
   type Tried = (Seq[Expression], Broadcast[Clustering])
 
   private val Curve = "zorder"
 
   /**
    * The maximum number of files to write for each layout, and their maximum total size. If a layout
-   * has at least two files, two are written even if they exceed that size.
+   * has at least two files, two are written even if their total size is larger.
    */
   private val MostFiles = 8L
   private val MostBytes = 256L << 20

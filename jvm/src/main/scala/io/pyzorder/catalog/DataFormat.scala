@@ -14,7 +14,8 @@ object DataFormat {
   private val enough = 1000
 
   /**
-   * Returns `parquet` or `orc`. Throws if no file has either format, or if the folder mixes both.
+   * Returns `parquet` or `orc`. Throws if no file has either format, or if the folder contains
+   * files of both.
    */
   def ofFolder(fs: FileSystem, root: Path): String = {
     val files = dataFiles(fs, root)

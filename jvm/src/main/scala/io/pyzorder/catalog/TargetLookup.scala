@@ -259,7 +259,7 @@ object TargetLookup {
   private def storedAs(entry: CatalogTable): String =
     entry.provider.filterNot(_ == "hive").orElse(entry.storage.serde).getOrElse("an unknown format")
 
-  /** The path itself or its nearest ancestor that is not named `column=value`. */
+  /** The nearest folder, starting with the path itself, that is not named `column=value`. */
   private def tableFolder(path: Path): Path =
     if (path.getName.indexOf('=') > 0 && path.getParent != null) tableFolder(path.getParent)
     else path

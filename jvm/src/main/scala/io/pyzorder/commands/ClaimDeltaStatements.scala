@@ -50,7 +50,7 @@ case class ClaimDeltaStatements(session: shim.SparkSession) extends Rule[Logical
     OptimizeStatement(target, full, predicate, columns, dryRun = false, original)
   }
 
-  /** Returns None if the statement uses something that only Delta supports. */
+  /** Returns None if the statement uses a feature that only Delta supports. */
   private def ofVacuum(
       command: LogicalPlan,
       target: LogicalPlan,

@@ -118,7 +118,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
       val optimize = table.optimizeBy(columns)
       val next =
         if (choice.groups.isEmpty) s"$optimize has nothing to do."
-        else if (verdict.isHarm) s"$optimize would be refused."
+        else if (verdict.isHarm) s"$optimize would be rejected."
         else if (choice.fresh.isEmpty) {
           s"$optimize would merge ${choice.groups.map(_.files.length).sum} files that are much " +
             "smaller than the target size."

@@ -76,8 +76,8 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
   private def previous = new PreviousLocations(session, folder, table.identifier)
 
   /**
-   * Returns a function that restores the files. Changes nothing. Throws if there is nothing to
-   * restore or if a restore is impossible.
+   * Returns a function that restores the files. Changes nothing itself. Throws if there is nothing
+   * to restore or if a restore is impossible.
    */
   private def prepare(incarnation: Option[String]): Writer => Row =
     previous.lastSwitch(within = LastOptimize.number(hadoopConf, folder, incarnation)) match {

@@ -14,8 +14,8 @@ import io.pyzorder.storage.FileRef
  * One data file of a layout.
  *
  * @param entry   the file's statistics; None if the file could not be read
- * @param indexed whether the index has a valid entry for the file with statistics of all requested
- *                columns
+ * @param indexed whether the index has a valid entry for the file, with statistics for all
+ *                requested columns
  */
 final case class LaidOutFile(file: FileRef, entry: Option[FileEntry], indexed: Boolean) {
 
@@ -25,8 +25,8 @@ final case class LaidOutFile(file: FileRef, entry: Option[FileEntry], indexed: B
 }
 
 /**
- * The ranges that each data file of a table covers in the given columns. The ranges are used only
- * for display. Statistics for files without index entries are collected in the same way as for
+ * For each data file of a table, the ranges of its values in the given columns. The ranges are used
+ * only for display. Statistics for files without index entries are collected in the same way as for
  * CREATE SKIPPING INDEX, but are not stored.
  *
  * @param isIndexed whether the table has a usable index

@@ -20,8 +20,8 @@ private[pyzorder] object JarVersion {
     }
 
   /**
-   * None if the classes are not in a jar with this attribute, but for example in an IDE's output
-   * folder.
+   * None if the classes are not in a jar with this attribute, for example because they are in an
+   * IDE's output folder.
    */
   private def builtFor: Option[String] =
     getClass.getResource(getClass.getSimpleName + ".class").openConnection() match {

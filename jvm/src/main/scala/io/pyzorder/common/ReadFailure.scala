@@ -5,7 +5,7 @@ import scala.util.control.NonFatal
 /**
  * Matches a failure to read a file that may come from an untrusted writer. Unlike NonFatal, it also
  * matches errors that the contents of such a file can cause: deep nesting can overflow the stack, a
- * length in the file can require more memory than is available, and a name in the file can refer to
+ * length in the file can demand more memory than is available, and a name in the file can refer to
  * a class that cannot be linked. Such an error affects only that file, so the query continues
  * without the file.
  */

@@ -8,8 +8,8 @@ import org.apache.spark.sql.internal.SQLConf
  * @param earliest a time in milliseconds since the epoch. Information from before this time is not
  *                 used. Long.MinValue means that there is no limit, and Long.MaxValue means that
  *                 the query must list the files in the store
- * @param now      the current time. Information with a later time was recorded by a wrong clock and
- *                 is not used
+ * @param now      the current time. Information with a later timestamp comes from a machine whose
+ *                 clock is wrong, and is not used
  */
 final case class Staleness(earliest: Long, now: Long) {
 

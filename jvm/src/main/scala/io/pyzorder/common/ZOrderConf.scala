@@ -50,8 +50,8 @@ object ZOrderConf {
   val method: TableSetting[String] = new TableSetting(
     "spark.sql.zorder.optimize.method",
     "boundaries",
-    "How OPTIMIZE converts values to bits. 'boundaries' uses the value's rank among sampled " +
-      "values. 'direct' uses the value's own ordered bytes, and rewrites all files in every " +
+    "How OPTIMIZE converts values to bits. 'boundaries' uses each value's rank among sampled " +
+      "values. 'direct' uses each value's own ordered bytes, and rewrites all files in every " +
       "partition that has new files. If unset, the method of the table's last OPTIMIZE is used.",
     oneOf("boundaries", "direct"))
 
@@ -163,8 +163,8 @@ object ZOrderConf {
     "0s",
     "The maximum age of the file list from which queries on a table are planned, such as 10min " +
       "or 1h. Up to that age, the list comes from the index and no folder is listed. Queries see " +
-      "writes by sessions with pyzorder immediately, and other writes after this time at the " +
-      "latest. With 0s, every query checks the store.",
+      "writes by sessions with pyzorder immediately, and other writes within this time. With 0s, " +
+      "every query checks the store.",
     notNegativeMilliseconds)
 
   val indexTrusted: TableSetting[Boolean] = new TableSetting(
@@ -189,7 +189,7 @@ object ZOrderConf {
   val vacuumRetention: TableSetting[Int] = new TableSetting(
     "spark.sql.zorder.vacuum.retentionHours",
     "168",
-    "How many hours the files that an OPTIMIZE replaced are kept. RESTORE needs these files, and " +
+    "How many hours to keep the files that an OPTIMIZE replaced. RESTORE needs these files, and " +
       "queries that were planned before the OPTIMIZE still read them.",
     notNegativeInt)
 

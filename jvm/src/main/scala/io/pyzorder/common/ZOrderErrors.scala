@@ -228,7 +228,7 @@ object ZOrderErrors {
         "columns" -> listed(columns), "partitionColumns" -> listed(partitionColumns))
     }
 
-  /** `reason` states what the predicate does, such as "has a subquery". */
+  /** `reason` is a phrase whose subject is the predicate, such as "has a subquery". */
   def unsupportedPredicate(predicate: String, reason: String): ZOrderException =
     error("ZORDER_UNSUPPORTED_PREDICATE", "predicate" -> predicate, "reason" -> reason)
 

@@ -28,8 +28,8 @@ final class CurveBox(low: Array[Long], high: Array[Long]) {
     else {
       val from = low.clone()
       val to = high.clone()
-      // The smallest z-value in the box that exceeds `least` because of a bit examined earlier, or
-      // null if there is none.
+      // The smallest z-value found so far that is in the box and above `least`, or null if there is
+      // none.
       var above: Array[Long] = null
       var k = 0
       while (k < 64 * n) {

@@ -11,7 +11,7 @@ import org.apache.spark.sql.types._
 
 /**
  * `interleave_bits(a, …)` interleaves the arguments' unchanged bits, starting with the first
- * argument. An integer contributes its two's-complement bits in the width of its type, highest bit
+ * argument. An integer contributes as many two's-complement bits as its type has, highest bit
  * first, and a BINARY value contributes its bytes. All arguments are zero-padded on the right to
  * the length of the longest one. A null counts as all zeros. The result is a BINARY. Its length in
  * bytes is the length of the longest argument times the number of arguments, but at most 1024.

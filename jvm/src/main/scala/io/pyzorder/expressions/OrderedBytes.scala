@@ -11,8 +11,8 @@ import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
  * sql/FORMAT.md ("z-values") specifies the format, and pyzorder/ordered_bytes.py is a readable
  * reference implementation.
  *
- * Values are in Catalyst's internal form. For example, dates are Int days and timestamps are Long
- * microseconds.
+ * Values are in Catalyst's internal representation. For example, dates are Int days and timestamps
+ * are Long microseconds.
  */
 object OrderedBytes {
 

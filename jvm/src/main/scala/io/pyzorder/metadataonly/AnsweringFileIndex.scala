@@ -57,8 +57,8 @@ object AnsweringFileIndex {
    *                 aggregates the index contains
    * @param answered the number of files whose aggregates were taken from the index instead of from
    *                 the files
-   * @param inexact  the aggregates that had to be computed from files even though all rows of the
-   *                 files pass the filters, because the index does not have the exact values
+   * @param inexact  the aggregates that had to be computed by reading files whose rows all pass the
+   *                 filters, because the index does not have the exact values
    */
   final class Answers(
       val row: InternalRow,

@@ -15,11 +15,11 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
  *
  * This row is not part of the plan itself. When the plan first executes, AnsweringFileIndex
  * computes the row and, at the same time, chooses the files to read. It uses the state that the
- * plan's scans share (see PlanState): the index snapshots, and a listing of the files from the same
- * moment. Unless this listing is recent enough, AnsweringFileIndex also checks in the store that
- * the indexed files have not changed since they were listed. As in plain Spark, a query therefore
- * counts the files that exist when it runs, even if it was planned earlier, and every file is
- * counted exactly once.
+ * plan's scans share (see PlanState): the index snapshots and a listing of the files, both taken at
+ * the same moment. Unless this listing is recent enough, AnsweringFileIndex also checks in the
+ * store that the indexed files have not changed since they were listed. As in plain Spark, a query
+ * therefore counts the files that exist when it runs, even if it was planned earlier, and every
+ * file is counted exactly once.
  */
 case class IndexAnswersExec(child: SparkPlan, @transient index: AnsweringFileIndex)
     extends UnaryExecNode {

@@ -11,9 +11,9 @@ import io.pyzorder.skipping.predicate.PredicateRules
 
 /**
  * The file index of a scan that opens only the files that the operators above the scan need. These
- * operators compute either aggregates or a LIMIT, with or without ORDER BY. The index belongs to
- * one physical plan and is created during physical planning, so no optimizer rule ever sees it. Two
- * indexes are equal only if everything that their decisions depend on is equal.
+ * operators either compute aggregates or apply a LIMIT, with or without ORDER BY. The index belongs
+ * to one physical plan and is created during physical planning, so no optimizer rule ever sees it.
+ * Two indexes are equal only if everything that their decisions depend on is equal.
  *
  * This index uses all filters in the plan, which IndexedScan collects. The filters that Spark
  * passes to `listFiles` are not enough, because Spark passes only the filters that a scan can use.

@@ -61,9 +61,9 @@ final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Bool
   private def groupsOf(file: KnownFile): Seq[Group] = file.facts(column).toSeq.flatMap { facts =>
     val nulls = facts.nullCount(file.entry)
     val first = if (nullsFirst && nulls > 0) Seq(Group(None, nulls)) else Nil
-    // Suppose that the null count is unknown. If nulls come first, all rows are counted, because
-    // all of them are at or before whichever bound comes last in the order. If nulls come last, no
-    // rows are counted, because the number of values is unknown.
+    // If the null count is unknown and nulls come first, all rows are counted, because all of them
+    // are at or before the bound that comes last in the order. If it is unknown and nulls come
+    // last, no rows are counted, because the number of values is unknown.
     val values = if (nulls >= 0) file.numRecords - nulls else if (nullsFirst) file.numRecords else 0
     val bounded = facts.bounded(file.entry) && !(ascending && facts.nanSeen(file.entry))
     if (!bounded || values <= 0) first

@@ -167,7 +167,7 @@ object StatementGrammar extends NameGrammar {
   private def indexedName: Parser[Either[(Int, Int), Seq[String]]] =
     name <~ guard(sign(",") | sign(")")) ^^ (Right(_))
 
-  /** Parses an expression, which ends before a comma that is not in parentheses. */
+  /** Parses an expression, which ends before the first comma outside parentheses. */
   private def indexedExpression: Parser[Either[(Int, Int), Seq[String]]] =
     rep1(not(sign(",")) ~> balanced) ^^ (parts => Left((parts.head._1, parts.last._2)))
 

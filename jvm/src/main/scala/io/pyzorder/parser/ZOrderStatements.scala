@@ -71,7 +71,7 @@ case class OptimizeStatement(
  * CREATE SKIPPING INDEX. If `columns` is empty, the first columns that can have statistics are
  * indexed, up to spark.sql.zorder.index.maxColumns.
  *
- * @param columns the texts of expressions, and the names of columns
+ * @param columns for each column, its name or the text of an expression
  */
 case class CreateSkippingIndexStatement(
     target: LogicalPlan,

@@ -131,9 +131,8 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     } yield (run, isRetired, folder)
 
   /**
-   * The folders in `outside`, with two exceptions. Folders that are themselves tables are left out,
-   * because each table numbers its own runs. Folders that contain the marker of another table's
-   * unfinished run are also left out.
+   * The folders in `outside`, except those that are themselves tables (each table numbers its own
+   * runs) and those that contain the marker of another table's unfinished run.
    */
   private lazy val alone: Seq[Path] = outside.filterNot { folder =>
     FileSystems.exists(folder.getFileSystem(hadoopConf), new TableFolder(folder).journal) ||

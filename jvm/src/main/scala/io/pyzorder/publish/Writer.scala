@@ -280,8 +280,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   }
 
   /**
-   * Whether it is certain that no other writer has declared this writer dead: this writer holds its
-   * lease, and the run has no outcome.
+   * True only if no other writer can have declared this writer dead: this writer holds its lease,
+   * and the run has no outcome.
    */
   private def alive: Boolean = lease.held && !records.isDecided
 

@@ -1,8 +1,8 @@
 package io.pyzorder.storage
 
 /**
- * One data file as it was at a point in time. The file at this path counts as unchanged as long as
- * its size and modification time equal the values recorded here.
+ * One data file as it was at some point in time. The file at this path counts as unchanged as long
+ * as its size and modification time equal the values recorded here.
  *
  * @param path             the file's name as returned by TableFolder.relativize
  * @param size             the size in bytes

@@ -20,8 +20,8 @@ import io.pyzorder.common.Printable
 final case class ProcessId(host: String, pid: Long, started: Long) {
 
   /**
-   * Whether the process has provably ended. False if this cannot be determined, which is always the
-   * case for a process on another host.
+   * Whether the process is known to have ended. False if this cannot be determined, which is always
+   * the case for a process on another host.
    */
   def isDead: Boolean =
     host == ProcessId.current.host && started >= 0 && Files.exists(ProcessId.Proc) &&

@@ -9,12 +9,12 @@ import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
 import org.apache.spark.sql.types.{DataType, IntegerType}
 
 /**
- * An expression that returns the number of a row's table partition.
+ * An expression that returns the number assigned to a row's table partition.
  *
  * @param columns the partition columns
  * @param numbers the numbers of the known partitions, from 0
- * @param unseen  the number of further numbers, which the unknown partitions share. A partition's
- *                hash determines which of them it gets
+ * @param unseen  how many additional numbers the unknown partitions share. A partition's hash
+ *                determines which of these numbers it gets
  */
 case class PartitionNumber(
     columns: Seq[Expression],

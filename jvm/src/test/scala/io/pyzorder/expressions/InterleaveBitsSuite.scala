@@ -9,7 +9,7 @@ class InterleaveBitsSuite extends AnyFunSuite {
   private def text(value: Long, bits: Int): String =
     (bits - 1 to 0 by -1).map(bit => if ((value >>> bit & 1) == 1) '1' else '0').mkString
 
-  /** The expected result: takes one character from each string of '0' and '1' in turn. */
+  /** The expected result: takes one character from each string of '0's and '1's in turn. */
   private def inTurn(columns: Seq[String]): String = columns.transpose.map(_.mkString).mkString
 
   private def text(bytes: Array[Byte]): String = bytes.map(b => text(b & 0xffL, 8)).mkString

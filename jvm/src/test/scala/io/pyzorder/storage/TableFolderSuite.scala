@@ -10,7 +10,7 @@ class TableFolderSuite extends AnyFunSuite {
     else for (name <- names(length - 1); next <- Seq("a", "=", ".", "/", ":", "\u0000", "é"))
       yield name + next
 
-  test("relative names that leave the folder are found, for all short names") {
+  test("all short relative names that leave the folder are detected") {
     for (length <- 0 to 5; name <- names(length) if !TableFolder.isWhole(name)) {
       val isBad = name.contains('\u0000') || name.split("/", -1).exists(Set("", ".", ".."))
       assert(TableFolder.leaves(name) == isBad, name)

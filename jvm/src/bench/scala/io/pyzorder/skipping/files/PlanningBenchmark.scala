@@ -15,8 +15,8 @@ import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.storage.{ExactFileIndex, TableFolder}
 
 /**
- * The measurements for benchmarks/planning.py. They use a made-up table of `numFiles` files, whose
- * index has four columns: two INT, one BIGINT and one TIMESTAMP. The files need not exist.
+ * The measurements for benchmarks/planning.py. They use a synthetic table of `numFiles` files,
+ * whose index has four columns: two INT, one BIGINT and one TIMESTAMP. The files need not exist.
  */
 final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
 

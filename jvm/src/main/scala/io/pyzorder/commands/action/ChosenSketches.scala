@@ -25,7 +25,7 @@ private[commands] object ChosenSketches {
   private val SampledFiles = 8
 
   /**
-   * The minimum number of files that the index must cover. For fewer files, reading the sample
+   * The minimum number of files that the index must cover. With fewer files, reading the sample
    * would cost too much, and sketches would skip too few files.
    */
   private val FewFiles = 4 * SampledFiles
@@ -37,9 +37,10 @@ private[commands] object ChosenSketches {
   private val MostColumns = 8
 
   /**
-   * Chooses columns and adds their sketches to the table's index. Does nothing if the index already
-   * has sketches or covers too few files, or if a column's sketches might be too large to send to
-   * the driver. A failure is only logged, because an index works without sketches.
+   * Chooses columns and adds their sketches to the table's index. Does nothing if the columns have
+   * already been chosen or named, if the index covers too few files, or if a column's sketches
+   * might be too large to send to the driver. A failure is only logged, because an index works
+   * without sketches.
    */
   def add(session: shim.SparkSession, table: ResolvedTable): Unit =
     try {

@@ -146,15 +146,15 @@ private[commands] object SkippingIndex {
     name => names.getOrElse(name, name)
   }
 
-  /** Whether the values of these expressions have been computed for the file. */
+  /** Whether the entry has statistics for all of these expressions, or the file has no rows. */
   private def hasAll(entry: FileEntry, expressions: Seq[String]): Boolean =
     entry.numRecords == 0 || expressions.forall(name =>
       entry.statistics.get(name).exists(!_.isUnknown))
 
   /**
-   * The new entry of an unchanged file that was read again to collect the statistics of
-   * expressions. Unless the read settings have changed, the entry keeps the file's clustering
-   * columns and z-values.
+   * The new entry of an unchanged file that was read again to collect statistics for expressions.
+   * Unless the read settings have changed, the entry keeps the file's clustering columns and
+   * z-values.
    */
   private def recollected(old: FileEntry, now: FileEntry): FileEntry =
     if (old.readSettings != now.readSettings) now

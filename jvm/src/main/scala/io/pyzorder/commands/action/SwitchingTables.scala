@@ -71,8 +71,8 @@ private[commands] object SwitchingTables {
       throw ZOrderErrors.switchNoPartition(table.name, file.path))
 
   /**
-   * The moves to make for the partitions located in these folders. The folders have the form of
-   * FileRef.folder.
+   * The moves to make for the partitions located in these folders. The folders are given in the
+   * same form as FileRef.folder.
    */
   def moves(
       session: shim.SparkSession,

@@ -25,8 +25,8 @@ import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
  * @param tableColumns number of columns in the table
  * @param withStatistics number of columns that have statistics in the new files
  * @param tasks        number of new files that rows were assigned to
- * @param started      milliseconds since the epoch
- * @param ended        milliseconds since the epoch
+ * @param started      start time in milliseconds since the epoch
+ * @param ended        end time in milliseconds since the epoch
  * @param estimates    for each clustering column, the share of the files that a query on the column
  *                     opens, before and after the OPTIMIZE; empty if not estimated
  * @param remark       the verdict of a DRY RUN, and a sentence about any poorly clustered files

@@ -31,7 +31,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     (chosen, verdict(files, chosen))
   }
 
-  /** Whether the plan pays off according to the index. */
+  /** Judges whether the plan pays off, based only on the index. */
   def verdict(files: Seq[PartitionFiles], plan: RewritePlan): LayoutVerdict = {
     val every = files.flatMap(_.files)
     val number = every.zipWithIndex.toMap
@@ -43,10 +43,10 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   }
 
   /**
-   * Whether the plan pays off, given the new files that a sample predicts. Only `verdict` decides
-   * whether the plan is harmful, so that a DRY RUN and `checkHarm` agree.
+   * Judges whether the plan pays off, based on a sample. Only `verdict` decides whether the plan is
+   * harmful, so that a DRY RUN and `checkHarm` agree.
    *
-   * @param planned the sample's prediction of the files that the plan would write
+   * @param planned the files that the plan would write, as predicted from the sample
    */
   def sampledVerdict(
       files: Seq[PartitionFiles],
@@ -107,7 +107,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
 
   private lazy val indexed: KnownFiles = knowing(_ => Map.empty)
 
-  /** A KnownFiles that calls `collect` for the statistics of unindexed files. */
+  /** A KnownFiles that calls `collect` to get the statistics of unindexed files. */
   private def knowing(
       collect: Seq[FileRef] => Map[String, Seq[ColumnStatistics]]): KnownFiles =
     new KnownFiles(folder, clusteringColumns, index, collect)
@@ -136,7 +136,7 @@ private[pyzorder] object OptimizePlanner {
       columns: Seq[Seq[String]]): (RewritePlan, LayoutVerdict) =
     new OptimizePlanner(new OptimizeContext(session, table, None, columns, full = false)).outlook()
 
-  /** Whether an OPTIMIZE with the table's default clustering columns would pay off. */
+  /** Judges whether an OPTIMIZE with the table's default clustering columns would pay off. */
   def verdict(session: shim.SparkSession, table: ResolvedTable): LayoutVerdict =
     outlook(session, table, ClusteringColumns.default(session, table))._2
 }

@@ -12,9 +12,9 @@ import io.pyzorder.publish.relocate.CoLocatedTables
 /**
  * Protects the values of columns that are missing from some files. For rows in such a file, a query
  * on a table returns the default that was specified when the column was added to the table, or null
- * if there is no default. A rewritten file stores the values that the optimized table returns. If
- * another table uses the same folder and has a different default, the rewrite would change the
- * values that the other table returns.
+ * if there is no default. A rewritten file stores the values that queries on the optimized table
+ * return. If another table uses the same folder and has a different default, the rewrite would
+ * change the results of queries on the other table.
  */
 private[optimize] object SharedFolderDefaults {
 

@@ -118,9 +118,9 @@ object Collector {
    * The part of a scan's statistics that is valid for all scans. Under the rebase mode EXCEPTION,
    * the scan for statistics reads dates and timestamps as stored. However, a query would fail or,
    * if the file records its calendar, read different values. Only values for which
-   * `Calendars.isModern` is true are the same for all scans. The statistics of an expression that
-   * may read such dates or timestamps are discarded, because they do not show whether the
-   * expression read only such values.
+   * `Calendars.isModern` is true are the same for all scans. The statistics of an expression whose
+   * values may depend on the mode are discarded, because they do not show which dates and
+   * timestamps the expression read.
    */
   private def readable(
       session: shim.SparkSession,
@@ -159,7 +159,7 @@ object Collector {
     data.isFromFiles(column.path.head) && !ExpressionColumn.matches(column) &&
       IndexedColumns.fieldsOf(data.dataSchema, column.path, _ == _).isDefined
 
-  /** The footers, with one answer for each column, followed by one for each expression. */
+  /** Reads the footers. Each has one answer per column, followed by one per expression. */
   private def readFooters(
       session: shim.SparkSession,
       data: DataFiles,

@@ -19,15 +19,15 @@ import io.pyzorder.common.ZOrderErrors
 /**
  * The checks that an indexed expression must pass before each step of its resolution. The
  * expression may come from a forged index, which anyone who can write to the table's folder can
- * create. Resolving it must therefore not take a long time, read files or run a user's code.
+ * create. Resolving it must therefore not take a long time, read files or run user code.
  *
  *   - Spark's parser is slow on nested parentheses, so the text must be short and contain only a
  *     few of them.
  *   - The analyzer looks up functions, reads the tables of subqueries and computes some constants.
  *     The parsed expression may therefore contain only columns of the table, literals, and calls of
  *     Spark's own functions on columns.
- *   - The optimizer evaluates the parts that do not depend on a row. `optimized` accepts only parts
- *     that are certain to be cheap to evaluate.
+ *   - The optimizer evaluates the parts that are the same for every row. `optimized` accepts only
+ *     parts that are certain to be cheap to evaluate.
  *
  * @param text the expression
  */
@@ -44,7 +44,7 @@ private[collect] final class ExpressionChecks(text: String) {
   }
 
   /**
-   * Throws if the analyzer might take a long time, read files or run a user's code.
+   * Throws if the analyzer might take a long time, read files or run user code.
    *
    * @param isSame whether the session considers two column names equal
    */
@@ -69,8 +69,8 @@ private[collect] final class ExpressionChecks(text: String) {
   }
 
   /**
-   * Throws if the expression depends on anything but the columns of one row, or if evaluating it
-   * may be costly.
+   * Throws if the expression depends on anything other than the columns of one row, or if
+   * evaluating it may be costly.
    */
   def checkAnalyzed(analyzed: LogicalPlan): Unit = {
     val parts = expressions(analyzed)
@@ -114,16 +114,16 @@ private[collect] object ExpressionChecks {
   private val Word = raw"\w+|[^\w\s]".r
 
   /**
-   * The maximum number of opening brackets and CASE keywords. Those in strings are counted as well,
-   * so the parser never finds more than this number.
+   * The maximum number of opening brackets and CASE keywords. Those in string literals are counted
+   * as well, so the parser never encounters more than this.
    */
   private val MostOpenings = 30
   private val Opening = raw"(?i)[(\[{]|\bcase\b".r
 
   /**
-   * The maximum number of nodes in the expression tree. Even a short text can have a large tree,
-   * because Spark repeats the operand of CASE for every WHEN, and also repeats the arguments of
-   * some functions.
+   * The maximum number of nodes in the expression tree. Even a short text can produce a large
+   * tree, because Spark repeats the operand of CASE for every WHEN, and also repeats the arguments
+   * of some functions.
    */
   private val MostNodes = 1000
   private val DeepestCalls = 8
@@ -131,7 +131,7 @@ private[collect] object ExpressionChecks {
   /** The maximum number of rounds that `optimized` may take to evaluate all constants. */
   private val MostRounds = 5
 
-  /** Spark's own functions, except those that read files, or that call or load other code. */
+  /** Spark's own functions, except those that read files or that load or run other code. */
   private val Functions: Set[String] = FunctionRegistry.functionSet.map(_.funcName) -- Seq(
     "java_method", "reflect", "try_reflect", "from_avro", "to_avro", "schema_of_avro",
     "from_protobuf", "to_protobuf")
@@ -144,7 +144,7 @@ private[collect] object ExpressionChecks {
       case part if part.foldable && !part.isInstanceOf[Literal] => part
     })
 
-  /** Subtracts the number of nodes in the tree from `most`. The result is at least 0. */
+  /** Returns `most` minus the number of nodes in the tree, but at least 0. */
   private def left(most: Int, tree: Expression): Int =
     if (most == 0) 0
     else tree.children.foldLeft(most - 1)(left)
@@ -180,7 +180,7 @@ private[collect] object ExpressionChecks {
 
   /**
    * Whether the part may produce a very large value, or take a very long time to evaluate for some
-   * rows. For example, a regular expression may backtrack.
+   * rows. For example, a regular expression may backtrack excessively.
    */
   private def isCostly(part: Expression): Boolean = part match {
     case StringReplace(_, Literal(search: UTF8String, _), Literal(replacement: UTF8String, _)) =>

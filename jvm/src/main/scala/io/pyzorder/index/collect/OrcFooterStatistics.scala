@@ -31,9 +31,9 @@ private[index] object OrcFooterStatistics {
         None
       } else {
         val numRecords = reader.getNumberOfRows
-        // In files from old Hive versions, the columns are named _col0, _col1, and so on. Spark
-        // then finds columns by their position in the reader's schema, so the values depend on that
-        // schema.
+        // In files written by old Hive versions, the columns are named _col0, _col1, and so on.
+        // Spark then finds columns by their position in the reader's schema, so the values depend
+        // on that schema.
         val byPlace = names.forall(_.startsWith("_col"))
         Some(FileFooter(numRecords,
             question.columns.map { column =>

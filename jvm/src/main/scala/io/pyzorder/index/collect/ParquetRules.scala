@@ -59,10 +59,10 @@ private[index] object ParquetRules {
 
   /**
    * Whether the values that Spark reads from the column may depend on the temporal settings. INT96
-   * values depend on them, unless the file records that they are not rebased and comes from a
+   * values do, unless the file records that its INT96 values are not rebased and comes from a
    * writer whose INT96 values Spark does not convert between time zones. Dates and INT64 timestamps
-   * depend on them, unless the file itself records that they are not rebased (see ParquetOrigin).
-   * Timestamps that are not adjusted to UTC always depend on them.
+   * do, unless the file itself records that these values are not rebased (see ParquetOrigin).
+   * Timestamps that are not adjusted to UTC always do.
    */
   def scanDependsOnSettings(leaf: PrimitiveType, origin: ParquetOrigin): Boolean =
     (leaf.getPrimitiveTypeName, leaf.getLogicalTypeAnnotation) match {
@@ -110,7 +110,7 @@ private[index] object ParquetRules {
       case _ if isSigned(leaf.getLogicalTypeAnnotation) =>
         val (least, greatest) = longs(groups)
         if (!fitsInto(least, column.dataType) || !fitsInto(greatest, column.dataType)) {
-          FooterAnswer.Unknown // Spark would truncate the values to column.dataType
+          FooterAnswer.Unknown // Spark would truncate values to fit column.dataType
         } else {
           answer(
             LongBounds.toCatalyst(least, column.dataType),
@@ -274,7 +274,7 @@ private[index] object ParquetRules {
       case _ => false
     }
 
-  /** Whether Spark leaves the bytes of a column unchanged if the column has this annotation. */
+  /** Whether Spark reads the bytes of a column with this annotation unchanged. */
   private def isText(annotation: LogicalTypeAnnotation): Boolean = annotation match {
     case null => true
     case _: StringLogicalTypeAnnotation | _: EnumLogicalTypeAnnotation |

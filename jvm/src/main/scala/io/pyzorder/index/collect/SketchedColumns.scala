@@ -49,7 +49,7 @@ object SketchedColumns {
    */
   private val LeastBytes = 16
 
-  /** The maximum number of hashes that are collected at a time for one file. */
+  /** The maximum number of hashes that are collected for all columns of one file. */
   private val MostHashes = 1 << 20
 
   /** The maximum size of all sketches that one command sends to the driver. */

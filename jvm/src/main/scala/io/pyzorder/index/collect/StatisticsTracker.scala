@@ -146,8 +146,8 @@ final class StatisticsTracker(
    * TIMESTAMP_MILLIS, which truncates microseconds to milliseconds. Truncation preserves order, so
    * truncating the bounds is correct. ORC stores timestamps in the writer's time zone and old dates
    * in the hybrid calendar. The bounds for ORC are therefore valid only for scans with the same
-   * settings. They are dropped if they precede the point from which the hybrid and the proleptic
-   * Gregorian calendars agree.
+   * settings. Bounds before the point from which the hybrid and the proleptic Gregorian calendars
+   * agree are dropped.
    *
    * @param format          "parquet" or "orc"
    * @param timestampMillis whether the file stores timestamps in milliseconds

@@ -6,7 +6,7 @@ import org.apache.spark.unsafe.types.UTF8String
 /** The minimum and maximum of one column in each file, stored in compact arrays. */
 sealed abstract class BoundArrays {
 
-  /** The minimum or maximum of file i, in Catalyst's form. */
+  /** The minimum or maximum of file i, in Catalyst's internal representation. */
   def value(i: Int, least: Boolean, dataType: DataType): Any
 
   /** The approximate heap size in bytes. */
@@ -16,7 +16,7 @@ sealed abstract class BoundArrays {
 /** Collects the bounds of each file. */
 sealed abstract class BoundsBuilder {
 
-  /** Stores the bounds of file i, given in Catalyst's form. */
+  /** Stores the bounds of file i, given in Catalyst's internal representation. */
   def set(i: Int, least: Any, greatest: Any): Unit
 
   def result(): BoundArrays
@@ -35,7 +35,7 @@ final class LongBounds(val mins: PackedLongs, val maxs: PackedLongs) extends Bou
   override def estimatedBytes: Long = mins.estimatedBytes + maxs.estimatedBytes
 }
 
-/** Collects bounds that are given as longs or in Catalyst's form. */
+/** Collects bounds that are given as longs or in Catalyst's internal representation. */
 final class LongBoundsBuilder(numFiles: Int) extends BoundsBuilder {
 
   val mins = new Array[Long](numFiles)
@@ -51,7 +51,7 @@ final class LongBoundsBuilder(numFiles: Int) extends BoundsBuilder {
 
 object LongBounds {
 
-  /** Converts a value from Catalyst's form to a long. */
+  /** Converts a value from Catalyst's internal representation to a long. */
   def toLong(value: Any): Long = value match {
     case v: Boolean => if (v) 1L else 0L
     case v: Byte => v.toLong
@@ -61,7 +61,7 @@ object LongBounds {
     case v: Decimal => v.toUnscaledLong
   }
 
-  /** Converts a long to Catalyst's form. */
+  /** Converts a long to Catalyst's internal representation. */
   def toCatalyst(value: Long, dataType: DataType): Any = dataType match {
     case BooleanType => value != 0
     case ByteType => value.toByte
@@ -85,7 +85,7 @@ final class DoubleBounds(val mins: Array[Double], val maxs: Array[Double]) exten
   override def estimatedBytes: Long = 16L * mins.length
 }
 
-/** Collects bounds that are given as doubles or in Catalyst's form. */
+/** Collects bounds that are given as doubles or in Catalyst's internal representation. */
 final class DoubleBoundsBuilder(numFiles: Int) extends BoundsBuilder {
 
   val mins = new Array[Double](numFiles)
@@ -135,7 +135,7 @@ final class ObjectBounds(val mins: Array[AnyRef], val maxs: Array[AnyRef]) exten
   }
 }
 
-/** Collects bounds that are given in Catalyst's form. */
+/** Collects bounds that are given in Catalyst's internal representation. */
 final class ObjectBoundsBuilder(numFiles: Int) extends BoundsBuilder {
 
   val mins = new Array[AnyRef](numFiles)

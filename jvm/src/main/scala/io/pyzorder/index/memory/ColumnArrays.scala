@@ -11,7 +11,7 @@ import io.pyzorder.index.model.{ColumnStatistics, IndexSchema}
  * @param dataType   the type of the bounds
  * @param flags      for each file, a combination of the flags that ColumnArrays defines
  * @param nullCounts the number of nulls in each file, or -1 if unknown
- * @param bounds     the minimum and maximum of each file, defined only for files that are `bounded`
+ * @param bounds     the minimum and maximum of each file, defined only if `bounded(i)`
  */
 final class ColumnArrays(
     val dataType: DataType,
@@ -34,10 +34,10 @@ final class ColumnArrays(
   /** The number of nulls in file i, or -1 if unknown. */
   def nullCount(i: Int): Long = nullCounts(i)
 
-  /** The minimum of file i in Catalyst's form. Defined only if `bounded(i)`. */
+  /** The minimum of file i in Catalyst's internal representation. Defined only if `bounded(i)`. */
   def minOf(i: Int): Any = bounds.value(i, least = true, dataType)
 
-  /** The maximum of file i in Catalyst's form. Defined only if `bounded(i)`. */
+  /** The maximum of file i in Catalyst's internal representation. Defined only if `bounded(i)`. */
   def maxOf(i: Int): Any = bounds.value(i, least = false, dataType)
 
   /** The statistics of file i. */

@@ -52,7 +52,8 @@ final class IndexSnapshot(
   def clusteredBy(i: Int): Seq[String] = files.clusteredBy(i)
 
   /**
-   * The settings under which entry i was collected. Entries with equal settings share one object.
+   * The settings under which the statistics of entry i were collected. Entries with equal settings
+   * share one object.
    */
   def readSettings(i: Int): ReadSettings = files.readSettings(i)
 

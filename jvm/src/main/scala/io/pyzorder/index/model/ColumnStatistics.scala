@@ -4,8 +4,8 @@ import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.types.DataType
 
 /**
- * The statistics of one column in one file. Values are in Catalyst's internal form (Int days, Long
- * microseconds, UTF8String, Decimal, ...) and are compared as Spark compares them.
+ * The statistics of one column in one file. Values are in Catalyst's internal representation (Int
+ * days, Long microseconds, UTF8String, Decimal, ...) and are compared as Spark compares them.
  *
  * @param bounds            the minimum and maximum of all values except NaN and null, or bounds
  *                          that enclose them; None if unknown, or if every value is NaN or null
@@ -26,8 +26,8 @@ final case class ColumnStatistics(
     settingsDependent: Boolean) {
 
   /**
-   * Whether there are no statistics. This is false for `failed`, because collecting the statistics
-   * again would not help.
+   * True if there are no statistics. False for `failed`, because collecting the statistics again
+   * would not help.
    */
   def isUnknown: Boolean = bounds.isEmpty && nullCount.isEmpty && !empty && !settingsDependent
 }

@@ -12,7 +12,7 @@ import org.apache.spark.unsafe.types.UTF8String
  * Describes what an expression computes from the columns of a table. Under the same
  * EvaluationSettings, two expressions with the same form return the same value for the same row. A
  * form contains the class and all arguments of every part of the expression. The arguments include
- * flags that Spark sets when it analyzes a query, such as the ANSI mode and the time zone.
+ * values that Spark sets when it analyzes a query, such as the ANSI mode and the time zone.
  *
  * An expression has no form if it contains anything but Spark's own expressions and plain values.
  * For example, it must not contain user-defined functions, subqueries or lambda functions. An

@@ -13,9 +13,9 @@ import io.pyzorder.storage.FileRef
  *                         file system
  * @param numRecords       the number of rows in the file
  * @param clusteredBy      the names, in order, of the columns by which the file was clustered,
- *                         either by the OPTIMIZE that wrote it or by a write to a folder without
- *                         other rows; empty if it was not clustered
- * @param readSettings     the settings under which the statistics were read
+ *                         either by the OPTIMIZE that wrote it or by a write to a folder that
+ *                         contained no rows; empty if it was not clustered
+ * @param readSettings     the settings under which the statistics were collected
  *                         (ReadSettings.fingerprint)
  * @param statistics       the columns' statistics, keyed by IndexedColumn.name; the statistics of
  *                         columns that are not in this map are unknown

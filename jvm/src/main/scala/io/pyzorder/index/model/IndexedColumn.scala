@@ -4,7 +4,7 @@ import org.apache.spark.sql.types.DataType
 
 /**
  * A leaf column with statistics in the index table. It is either a column of the data files, a
- * ZValueColumn or an ExpressionColumn.
+ * ZValueColumn, or an ExpressionColumn.
  *
  * @param path     the top-level column's name, followed by the names of the struct fields that lead
  *                 to the leaf

@@ -94,12 +94,14 @@ object ReadSettings {
     }.mkString(";")
   }
 
-  /** The rebase mode for Parquet dates and INT64 timestamps in files that record no calendar. */
+  /**
+   * The rebase mode for Parquet dates and INT64 timestamps in files that do not record a calendar.
+   */
   private[index] def datetimeRebase(
       session: shim.SparkSession,
       options: Map[String, String]): String = datetimeRebase(new Lookup(session, options))
 
-  /** The rebase mode for Parquet INT96 timestamps in files that record no calendar. */
+  /** The rebase mode for Parquet INT96 timestamps in files that do not record a calendar. */
   private[index] def int96Rebase(session: shim.SparkSession, options: Map[String, String]): String =
     int96Rebase(new Lookup(session, options))
 

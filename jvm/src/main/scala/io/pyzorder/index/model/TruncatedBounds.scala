@@ -24,8 +24,8 @@ private[index] object TruncatedBounds {
   def fits(value: Array[Byte]): Boolean = value.length <= MaxBytes
 
   /**
-   * Bounds of at most MaxBytes bytes, or None if there is no upper bound. Incrementing a character
-   * may make the upper bound one byte longer.
+   * Bounds of at most MaxBytes bytes, except that incrementing a character may make the upper bound
+   * one byte longer. None if there is no upper bound.
    */
   def of(min: Array[Byte], max: Array[Byte], isText: Boolean): Option[(Array[Byte], Array[Byte])] =
     upper(max, isText).map(bound => (lower(min), bound))

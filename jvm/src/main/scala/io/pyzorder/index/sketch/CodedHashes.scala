@@ -64,8 +64,8 @@ object CodedHashes {
   }
 
   /**
-   * Encodes sorted, distinct `bits`-bit numbers in at most `most` bytes. If necessary, keeps only
-   * the highest bits of each number, the same number of bits for all. None if too few bits fit.
+   * Encodes sorted, distinct `bits`-bit numbers in at most `most` bytes. If necessary, drops the
+   * lowest bits, equally many from each number. None if too few bits fit.
    */
   private def fitting(sorted: Array[Long], bits: Int, most: Long): Option[CodedHashes] = {
     Iterator.range(bits, 0, -1)

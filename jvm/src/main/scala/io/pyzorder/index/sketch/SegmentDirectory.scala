@@ -45,7 +45,7 @@ final class SegmentColumn(
   def bucketOf(hash: Long): Int = if (bucketBits == 0) 0 else (hash >>> (64 - bucketBits)).toInt
 
   /**
-   * Whether the file's part of a block contains one of the hashes in `hashes(from until until)`.
+   * Whether the file's part of a block contains any of the hashes in `hashes(from until until)`.
    * These hashes must be in unsigned order and belong to this block.
    */
   def contains(

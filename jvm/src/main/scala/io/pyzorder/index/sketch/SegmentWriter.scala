@@ -22,8 +22,7 @@ object SegmentWriter {
   /**
    * Encodes the sketches of some files.
    *
-   * @param columns the columns, each with one element per file, which is None if the file has no
-   *                sketch
+   * @param columns for each column, the sketch of each file, or None if the file has no sketch
    */
   def encode(
       numFiles: Int,

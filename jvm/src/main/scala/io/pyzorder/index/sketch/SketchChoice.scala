@@ -18,16 +18,17 @@ private[pyzorder] object SketchChoice {
   private val SampledValues = 16
 
   /**
-   * Sketches pay off only if a lookup by bounds would open at least this share of the other files.
+   * Sketches pay off only if a lookup with bounds alone would open at least this share of the other
+   * files.
    */
   private val LeastShare = 0.05
 
   /**
    * Whether, with sketches, looking up a value from one file would open far fewer other files than
-   * with bounds alone. None if there are too few files to tell. To estimate how many files are
-   * opened by bounds alone, each file's minimum and maximum are looked up in the bounds of the
-   * other files. These two values are at the ends of the file's range, so they are outside other
-   * files' bounds more often than most values are. The estimate therefore tends to be too low.
+   * with bounds alone. None if there are too few files to tell. To estimate how many files would
+   * be opened with bounds alone, each file's minimum and maximum are looked up in the bounds of the
+   * other files. These two values are at the ends of the file's range, so they lie outside other
+   * files' bounds more often than most values do. The estimate therefore tends to be too low.
    *
    * @param files the statistics and the sketch of the column in each file
    */

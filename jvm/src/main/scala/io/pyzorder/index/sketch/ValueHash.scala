@@ -30,7 +30,7 @@ object ValueHash {
 
   /**
    * The hash function for a type. None if equal values may have different bytes, as under a
-   * collation, or if the type has too few values for a sketch.
+   * collation, or if the type has too few values for a sketch to be useful.
    */
   def of(dataType: DataType): Option[ValueHash] = dataType match {
     case BooleanType => None

@@ -134,7 +134,7 @@ object IndexStore {
    * @param change      maps the old entries to the new ones. Its input no longer contains
    *                    statistics of columns that are dropped or whose type changes
    * @param properties  the table's properties, which may deny columns; empty for a table that is
-   *                    named by its path
+   *                    identified by its path
    * @param incarnation the table's incarnation as seen by a writer; if None, the current
    *                    incarnation is used, or a new one if the table has none
    * @param coverage    computes the new coverage from the latest snapshot and the new entries
@@ -277,7 +277,8 @@ object IndexStore {
   }
 
   /**
-   * The snapshot's entries without the statistics of columns that are dropped or change their type.
+   * The snapshot's entries without the statistics of columns that are dropped or whose type
+   * changes.
    */
   private def withColumns(snapshot: IndexSnapshot, kept: Seq[IndexedColumn]): Seq[FileEntry] = {
     val names = kept.filter(snapshot.columns.contains).map(_.name).toSet

@@ -87,7 +87,7 @@ private[store] final class SketchSegments(
       directory.columns.forall(c => columns.contains(c.column)) &&
         (0 until directory.numFiles).forall(numbers))
 
-  /** Reads from a segment the sketches that are still needed. */
+  /** Reads the sketches that are still needed from a segment. */
   private def stored(ref: SegmentRef, users: Seq[(String, Int)]): Seq[Sketched] =
     reading(ref) { reader =>
       val directory = reader.directory

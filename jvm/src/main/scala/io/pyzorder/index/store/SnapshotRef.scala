@@ -14,7 +14,7 @@ import io.pyzorder.storage.{RunNumber, TableFolder}
 /**
  * The pointer to one snapshot: the contents of `_zorder/_index/_v<20 digits>.json`.
  *
- * @param version     the version, counted from 1; the highest version is the table's current index
+ * @param version     the version, starting at 1; the highest version is the table's current index
  * @param incarnation the incarnation of the table for which the snapshot was written
  * @param file        the unique name of the data file, which is next to the pointer
  * @param length      the size of the data file in bytes
@@ -183,8 +183,8 @@ object SnapshotRef {
       columns.exists(_.path.exists(_.length > MaxName)) ||
       columns.map(_.path).toSet.size < columns.length) {
       throw new IllegalArgumentException(
-        s"its ${columns.length} columns have duplicates, or are more numerous or more deeply " +
-          "nested than those that pyzorder writes")
+        s"its ${columns.length} columns include duplicates, or exceed the limits on the number " +
+          "of columns, the depth of nesting or the length of names")
     }
     columns
   }

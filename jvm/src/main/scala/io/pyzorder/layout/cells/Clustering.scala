@@ -33,8 +33,8 @@ final class Clustering(
 
   /**
    * A number that Spark's hash partitioning maps to the task that writes the row's file. `turn`
-   * varies from row to row (see KdTree.leaf). The rows of a cell may arrive at regular intervals.
-   * For example, every other row may belong to the cell. `turn` is therefore hashed. Otherwise, the
+   * varies from row to row (see KdTree.leaf). It is hashed because the rows of a cell may arrive at
+   * regular intervals. For example, every other row may belong to the cell. Without hashing, these
    * rows might reach only some of the cell's files.
    */
   def shuffleKey(ids: Array[Int], partition: Int, turn: Int): Int = {

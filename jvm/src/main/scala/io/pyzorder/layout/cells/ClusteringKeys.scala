@@ -42,9 +42,9 @@ final case class ClusteringKeys(expressions: Seq[Expression], lexical: Boolean, 
 object ClusteringKeys {
 
   /**
-   * @param direct whether z-values are built from the values' own ordered bytes rather than from
-   *               their ranks. The rows are then sorted by z-value alone and divided into files of
-   *               about equal size. Requires the curve `zorder`.
+   * @param direct whether z-values are built from order-preserving encodings of the values rather
+   *               than from their ranks. The rows are then sorted by z-value alone and divided into
+   *               files of about equal size. Requires the curve `zorder`.
    */
   def of(columns: Seq[Expression], curve: String, direct: Boolean): ClusteringKeys =
     ClusteringKeys(

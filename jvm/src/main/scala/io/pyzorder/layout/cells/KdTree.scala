@@ -20,7 +20,7 @@ final class KdTree private[layout] (
   /**
    * The number of a row's file, between 0 and `leafCount - 1`.
    *
-   * @param ids  the row's range id of every column
+   * @param ids  the row's range id in each column
    * @param turn a non-negative number that varies from row to row. If a cell has several files,
    *             `turn` distributes the cell's rows over them
    */

@@ -20,7 +20,7 @@ case object Region extends Regions {
  * An inner node, which cuts one column at a value.
  *
  * @param column position of the clustering column
- * @param value  the value, as represented by Catalyst. Null and smaller values go left
+ * @param value  the value in Catalyst's internal representation. Null and smaller values go left
  */
 final case class Cut(column: Int, value: Any, left: Regions, right: Regions) extends Regions {
   override def cutsOf(column: Int): Seq[Any] =

@@ -18,7 +18,8 @@ import io.pyzorder.expressions.Boundaries
 /**
  * The values of the clustering columns in rows drawn at random.
  *
- * @param values    Catalyst values, indexed first by sampled row, then by clustering column
+ * @param values    the values in Catalyst's internal representation, indexed first by sampled row,
+ *                  then by clustering column
  * @param partition number of each sampled row's table partition
  */
 final class Sample(values: Array[Array[Any]], partition: Array[Int]) {
@@ -84,7 +85,7 @@ object Sample {
    * Draws rows from a scan in one job. The job draws the same rows each time it runs.
    *
    * @param scan      rows with the clustering columns and `partition`
-   * @param columns   the clustering columns, over the scan's output
+   * @param columns   the clustering columns, as expressions over the scan's output
    * @param fractions share of each table partition's rows to draw, from 0 to 1
    */
   def take(

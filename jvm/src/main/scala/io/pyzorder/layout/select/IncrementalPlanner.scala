@@ -46,7 +46,7 @@ final class IncrementalPlanner(
 
     /**
      * Whether the files are much too small, for example because their writer misjudged the size of
-     * the rows or had a smaller target size.
+     * the rows or used a smaller target size.
      */
     val isSplintered: Boolean =
       partition.files.length > Splintered * RewritePlan.filesOf(partition.size, targetSize)

@@ -13,7 +13,7 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * files without a valid entry there, from the files themselves.
  *
  * @param columns the clustering columns, in order
- * @param index   the table's index; None if the table has none
+ * @param index   the table's index; None if the table has no index
  * @param collect collects statistics of the clustering columns from the given files, and returns
  *                them keyed by the files' paths in the table. Files that cannot be read are missing
  *                from the result

@@ -8,8 +8,8 @@ import io.pyzorder.layout.cells.{BoxSpace, FileBox}
  * The share (0 to 1) of a table's files that a query on one column opens, averaged over the rows'
  * values.
  *
- * @param lookup the share that `column = value` opens
- * @param range  the share that a range query opens if it matches 1% of the rows
+ * @param lookup the share opened by `column = value`
+ * @param range  the share opened by a range query that matches 1% of the rows
  */
 final case class OpenedShare(lookup: Double, range: Double)
 

@@ -71,7 +71,8 @@ object LayoutSettings {
   private val Files = 32L
 
   /**
-   * The smallest default target size. Opening smaller files costs more than skipping them saves.
+   * The smallest default target size. With smaller files, the cost of opening them exceeds the
+   * savings from skipping.
    */
   private[pyzorder] val Smallest: Long = 1L << 20
 

@@ -74,7 +74,7 @@ object LayoutVerdict {
    * @param rewritten  total size of the files to replace in bytes
    * @param written    number of files to write
    * @param partitions number of folders that contain files to replace
-   * @param undoes     whether some files to replace were clustered when they were written
+   * @param undoes     whether some of the files to replace were clustered when they were written
    * @param columns    names of the clustering columns; Nil if small files are only merged
    * @param targetSize the target size of a new file in bytes
    */
@@ -132,7 +132,7 @@ object LayoutVerdict {
 
   /**
    * The command-line option and the SQL setting that set the target size to a round number of
-   * bytes, not greater than `bytes`.
+   * bytes, no greater than `bytes`.
    */
   private def option(bytes: Long): String = {
     val kilobytes = java.lang.Long.highestOneBit(math.max(1L, bytes >> 10))

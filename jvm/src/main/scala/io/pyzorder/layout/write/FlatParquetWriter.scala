@@ -181,9 +181,9 @@ private[layout] object FlatParquetWriter {
 
   /**
    * Opens a writer. Returns None if Spark's writer must write the file. That is the case if a
-   * column is nested, if ParquetColumn does not support a column's type, if a setting is not
-   * supported here (encryption, Bloom filters, page sizes), or if the row groups of all tasks might
-   * not fit into memory.
+   * column is nested, if ParquetColumn does not support a column's type, if an unsupported setting
+   * is used (encryption, Bloom filters, page sizes), or if the row groups of all tasks might not
+   * fit into memory.
    */
   def open(path: String, conf: Configuration, schema: StructType): Option[FlatParquetWriter] = {
     val heeded = settingsIn(conf).forall(key => Heeded(key) || key.startsWith(OfOneColumn))

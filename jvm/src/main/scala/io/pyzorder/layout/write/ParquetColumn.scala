@@ -26,7 +26,7 @@ private[layout] object ParquetColumn {
    * The writer of a top-level column. None if the column's type is not supported here. Spark's
    * writer must then write the file.
    *
-   * @param dataType  as in Spark's schema
+   * @param dataType  the column's type in Spark's schema
    * @param described the column as Spark's writer declares it in the file
    */
   def of(dataType: DataType, described: ColumnDescriptor): Option[ParquetColumn] = {

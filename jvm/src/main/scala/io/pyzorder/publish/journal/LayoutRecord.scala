@@ -36,9 +36,9 @@ object LayoutRecord {
   private val Curves = Set("zorder", "hilbert", "linear")
 
   /**
-   * The layout recorded by the last run that replaced files, considering only runs with numbers
-   * less than `before`. None if there is no such run, or if that run recorded no layout. A RESTORE
-   * records the layout of the run before the one that it undoes.
+   * The layout recorded by the last run that replaced files and has a number less than `before`.
+   * None if there is no such run, or if that run recorded no layout. A RESTORE records the layout
+   * of the run before the one that it undoes.
    */
   def last(
       hadoopConf: Configuration,

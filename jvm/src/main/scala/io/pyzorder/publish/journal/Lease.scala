@@ -43,8 +43,8 @@ private[publish] final class Lease(
   def start(): Unit = thread.start()
 
   /**
-   * Whether it is certain that no other writer has declared this writer dead. Becomes false if this
-   * process is paused for a long time.
+   * True only if no other writer can have declared this writer dead. Becomes false if this process
+   * is paused for a long time.
    */
   def held: Boolean = System.nanoTime() - renewed < length * 1000000L / 4 * 3
 

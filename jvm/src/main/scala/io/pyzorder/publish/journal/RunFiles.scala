@@ -16,8 +16,8 @@ import io.pyzorder.storage.{MoveFile, TableFolder}
  * files are retired, that is, moved to `_zorder/_retired/`. Every move can be repeated, so if the
  * writer is killed, the next writer performs the remaining moves.
  *
- * @param newNames  whether no other file has ever had one of the names in `add`. If so, a file with
- *                  one of these names and the recorded size belongs to the run
+ * @param newNames  true if no other file can have had one of the names in `add`. In that case, a
+ *                  file with one of these names and the recorded size belongs to the run
  * @param recovered whether the record was read from the journal, which others may be able to
  *                  modify. In that case, only the run's marker proves that files outside the
  *                  table's folder belong to the run, and no such file is deleted without a marker
@@ -299,7 +299,7 @@ private[publish] final class RunFiles(
 
   /**
    * Removes the new files from folders that another writer overwrote. A process that deletes a
-   * local folder lists the folder first and then deletes file by file, so files that were moved in
+   * local folder first lists it and then deletes the files one by one, so files that were moved in
    * after the listing are still there.
    *
    * @return the conflicts with other writers; empty if there are none

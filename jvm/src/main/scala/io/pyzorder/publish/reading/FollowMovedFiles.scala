@@ -67,7 +67,8 @@ class ZOrderOrcFileFormat(roots: Seq[Path]) extends OrcFileFormat {
 
 /**
  * A file reader that opens a moved file at the path that MovedFileLookup finds. FileScanRDD calls
- * this reader and therefore does not treat a moved file as missing, even under ignoreMissingFiles.
+ * this reader and therefore does not treat a moved file as missing, even if ignoreMissingFiles is
+ * set.
  */
 private final class FollowMoved(
     conf: Broadcast[SerializableConfiguration],

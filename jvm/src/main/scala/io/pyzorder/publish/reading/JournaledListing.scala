@@ -42,8 +42,8 @@ object JournaledListing {
    * `_zorder` are included. Candidates are the table's location in the catalog, the root paths
    * outside it, and their ancestors up to the first folder whose name does not have the form
    * `name=value`. If a root path is a file, the search also starts at its parent folder. If a root
-   * path is a folder, the search does not start at its parent, because someone who can write next
-   * to a table must not be able to determine which files belong to the table.
+   * path is a folder, the search does not start at its parent, because someone who can create a
+   * `_zorder` folder beside a table must not be able to determine which files belong to the table.
    */
   def foldersOf(
       hadoopConf: Configuration,

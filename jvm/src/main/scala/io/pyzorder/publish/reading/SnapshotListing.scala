@@ -88,7 +88,7 @@ object SnapshotListing {
   }
 
   /**
-   * Whether a name is certainly forged, because no listing of the table could find a file with this
+   * Whether a name must be forged, because no listing of the table could find a file with this
    * name.
    */
   private def isForged(name: String): Boolean =

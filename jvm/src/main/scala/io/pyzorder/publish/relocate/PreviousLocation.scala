@@ -83,8 +83,8 @@ private[publish] final class PreviousLocation(
   }
 
   /**
-   * Copies a file so that readers see only the complete copy. Returns false if the file could not
-   * be copied.
+   * Copies a file so that readers never see a partial copy. Returns false if the file could not be
+   * copied.
    */
   private def copy(status: FileStatus, copied: Path): Boolean = {
     val staged = new Path(

@@ -30,8 +30,8 @@ object PruningResult {
  * @param snapshotName the snapshot's name, unique within the table
  * @param settings     the scan's read settings
  * @param facts        the statistics that the scan may use
- * @param test         the test of which entries may match
- * @param knows        whether there are statistics for a column
+ * @param test         determines which entries may match
+ * @param knows        returns whether there are statistics for a column
  */
 final class FileEvaluator(
     folder: TableFolder,

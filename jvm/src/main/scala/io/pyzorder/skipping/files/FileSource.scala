@@ -76,9 +76,9 @@ private[skipping] final class FileSource(
   private var keepsListing = false
 
   /**
-   * Requests that all scans of the plan use one list of files, even if there is no journal.
-   * Otherwise, a refresh of Spark's own index would show new files to the scans that start after
-   * it. Has no effect if the state is already pinned (see keptListing).
+   * Requests that all scans of the plan use the same list of files, even if there is no journal.
+   * Otherwise, scans that start after a refresh of Spark's own index would see new files. Has no
+   * effect if the state is already pinned (see keptListing).
    */
   private[files] def keepListing(): Unit = keepsListing = true
 
@@ -145,8 +145,8 @@ private[skipping] final class FileSource(
   /**
    * The state to use for estimates. This is the pinned state, if there is one. Otherwise, if Spark
    * would have to list the files, the files that the index covers are taken from the index, even if
-   * the index is old. In all other cases, this is the current state. It is determined only once for
-   * the same selected partitions, because several rules estimate how much a plan reads.
+   * the index is old. In all other cases, this is the current state. The state is determined only
+   * once for each set of selected partitions, because several rules estimate how much a plan reads.
    */
   def estimated: TableState = fixed.getOrElse {
     estimate.collect { case (partitions, state) if partitions == selected => state }.getOrElse {
@@ -229,7 +229,7 @@ private[skipping] object FileSource {
 /**
  * A table's files at one moment, and the index snapshots that describe them.
  *
- * @param listing   the list of the files; its use accesses the store again only if there is no
+ * @param listing   the list of the files; using it accesses the store again only if there is no
  *                  journal
  * @param staleness how old the listing and the index may be
  */
@@ -241,7 +241,7 @@ private[skipping] final class TableState(
   /** When the files were last verified. None if they were just verified, or if Spark lists them. */
   def asOf: Option[Long] = listing.asOf.filter(_ => staleness.remembers && !listing.isFresh)
 
-  /** Whether the store has just been listed, and no scan has used that listing yet. */
+  /** True if the store has just been listed and no scan has used that listing yet. */
   private[files] var isNew: Boolean = listing.isFresh
 }
 

@@ -3,7 +3,7 @@ package io.pyzorder.skipping.files
 import org.apache.spark.sql.catalyst.expressions.Expression
 
 /**
- * A scan of a plan. Two scans of one plan are equal if they read the same files in the same way.
+ * A scan in a plan. Two scans in one plan are equal if they read the same files in the same way.
  *
  * @param partitionFilters the scan's filters on partition columns, without column ids
  * @param dataFilters      the scan's other filters, without column ids

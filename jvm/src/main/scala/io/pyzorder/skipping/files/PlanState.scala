@@ -107,7 +107,7 @@ private[skipping] final class PlanState {
 
   private var choosing: Boolean = false
 
-  /** Requests that all scans of a source use one list of files (see FileSource). */
+  /** Requests that all scans of a source use the same list of files (see FileSource). */
   def keepListing(source: FileSource): Unit = synchronized(source.keepListing())
 
   /** Makes sure that a source's state includes the partitions that these filters select. */

@@ -3,14 +3,14 @@ package io.pyzorder.skipping.files
 import com.google.common.cache.{Cache, CacheBuilder}
 
 /**
- * The files of a plan's scans, in one or more states of the tables. The index evaluates each scan
- * only once in each state. All key ranges that are derived from the scan or may be added to it use
- * this evaluation, even if adaptive execution plans the rest of the query again. The number of
+ * The files of a plan's scans, in one or more states of the tables. Each scan is evaluated only
+ * once in each state. All key ranges that are derived from the scan or may be added to it use this
+ * evaluation, even if adaptive execution plans the rest of the query again. The number of
  * evaluations is therefore proportional to the number of scans, however many joins connect them.
  * The effect of ranges is determined from the remaining files alone.
  *
- * The files of large tables need a lot of memory. If memory runs low, they are dropped and, if
- * necessary, evaluated again.
+ * The results for large tables need a lot of memory. If memory runs low, they are dropped and, if
+ * necessary, computed again.
  */
 private[files] final class ScanFiles {
   import ScanFiles._

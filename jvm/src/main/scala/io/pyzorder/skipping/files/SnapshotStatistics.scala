@@ -38,7 +38,9 @@ final class SnapshotStatistics(snapshot: IndexSnapshot, reading: ColumnReading)
         arrays <- snapshot.columnFor(reading.dataSchema, column.path, reading.caseSensitive)
       } yield new IndexedStatistics(snapshot, indexed, arrays, reading.temporal))
 
-  /** Whether the index has statistics for the column that this scan may use. Does not load them. */
+  /**
+   * Whether the index has statistics for the column and this scan may use them. Does not load them.
+   */
   def has(column: FilterColumn): Boolean = find(column).isDefined
 
   private def find(column: FilterColumn): Option[IndexedColumn] =

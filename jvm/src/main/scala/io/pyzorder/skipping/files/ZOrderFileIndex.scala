@@ -118,7 +118,8 @@ final class ZOrderFileIndex private (
 
   /**
    * Registers a scan of this index with these filters, or with stricter ones. When the first scan
-   * of the plan executes, the partitions that all of its scans select are listed together.
+   * of the plan executes, the partitions selected by any of the registered scans are listed
+   * together.
    */
   def expect(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Unit = {
     select(partitionFilters)
@@ -159,14 +160,14 @@ final class ZOrderFileIndex private (
     source.estimated
   }
 
-  /** The files that a scan would read, without regard to ranges, for estimates. */
+  /** The files that a scan would read if there were no ranges. Used for estimates. */
   private[files] def estimatedFiles(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]): IndexedSeq[ExaminedFile] =
     ZOrderFileIndex.read(examine(
         estimatedState(partitionFilters), partitionFilters, dataFilters, Nil, asked = false))
 
-  /** The files that a scan reads when the plan is executed, without regard to ranges. */
+  /** The files that a scan would read during the plan's execution if there were no ranges. */
   private[files] def pinned(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]): IndexedSeq[ExaminedFile] =
@@ -185,7 +186,7 @@ final class ZOrderFileIndex private (
   /** Pins the files from which this index's ranges are derived, and the ranges themselves. */
   private def pinRanges(): Unit = ranges.foreach(_.bounds.pin())
 
-  /** Requests that all scans of the plan use one list of this index's files. */
+  /** Requests that all scans of the plan use the same list of this index's files. */
   private[skipping] def keepListing(): Unit = plan.keepListing(source)
 
   /** Whether a subquery that is planned separately may read the same files (see PlanState). */
@@ -367,7 +368,7 @@ final class ZOrderFileIndex private (
 object ZOrderFileIndex {
 
   /**
-   * Everything besides the filters and the state of the files that determines which files are read.
+   * Everything that determines which files are read, except the filters and the state of the files.
    */
   private[files] final case class Reading(
       source: FileSource,

@@ -52,8 +52,8 @@ private[joins] final class BroadcastKeys(
     (build.isStage || RepeatableRows(build.rows)) && others.forall(_.isRepeatable)
 
   /**
-   * This source, with only those of its own and its alternatives' restrictions that `isKept`
-   * accepts.
+   * This source with only the restrictions that `isKept` accepts. The same applies to the
+   * alternatives.
    */
   def restrictedIf(isKept: JoinedKey[BroadcastKeys] => Boolean): BroadcastKeys = {
     val kept = restrictions.filter(isKept)
@@ -159,8 +159,8 @@ private[joins] final class BroadcastKeys(
   }
 
   /**
-   * Whether a row satisfies all restrictions. The row's values in the restrictions' columns come
-   * last.
+   * Returns a test of whether a row satisfies all restrictions. The last values in the row are
+   * those of the restrictions' columns.
    */
   private def matching(executed: Seq[Seq[BuildSide]]): Seq[Any] => Boolean = {
     val allowed = restrictions.zip(executed).map { case (key, sides) =>
@@ -170,7 +170,10 @@ private[joins] final class BroadcastKeys(
       allowed.zip(row.drop(built.size)).forall { case (test, value) => test.forall(_(value)) }
   }
 
-  /** @param more the values of the first key's alternatives */
+  /**
+   * @param more the first-key values of the alternative sources, which are added to the values of
+   *             this source's first key
+   */
   private def summarized(rows: Iterator[Seq[Any]], more: Seq[KeyValues]): Map[Int, KeyValues] = {
     val builders = usable.toSeq.map(i => i -> new KeyValues.Builder(built(i).dataType, maxKeys))
     builders.foreach { case (_, builder) => more.foreach(builder.addAll) }

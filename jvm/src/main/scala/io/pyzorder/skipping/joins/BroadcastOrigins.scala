@@ -20,10 +20,10 @@ import org.apache.spark.sql.execution.pyzorder.BuildSide
  * non-null value of the key in the plan's rows is a value of the returned expression in a row of
  * the broadcast side.
  *
- * As in KeyOrigins, this holds through every operator that only drops, reorders or repeats rows,
- * and through an outer join if the key is null in the rows that the join adds. In addition, both
- * keys of an inner or semi join have the same values in the join's rows, so the key of one side may
- * come from the other side.
+ * As in KeyOrigins, this property is preserved by every operator that only drops, reorders or
+ * repeats rows, and by an outer join if the key is null in the rows that the join adds. In
+ * addition, both keys of an inner or semi join have the same values in the join's rows, so the key
+ * of one side may come from the other side.
  */
 private[joins] object BroadcastOrigins {
 

@@ -38,7 +38,7 @@ private[joins] object CheapKeys extends PredicateHelper {
     isSelective(keys) && ofAnyScan(keys, isRestricted = false).isEmpty &&
       keys.alternatives.forall(mayHelp)
 
-  /** Whether the source probably provides only some of all possible keys. */
+  /** Whether the source probably provides only some of the possible keys. */
   def isSelective(keys: BroadcastKeys): Boolean =
     isSelective(keys.build.rows) && keys.alternatives.forall(isSelective)
 

@@ -33,8 +33,8 @@ private[joins] trait KeySource[Self <: KeySource[Self]] {
  *
  * @param ordinal  the position of this key among the keys for which the source supplies values
  * @param from     where the values come from; this key must equal one of them
- * @param isWaited whether there is an exchange between the join and the plan. If so, the plan could
- *                 start before the keys are known
+ * @param isWaited whether the plan could start before the keys are known, for example because there
+ *                 is an exchange between the join and the plan
  */
 private[joins] final case class JoinedKey[Source <: KeySource[Source]](
     column: Expression,
@@ -69,7 +69,7 @@ private[joins] object JoinedKey {
       case a: AttributeReference if named.contains(a.exprId) => named(a.exprId)
     }
 
-  /** The definitions of the columns that a list defines. */
+  /** The definitions of the aliased columns in a list. */
   def definitions(columns: Seq[NamedExpression]): Map[ExprId, Expression] =
     columns.collect { case a: Alias => a.exprId -> a.child }.toMap
 
@@ -79,9 +79,9 @@ private[joins] object JoinedKey {
    * function of one of these. A partition column is not a column of the files.
    *
    * Spark compares the keys of a hash join by their bytes. It therefore normalizes the keys on both
-   * sides of the join: every NaN to a single NaN, and -0.0 to 0.0. `=` and the index also treat
-   * these values as equal, so a filter on the column selects the same files as a filter on the
-   * normalized column.
+   * sides of the join: every NaN to the canonical NaN, and -0.0 to 0.0. `=` and the index also
+   * treat these values as equal, so a filter on the column selects the same files as a filter on
+   * the normalized column.
    */
   def columnOf(scan: FileSourceScanExec, key: Expression): Option[Expression] = {
     val folders = scan.relation.partitionSchema.fieldNames.toSet
@@ -128,8 +128,8 @@ private[joins] object JoinedKey {
     catch { case NonFatal(_) => false }
 
   /**
-   * Whether the join key `joined` is this key, so that this key has the same value as the other key
-   * of the pair. Values that are equal under a collation may differ.
+   * Whether the join key `joined` is `key` itself, so that `key` has the same value as the other
+   * key of the pair. Values that are equal under a collation may differ.
    */
   def equal(joined: Expression, key: Expression): Boolean =
     joined.semanticEquals(key) && FilterColumn.isOrdered(joined.dataType)

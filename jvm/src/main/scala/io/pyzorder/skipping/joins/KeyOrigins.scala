@@ -18,10 +18,10 @@ import io.pyzorder.skipping.predicate.FilterColumn
  * plan's rows is a value of one of these columns, in a row that the column's scan returns. None if
  * the key may have other values.
  *
- * This holds through every operator that only drops, reorders or repeats rows. An outer join also
- * adds rows in which all columns of one side are null. The key must be null in these rows. This
- * suffices, because a null key equals nothing. The operators may drop any rows, so they need not be
- * deterministic.
+ * Every operator that only drops, reorders or repeats rows preserves this property. An outer join
+ * also adds rows in which all columns of one side are null. The key must be null in these rows.
+ * This suffices, because a null key equals nothing. The operators may drop any rows, so they need
+ * not be deterministic.
  */
 private[joins] object KeyOrigins {
 

@@ -87,7 +87,7 @@ private[joins] abstract class KeyPushdown[Source <: KeySource[Source]](
    * A copy of the plan in which scans skip the files that contain none of the keys in `wanted`.
    * These keys are expressed in the plan's own columns, and may be pushed below:
    * - a filter, projection, sort or exchange, which treats each row independently;
-   * - a union, whose branches name the columns in their own way;
+   * - a union, whose branches have their own names for the columns;
    * - an aggregate, if the key consists of its grouping expressions: all rows of a group have the
    *   same key, so a group is dropped as a whole. This is not true of collated strings, because
    *   different strings can be in the same group;
@@ -121,9 +121,9 @@ private[joins] abstract class KeyPushdown[Source <: KeySource[Source]](
   }
 
   /**
-   * Whether keys must not be passed to a scan through an exchange, because the exchange must remain
+   * True if keys must not be passed to a scan through an exchange, because the exchange must remain
    * equal to an exchange of a subquery. If the rows of a CTE are not deterministic, the query and
-   * its subqueries must use the same execution of it, or they would see different rows.
+   * its subqueries must use the same execution of the CTE, or they would see different rows.
    */
   protected def keepsExchanges(index: ZOrderFileIndex): Boolean =
     index.isShared && !index.plan.isDeterministic
@@ -244,8 +244,8 @@ private[joins] abstract class KeyPushdown[Source <: KeySource[Source]](
 private[joins] object KeyPushdown {
 
   /**
-   * Whether the left and the right side of a join may be pruned by the keys of the other side: the
-   * rows of such a side that have no match do not affect the result.
+   * Whether the left and the right side of a join may each be pruned by the keys of the other side.
+   * A side may be pruned if its unmatched rows do not affect the result:
    * - inner, left semi: both sides. A right row of a left semi join only matters to the left rows
    *   that it matches;
    * - left outer, left anti, existence: the right side. A left row without a match is in the

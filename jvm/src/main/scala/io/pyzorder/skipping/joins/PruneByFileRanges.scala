@@ -52,7 +52,7 @@ case class PruneByFileRanges(isAdaptive: Boolean) extends Rule[SparkPlan] {
 
   private def maxRanges: Int = ZOrderConf.joinMaxKeys.get(conf)
 
-  /** Whether the plan joins indexed tables and is not a stage that has already been pruned. */
+  /** True if the plan joins indexed tables and is not a stage that has already been pruned. */
   private def joinsIndexes(plan: SparkPlan): Boolean =
     plan.exists { case join: BaseJoinExec => join.leftKeys.nonEmpty; case _ => false } &&
       plan.exists(ScanWithKeysExec.indexOf(_).exists(_.couldSkip)) &&
@@ -125,7 +125,7 @@ case class PruneByFileRanges(isAdaptive: Boolean) extends Rule[SparkPlan] {
         }
       }
 
-    /** The index with those ranges that skip further files and belong to the same state. */
+    /** The index, with those of the ranges added that skip further files. */
     private def withUseful(
         candidates: Seq[FileRanges],
         index: ZOrderFileIndex,

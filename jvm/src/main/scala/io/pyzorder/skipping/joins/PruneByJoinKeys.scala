@@ -174,8 +174,8 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
 
     /**
      * Replaces broadcast sides that were found before keys were passed into them. A side that has
-     * become a copy with keys is not used. It could have received them from the very scan that
-     * waits for it, and both would then wait for each other.
+     * become a copy with keys is not used, because the keys could come from the very scan that
+     * waits for this side. The scan and the side would then wait for each other.
      */
     private def withFinalSides(plan: SparkPlan): SparkPlan = {
       val moved = new IdentityHashMap[BroadcastKeys, Option[BroadcastKeys]]
@@ -215,7 +215,7 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
     }
 
     /**
-     * The source of a key, with those restrictions for which the scan should wait. If the scan
+     * The source of a key, without the restrictions for which the scan should not wait. If the scan
      * should not wait for the key itself, records the reason and returns None.
      */
     private def sourceFor(
@@ -238,9 +238,12 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
 
 object PruneByJoinKeys {
 
-  /** The maximum number of broadcast sides that provide keys, in the plan of one side of a join. */
+  /**
+   * For each key of a join, the maximum number of broadcast sides in the plan of one side of the
+   * join that provide values.
+   */
   private val MaxOrigins = 4
 
-  /** The maximum number of joins that restrict the rows of one broadcast side. */
+  /** The maximum number of keys that restrict the rows of one broadcast side. */
   private val MaxRestrictions = 4
 }

@@ -115,7 +115,7 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
    * on one side of the join.
    *
    * @param own   the key on this side
-   * @param other the same key on the other side
+   * @param other the corresponding key on the other side
    */
   private def whyNot(
       join: BaseJoinExec,

@@ -67,7 +67,7 @@ case class SkippingScanExec(child: SparkPlan) extends UnaryExecNode {
     batches
   }
 
-  /** Sends the metrics, such as how many files were skipped, to the Spark UI. */
+  /** Sends the metrics, such as the number of skipped files, to the Spark UI. */
   private def sendMetrics(): Unit = outcome.foreach { outcome =>
     metrics("filesTotal").set(outcome.total)
     metrics("filesSelected").set(outcome.selected)

@@ -74,8 +74,8 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
   }
 
   /**
-   * Whether the file index belongs to one of these classes. Subclasses are not accepted, because
-   * they may list other files.
+   * Whether the class of the file index is one of these. Subclasses are not accepted, because they
+   * may list different files.
    */
   private def isSparks(location: FileIndex): Boolean =
     location.getClass == classOf[InMemoryFileIndex] ||

@@ -65,7 +65,7 @@ object FilterColumn {
   private[skipping] def isFloating(dataType: DataType): Boolean =
     dataType == DoubleType || dataType == FloatType
 
-  /** Whether the expression contains a subquery of a logical or physical plan. */
+  /** Whether the expression contains a logical or physical subquery. */
   private[skipping] def hasSubquery(expression: Expression): Boolean =
     expression.exists(_.isInstanceOf[PlanExpression[_]])
 

@@ -33,7 +33,7 @@ object Outcomes {
  * may add outcomes but never loses any. It would be wrong to negate a filter: negating "some row
  * may be TRUE" gives "no row is TRUE", but NOT needs "some row may be FALSE".
  *
- * @param isTotal whether evaluating the predicate never fails
+ * @param isTotal true if evaluating the predicate can never fail
  * @param rule    the filters for some sets, built on first use; the filter for any other set
  *                combines the filters for its single outcomes
  */

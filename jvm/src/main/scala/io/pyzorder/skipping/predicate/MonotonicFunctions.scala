@@ -74,8 +74,8 @@ object MonotonicFunctions {
     // The cast leaves the number unchanged.
     case (_, _) if IntegralOrder.contains(from) && IntegralOrder.contains(to) =>
       IntegralOrder.indexOf(from) <= IntegralOrder.indexOf(to)
-    // Rounding to the nearest float or double never swaps two numbers, though it may make them
-    // equal.
+    // Rounding to the nearest float or double never reverses the order of two numbers, though it
+    // may make them equal.
     case (_, FloatType | DoubleType) if IntegralOrder.contains(from) => true
     // Every float can be represented as a double, NaN remains NaN, and -0.0 remains -0.0.
     case (FloatType, DoubleType) => true

@@ -8,8 +8,8 @@ import org.apache.spark.sql.types.{DataType, Decimal}
 /**
  * A union of ranges of values, none of which is null or NaN. If there are too many ranges,
  * neighboring ones are merged, so the union may contain more values than were added. The widest
- * gaps remain. If the type's values have no distances, as with STRING, equal numbers of neighbors
- * are merged.
+ * gaps remain. If the type defines no distance between values, as with STRING, equal numbers of
+ * neighbors are merged.
  *
  * @param dataType the type of the values
  * @param limit    the maximum number of ranges

@@ -45,12 +45,12 @@ class CodedHashesSuite extends AnyFunSuite {
       limited.head.limitedTo(7000).exists(_.prefixes.sameElements(limited.last.prefixes)))
   }
 
-  test("a sketch with more than 10 % false positives is not kept") {
+  test("a sketch with more than 10% false positives is not kept") {
     assert(CodedHashes.of(hashes(10000), 4000).isEmpty)
     assert(CodedHashes.of(hashes(10000), 0).isEmpty)
   }
 
-  test("at 1 % false positives, a hash takes about one byte") {
+  test("at 1% false positives, a hash takes about one byte") {
     val coded = CodedHashes.of(hashes(100000), 103000).get
     assert(100000.0 / (1L << coded.bits) < 0.015)
   }
@@ -111,7 +111,7 @@ class CodedHashesSuite extends AnyFunSuite {
 
   private def hex(bytes: Array[Byte]): String = bytes.map(b => f"$b%02x").mkString
 
-  test("a damaged directory is rejected or parsed, but never takes long") {
+  test("a damaged directory is either rejected or parsed, and does not take long") {
     val files = IndexedSeq.fill(20)(CodedHashes.of(hashes(50), Long.MaxValue))
     val segment = SegmentWriter.encode(20, columns.map(_ -> files))
     val directory = segment.bytes.drop(segment.directory)

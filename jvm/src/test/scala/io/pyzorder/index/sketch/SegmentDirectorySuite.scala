@@ -63,7 +63,7 @@ class SegmentDirectorySuite extends AnyFunSuite {
     assert(codes.code.length < 100)
   }
 
-  test("a forged block cannot have values of another block") {
+  test("a forged block cannot contain values of another block") {
     // The block contains the value 4, which does not belong to the first block.
     val (bits, block) = (2, SketchBlock.of(Array[Byte](1, 0xf0.toByte), 1))
     val column2 =

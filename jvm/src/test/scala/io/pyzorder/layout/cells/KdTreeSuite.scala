@@ -16,10 +16,10 @@ class KdTreeSuite extends AnyFunSuite {
 
   /** The name of each table, and a generator of ids for each of its columns. */
   private val tables = Seq[(String, Seq[Random => Array[Int]])](
-    "one even column" -> Seq(uniform(1000) _),
-    "two even columns" -> Seq(uniform(1000) _, uniform(1000) _),
+    "one uniform column" -> Seq(uniform(1000) _),
+    "two uniform columns" -> Seq(uniform(1000) _, uniform(1000) _),
     "three columns, one with two values" -> Seq(uniform(300) _, uniform(2) _, uniform(300) _),
-    "a heavy value" -> Seq(skewed _, uniform(1000) _),
+    "a frequent value" -> Seq(skewed _, uniform(1000) _),
     "a single value" -> Seq(uniform(1) _))
 
   for ((name, columns) <- tables; leaves <- Seq(1, 2, 7, 16); lexical <- Seq(false, true)) {

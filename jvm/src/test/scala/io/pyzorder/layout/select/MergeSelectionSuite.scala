@@ -34,7 +34,7 @@ class MergeSelectionSuite extends AnyFunSuite {
    */
   private val cases = Seq[(String, Double, Seq[(Long, Long)], Seq[(Long, Long)], Seq[Int])](
     ("without a budget, no file is chosen", 0.0, Seq((0L, 399L)), Seq.fill(4)((0L, 399L)), Nil),
-    ("no file is chosen for new rows beyond all files", 4.0, Seq((400L, 499L)), apart, Nil))
+    ("no file is chosen if the new rows are beyond all files", 4.0, Seq((400L, 499L)), apart, Nil))
 
   for ((name, factor, fresh, old, expected) <- cases) test(name) {
     assert(chosen(factor, fresh, old) == expected)

@@ -76,7 +76,7 @@ class KeyRangesSuite extends AnyFunSuite {
     assert(test(1) == Seq(false, true, true, true, false, false))
   }
 
-  test("unknown bounds give no ranges") {
+  test("unknown bounds yield no ranges") {
     val column = FilterColumn(Seq("k"), IntegerType)
     val ranges = new KeyRanges(IntegerType, 9)
     ranges.add(column, new Files(IntegerType, IndexedSeq(Seq(1)), _ => false), 0)

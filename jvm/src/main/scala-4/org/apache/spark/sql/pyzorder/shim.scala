@@ -9,9 +9,9 @@ import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * Gives common names to types and methods that differ between Spark versions, and exposes a few
- * members that are private to Spark's packages. This file is for Spark 4, where the session class
- * with the session state and the SparkContext implements an interface that Spark Connect also
- * implements.
+ * members that are private to Spark's packages. This file is for Spark 4, where SparkSession is an
+ * abstract class with a classic and a Spark Connect implementation. Only the classic one provides
+ * the session state and the SparkContext.
  */
 object shim {
 

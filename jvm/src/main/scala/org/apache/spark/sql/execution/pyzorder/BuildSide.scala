@@ -51,7 +51,7 @@ final class BuildSide private (
   /**
    * The values of expressions over the rows. The result contains each combination at least once,
    * except combinations that occur only in rows whose join key is null. Waits for the broadcast,
-   * but not longer than the join itself would. None if the broadcast takes longer or has more than
+   * but no longer than the join itself would. None if the broadcast takes longer or has more than
    * `limit` rows.
    *
    * If the expressions are the keys from which the hash table was built, only the first row of each
