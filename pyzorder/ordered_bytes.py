@@ -86,8 +86,8 @@ def whole_of(values: Column, data_type: str) -> list[bytes | None]:
 
     Compared lexicographically as unsigned bytes, the encodings sort like the values.
 
-    The width is fixed, except that strings (as UTF-8) and binaries are returned unchanged. Null is
-    None.
+    The width is fixed, except that strings (as UTF-8) and binary values are returned unchanged.
+    Null is None.
     """
     if is_long(data_type):
         bits = _left_aligned(long_of(values, data_type), data_type).astype(">u8")

@@ -367,7 +367,7 @@ def is_hinted(scope: Scope, name: str) -> bool:
 def other_side(
     scope: Scope, name: str, key: exp.Expression, conditions: list[exp.Expression]
 ) -> str:
-    """Returns a query for the key and all used columns of the other side of a join.
+    """Returns a query that selects the join key and every column that is used from the other side.
 
     The size of the query's result determines whether Spark broadcasts that side.
     """

@@ -23,7 +23,7 @@ LAYS_OUT = "lay out the new files"
 
 @dataclass(frozen=True)
 class Step:
-    """A Spark job of a statement.
+    """A Spark job that a statement runs.
 
     Attributes:
         number: the job's number.

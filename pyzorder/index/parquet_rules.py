@@ -1,7 +1,7 @@
 """Decides how Spark reads Parquet columns, and converts their stored bounds to Spark's values.
 
-The rules are those of Scala's ParquetRules and ParquetOrigin, with one exception: if the footer is
-not sufficient for a column, the column is not scanned, and only its null count is known.
+The rules are those of the Scala classes ParquetRules and ParquetOrigin, with one exception: if the
+footer is not sufficient for a column, the column is not scanned, and only its null count is known.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def statistics_of(
         return ColumnStatistics()
     if found is None:
         return ColumnStatistics(null_count=nulls)
-    # Writers may truncate the bounds of strings. If both bounds are equal, they are not truncated.
+    # Writers may truncate the bounds of strings. If the bounds are equal, they are not truncated.
     is_exact = origin.by_parquet_mr if leaf.physical != "BYTE_ARRAY" else found[0] == found[1]
     return ColumnStatistics(found, is_exact, nulls, nan_seen=False)
 

@@ -1,8 +1,8 @@
 """Settings of a scan that determine how it interprets the bytes of a file.
 
-The settings are two strings, equal to those of Scala's ReadSettings. An index entry applies only to
-scans with the same structural string. If bounds in the entry depend on the temporal string, they
-apply only to scans that also have the same temporal string.
+The settings are two strings, equal to those of the Scala class ReadSettings. An index entry applies
+only to scans with the same structural string. If bounds in the entry depend on the temporal string,
+they apply only to scans that also have the same temporal string.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Truncates bounds of long strings and binaries, which are compared as unsigned bytes.
 
-The rules and their proof are those of Scala's TruncatedBounds. A prefix is never greater than the
-whole value. If the last character or byte of a prefix is incremented, the result is greater than
-all values that start with the prefix.
+The rules and their proof are those of the Scala class TruncatedBounds. A prefix is never greater
+than the whole value. If the last character or byte of a prefix is incremented, the result is
+greater than all values that start with the prefix.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The data files that make up a table, determined from a listing of its folder and the journal.
 
-The rules are those of Scala's Overlay, which explains why no file is missed. A file that is moved
-gets its new name before it loses the old one. If the journal did not change during the listing, the
-direction in which files were moving is known.
+The rules are those of the Scala class Overlay, which explains why no file is missed. A file that is
+moved gets its new name before it loses the old one. If the journal did not change during the
+listing, the direction in which files were moving is known.
 """
 
 from __future__ import annotations

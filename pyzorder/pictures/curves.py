@@ -43,7 +43,7 @@ def places(curve: str, x: Cells, y: Cells, bits: int) -> Cells:
 def hilbert_transpose(x: Cells, y: Cells, bits: int) -> tuple[Cells, Cells]:
     """Returns coordinates whose interleaved bits are the cell's position on the Hilbert curve.
 
-    Mirrors Scala's HilbertCurve (Skilling, "Programming the Hilbert curve", 2004).
+    Mirrors the Scala class HilbertCurve (Skilling, "Programming the Hilbert curve", 2004).
     """
     x, y = x.copy(), y.copy()
     for bit in range(bits - 1, 0, -1):

@@ -58,7 +58,7 @@ def scale(
         bounds: the bounds to place.
         zone: the time zone for labels.
         ranks: whether to place values by their rank among `bounds` and `limits`. Strings and
-            binaries are always placed this way.
+            binary values are always placed this way.
         limits: more values to place. They do not get ticks if values are placed by rank.
     """
     if ranks or is_text(column):

@@ -180,7 +180,8 @@ def test_explain_before_the_query_runs(session: SparkSession, tables: Path) -> N
     [
         (f"SELECT q.k FROM b LEFT JOIN {SOME} q ON q.k = b.k", "LEFT OUTER JOIN also needs unmatched rows"),
         ("SELECT a.k FROM a JOIN b ON a.k = b.k",
-         "both sides are read before any key is known, and the files of the other side rule out no file"),
+         "both sides are read before any key is known, and the key ranges on the other side do not "
+         "rule out any files"),
         (f"SELECT q.k FROM {SOME} q JOIN b ON q.k % 9 = b.k",
          "both sides are read before any key is known, and the other side's key is not in an index"),
     ],

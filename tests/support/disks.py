@@ -63,7 +63,7 @@ class Disk:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Disk]:
-    """Mounts a new file system at the folder during the block."""
+    """Mounts a new file system on the folder for the duration of the block."""
     folder.mkdir()
     run("mount", "-t", "tmpfs", "-o", "nr_inodes=100000,nr_blocks=16384", "tmpfs", folder)
     try:

@@ -93,7 +93,7 @@ def test_names_exist(page: str) -> None:
 
 def explanations() -> list[str]:
     """The explanations in the first column of the troubleshooting guide's table."""
-    table = text("docs/guides/troubleshooting.md").split("| it says |")[1].split("\n\n")[0]
+    table = text("docs/guides/troubleshooting.md").split("| message |")[1].split("\n\n")[0]
     return [cell.strip(" …:") for cell in re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)]
 
 

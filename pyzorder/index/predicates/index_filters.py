@@ -1,9 +1,9 @@
 """Builds Spark SQL filters over the index that keep files where a predicate may be TRUE.
 
-The rules and their proofs are those of Scala's PredicateRules and IndexFilter. A filter is false
-only for files without a row that makes the predicate TRUE. It does not distinguish between FALSE
-and NULL, so filters compose only through AND and OR, and NOT is pushed down to the leaves first.
-A filter of None keeps every file.
+The rules and their proofs are those of the Scala classes PredicateRules and IndexFilter. A filter
+is false only for files without a row that makes the predicate TRUE. It does not distinguish between
+FALSE and NULL, so filters compose only through AND and OR, and NOT is pushed down to the leaves
+first. A filter of None keeps every file.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Functions that may be applied to a column in a comparison, and types that may be compared.
 
-The functions are those of Scala's MonotonicFunctions. For every non-null value, such a function f
-returns a non-null value or fails, and a <= b implies f(a) <= f(b). The bounds mapped through f
-therefore enclose the values mapped through f. Functions that depend on the local date qualify only
-if the session's time zone has a single, fixed offset. In other zones, clocks may be set back across
-midnight, so that a day begins twice.
+The functions are those of the Scala class MonotonicFunctions. For every non-null value, such a
+function f returns a non-null value or fails, and a <= b implies f(a) <= f(b). The bounds mapped
+through f therefore enclose the values mapped through f. Functions that depend on the local date
+qualify only if the session's time zone has a single, fixed offset. In other zones, clocks may be
+set back across midnight, so that a day begins twice.
 """
 
 from __future__ import annotations

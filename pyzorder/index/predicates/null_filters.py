@@ -1,8 +1,8 @@
 """Builds filters over the index that keep files where a predicate may be NULL (see index_filters).
 
-The rules and their proofs are those of Scala's PredicateRules. The text of a predicate does not
-show the casts that Spark adds. The rules therefore accept only operands that can be converted to
-the comparison's type without any value becoming NULL.
+The rules and their proofs are those of the Scala class PredicateRules. The text of a predicate does
+not show the casts that Spark adds. The rules therefore accept only operands that can be converted
+to the comparison's type without any value becoming NULL.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ def test_other_engines_refuse_unknown_columns(table: Path) -> None:
 
 
 def test_the_log(table: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """`files` and `dataset` log the parts of a condition that do not rule out any files."""
+    """`files` and `dataset` log the parts of a condition that are not used to rule out files."""
     for opened in (pyzorder.files, pyzorder.dataset):
         caplog.clear()
         with caplog.at_level("INFO"):

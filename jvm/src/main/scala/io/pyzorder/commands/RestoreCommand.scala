@@ -21,7 +21,7 @@ import io.pyzorder.storage.{FileRef, FileSystems, Incarnation}
 
 /**
  * RESTORE … TO BEFORE OPTIMIZE: replaces the files written by the last OPTIMIZE with the files that
- * this OPTIMIZE had replaced. Files that were added after that OPTIMIZE are kept. Like an OPTIMIZE,
+ * it had replaced. Files that were added after that OPTIMIZE are kept. Like an OPTIMIZE,
  * a RESTORE is recorded in the journal as a run. A RESTORE publishes copies of the replaced files.
  * If it is killed at any point, the replaced files and the files that the OPTIMIZE wrote are still
  * intact.

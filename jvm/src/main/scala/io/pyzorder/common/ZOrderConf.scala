@@ -205,8 +205,8 @@ object ZOrderConf {
   val journalLease: Setting[Long] = new Setting(
     "spark.sql.zorder.journal.lease",
     "120s",
-    "How long a writing command keeps its lock on a table without a heartbeat, such as 120s or " +
-      "5min. After this time, the next writing command takes the lock, and completes or undoes " +
+    "How long a write command keeps its lock on a table without a heartbeat, such as 120s or " +
+      "5min. After this time, the next write command takes the lock, and completes or undoes " +
       "what the previous command began.",
     milliseconds)
 
@@ -214,7 +214,7 @@ object ZOrderConf {
   val journalTakeOver: Setting[String] = new Setting(
     "spark.sql.zorder.journal.takeOver",
     "",
-    "The number of a run whose writer is known to be dead. The next writing command then takes " +
+    "The number of a run whose writer is known to be dead. The next write command then takes " +
       "the lock without waiting for that run's lease to expire.",
     identity[String])
 

@@ -129,7 +129,10 @@ object InterleaveBits {
   /** `id`, one of `idCount` ids, stretched over all `bits` bits: floor(id * 2^bits / idCount). */
   def stretched(id: Int, idCount: Int, bits: Int): Int = ((id.toLong << bits) / idCount).toInt
 
-  /** Interleaves one byte of each column into n bytes at `at`. Returns the position after them. */
+  /**
+   * Interleaves one byte from each of the n columns into n bytes of `out`, starting at `at`.
+   * Returns the position after them.
+   */
   private def writeOctets(octets: Array[Int], out: Array[Byte], at: Int): Int = {
     val n = octets.length
     if (n <= 8) {

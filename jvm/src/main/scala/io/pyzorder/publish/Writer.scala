@@ -105,7 +105,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
    * Replaces files in the table with staged files and ends this writer. Replaces all of the files,
    * or throws and replaces none. There are two exceptions, in which files may have been replaced
    * before this method throws. If another writer overwrites a folder in the meantime, the folder is
-   * left as that writer wrote it. If a failure occurs after COMMIT, the next writing command
+   * left as that writer wrote it. If a failure occurs after COMMIT, the next write command
    * completes the run.
    *
    * @param retire  the files that were read, with the properties that they had when they were read;
@@ -143,7 +143,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   /**
    * Publishes the run by switching the table's location to a folder that `fill` writes, and ends
    * this writer. Switches the location, or throws and changes nothing, with one exception. If a
-   * failure occurs after COMMIT, this method throws, and the next writing command completes the
+   * failure occurs after COMMIT, this method throws, and the next write command completes the
    * switch.
    *
    * @param table the table in the session catalog, with its database
@@ -164,7 +164,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
    * ends this writer. Switches all of the partitions, or throws and switches none. There are two
    * exceptions, in which partitions may have been switched before this method throws. If another
    * writer overwrites a partition in the meantime, the partition is left as that writer wrote it.
-   * If a failure occurs after COMMIT, the next writing command completes the run.
+   * If a failure occurs after COMMIT, the next write command completes the run.
    *
    * @param table the table in the session catalog, with its database
    * @param moves the partitions
@@ -245,7 +245,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   }
 
   private def declaredDead: Exception =
-    ZOrderErrors.conflict("another writing command declared this one dead and undid it")
+    ZOrderErrors.conflict("another write command declared this one dead and undid it")
 
   /**
    * Aborts the run without leaving a visible trace. Does nothing if this writer has already ended.
@@ -271,7 +271,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       }
     } catch {
       case NonFatal(failure) =>
-        Writer.log.warn(s"Run $run of $folder could not be undone; the next writing command on " +
+        Writer.log.warn(s"Run $run of $folder could not be undone; the next write command on " +
             "the table will undo it", failure)
     } finally {
       end()
@@ -408,7 +408,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     catch {
       case NonFatal(failure) =>
         Writer.log.warn(s"Run $run of $folder is complete, but its end could not be recorded; " +
-            "the next writing command on the table will record it", failure)
+            "the next write command on the table will record it", failure)
     }
 
   /**

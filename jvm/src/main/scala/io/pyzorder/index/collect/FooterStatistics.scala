@@ -22,7 +22,7 @@ import org.apache.parquet.schema.{GroupType, PrimitiveType, Type}
  */
 private[index] object FooterStatistics {
 
-  /** Reads the answers from the footer of one file. Propagates the reader's exceptions. */
+  /** Reads the statistics from the footer of one file. Propagates the reader's exceptions. */
   def read(path: Path, conf: Configuration, question: FooterQuestion): FileFooter = {
     val options = HadoopReadOptions.builder(conf, path).useSignedStringMinMax(false).build()
     val reader = ParquetFileReader.open(HadoopInputFile.fromPath(path, conf), options)

@@ -19,8 +19,9 @@ import io.pyzorder.index.model.{Calendars, IndexedColumns, TruncatedBounds}
 private[index] object OrcFooterStatistics {
 
   /**
-   * Reads the answers from the footer of one file. Returns None if the file has no columns, because
-   * Spark does not read any rows from such a file. Propagates the reader's exceptions.
+   * Reads the requested statistics from the footer of one file. Returns None if the file has no
+   * columns, because Spark does not read any rows from such a file. Propagates the reader's
+   * exceptions.
    */
   def read(path: Path, conf: Configuration, question: FooterQuestion): Option[FileFooter] = {
     val reader = OrcFile.createReader(path, OrcFile.readerOptions(conf))

@@ -90,7 +90,7 @@ private[index] object ParquetRules {
       case FloatType | DoubleType => scan
       case StringType | BinaryType if leaf.getPrimitiveTypeName == BINARY =>
         // Parquet and Spark both compare strings and binary values as unsigned bytes. Writers may
-        // truncate bounds, but truncated bounds still enclose the values. If both bounds are equal,
+        // truncate bounds, but truncated bounds still enclose the values. If the bounds are equal,
         // all values are equal.
         val least = groups.map(bytesOf(_, least = true)).reduce(lesser)
         val greatest = groups.map(bytesOf(_, least = false)).reduce(greater)

@@ -65,8 +65,8 @@ object LayoutRecord {
   /**
    * Reads the layout from a record. Returns None if the record has no layout, or a layout that
    * OPTIMIZE could not have written. Anyone with write access to the folder can forge the record,
-   * so only a limited number of column names, a bounded size, and known methods and curves are
-   * accepted. The names are used only if the table has columns with these names.
+   * so the number of column names and the file size are limited, and only known methods and curves
+   * are accepted. The names are used only if the table has columns with these names.
    */
   private[publish] def of(record: JsonNode): Option[LayoutRecord] =
     try Option(record.get(Field)).filter(_.isObject).map { item =>

@@ -368,6 +368,6 @@ private[publish] final class RunFiles(
     ZOrderErrors.conflict(s"$file was replaced or deleted")
 
   private def paused: Exception =
-    ZOrderErrors.conflict("another writing command may have declared this one dead, because this " +
+    ZOrderErrors.conflict("another write command may have declared this one dead, because this " +
       "command's lease expired without a heartbeat, or its lock was taken")
 }

@@ -34,7 +34,7 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingF
  * A catalog offers no compare-and-swap operation, so other writers may change `from` at about the
  * time of the switch. If an INSERT is planned before the switch and commits after the switch, it
  * writes into `from`. `carry` copies the INSERT's files to the table's current folder, either right
- * after the switch or with the next writing command. If `from` was overwritten, the switch is
+ * after the switch or with the next write command. If `from` was overwritten, the switch is
  * reverted, unless other writers have since changed the files in `to`.
  *
  * @param from   the table's folder when the run began; the table is not partitioned

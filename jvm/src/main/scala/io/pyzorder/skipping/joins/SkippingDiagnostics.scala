@@ -140,7 +140,7 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
         val isKnown = KeyOrigins(if (isLeft) join.right else join.left, other).isDefined
         Some("both sides are read before any key is known, and " +
           (if (isShared) "a subquery may read the same table"
-           else if (isKnown) "the files of the other side rule out no file"
+           else if (isKnown) "the key ranges on the other side do not rule out any files"
            else "the other side's key is not in an index"))
     }
     obstacle =>

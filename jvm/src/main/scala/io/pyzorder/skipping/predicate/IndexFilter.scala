@@ -299,10 +299,10 @@ object IndexFilter {
   }
 
   /**
-   * `c NOT LIKE 'p%'`. If both bounds start with p, so do all values between them. A value v that
-   * first differs from p by a greater byte is above every string that starts with p, and therefore
-   * above max. A value v that first differs by a lesser byte, or ends before p does, is below min.
-   * For nulls, the predicate is NULL.
+   * `c NOT LIKE 'p%'`. If both bounds start with p, so do all values between them: if the first
+   * byte in which a value differs from p is greater than p's, the value is greater than every
+   * string that starts with p, and therefore greater than max. If that byte is smaller, or the
+   * value ends before p does, the value is less than min. For nulls, the predicate is NULL.
    */
   final case class NotPrefix(column: FilterColumn, prefix: UTF8String) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = new FileTest {
