@@ -188,7 +188,7 @@ def exit_codes_text() -> str:
 
 
 def lines(name: str) -> list[str]:
-    """Returns the statements in a file of sql/statements."""
+    """Returns the statements in one of the files in sql/statements."""
     text = (ROOT / "sql" / "statements" / name).read_text(encoding="utf-8")
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 

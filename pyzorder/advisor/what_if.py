@@ -50,8 +50,8 @@ def advise(
     For each candidate, lays out a sample of the table as OPTIMIZE would. Then evaluates the
     workload's filters and join keys against the bounds of the resulting files, using the same code
     that skips files in queries. Candidates are compared by the total size of the files that would
-    be opened. The table is not changed. Parts of the workload that the advisor cannot use are
-    counted.
+    be opened. The table is not changed. The result also reports how
+    many parts of the workload the advisor could not use.
 
     Args:
         table: the table's name in SQL syntax, or the path of its folder.

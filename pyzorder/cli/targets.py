@@ -38,7 +38,7 @@ class Target:
         return self.path or ".".join(self.name)
 
     def text(self) -> str:
-        """Returns the table in SQL notation, which pyzorder's functions accept."""
+        """Returns the table's name or path in SQL syntax, which pyzorder's functions accept."""
         if self.format:
             return f"{self.format}.{quoted(self.path)}"
         return tables.quoted(self.path) if self.path else ".".join(map(if_odd, self.name))

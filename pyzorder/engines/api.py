@@ -26,8 +26,8 @@ def files(
 ) -> list[str]:
     """Returns a table's data files that may have rows for which a condition is TRUE.
 
-    Even while an OPTIMIZE runs, or after one has been killed, the files contain each row of the
-    table exactly once. Needs neither Spark nor Java.
+    Even while an OPTIMIZE runs, or after one has been killed, the files contain each matching
+    row of the table exactly once. Needs neither Spark nor Java.
 
     Args:
         path: the folder of a table, or of one of its partitions; a local path or a URI.

@@ -44,7 +44,7 @@ def frame(spark: SparkSession, folder: Path, columns: dict[str, tuple[list, str]
 
 @pytest.fixture(params=["CODEGEN_ONLY", "NO_CODEGEN"])
 def mode(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Runs a test once with generated code and once interpreted."""
+    """Runs a test twice: with code generation and in interpreted mode."""
     changed = {
         "spark.sql.codegen.factoryMode": request.param,
         "spark.sql.codegen.wholeStage": str(request.param == "CODEGEN_ONLY").lower(),

@@ -98,7 +98,7 @@ def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") ->
 class Rewrite:
     """A run of a Writer that replaces all data files in each folder with one file.
 
-    The table is a local folder or a URL on any store.
+    The table is given as a local path, or as the URL of a folder on any store.
     """
 
     def __init__(self, spark: SparkSession, table: Path | str, fmt: str = "parquet") -> None:

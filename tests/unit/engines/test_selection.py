@@ -105,8 +105,8 @@ def test_reasons(table: Path) -> None:
     assert "depends on a time zone" in second
 
 
-#: Conditions on columns that the table below does not have, the first of these columns, and how
-#: the message's list of columns begins.
+#: (condition with misspelled columns, first misspelled column, first column that the error message
+#: suggests)
 MISSPELLED = [
     ("custmer_id = 8", "custmer_id", "customer_id"), ("day = 1 AND DAI = 2", "DAI", "day"),
     ("upper(Custmer_ID) = 'A' OR day = 1", "Custmer_ID", "customer_id"),

@@ -316,8 +316,8 @@ object ZOrderErrors {
     error("ZORDER_UNFINISHED_ELSEWHERE.BY_PATH", "root" -> root, "place" -> place)
 
   /**
-   * `place` is not the location of a partition, but an unfinished run on the table in `root` was
-   * replacing files there.
+   * An unfinished run on the table in `root` was replacing files in `place`, although no partition
+   * is located there.
    */
   def unfinishedWithoutPartition(root: String, place: String): ZOrderException =
     error("ZORDER_UNFINISHED_ELSEWHERE.NO_PARTITION", "root" -> root, "place" -> place)

@@ -40,7 +40,7 @@ final class DeniedColumns private (paths: Seq[Seq[String]]) {
 
 object DeniedColumns {
 
-  /** The columns that the session or the table denies. Neither setting overrides the other. */
+  /** The columns on the deny list of the session or of the table. Neither replaces the other. */
   def of(conf: SQLConf, properties: Map[String, String]): DeniedColumns = {
     val setting = ZOrderConf.indexDenyColumns
     new DeniedColumns(setting.get(conf) ++ setting.ofTable(properties).getOrElse(Nil))

@@ -75,7 +75,7 @@ private[layout] final class KdTreeBuilder(
     if (inGrid) Grid.slabs(leaves, ids.indices.map(spread(_, from, to))) else Nil
 
   /**
-   * Adds the subtree for `rows(from until to)`, whose files are numbered from `firstLeaf` on.
+   * Adds the subtree for `rows(from until to)`. Its files are numbered starting at `firstLeaf`.
    *
    * @param slabs the number of slabs into which each column still has to be cut; if it is Nil, or 1
    *              for all columns, columns are cut into halves

@@ -102,7 +102,7 @@ private[relocate] final class PreviousPartitionLocations(
   def check(): Unit = checked((_, _) => ())
 
   /**
-   * Calls `act` for each previous folder with added files that have not been copied yet. The second
+   * Calls `act` for each previous folder that contains added files not yet copied. The second
    * argument is the current location of the folder's partition.
    */
   private def checked(act: (PreviousLocation, Path) => Unit): Unit = for {

@@ -86,7 +86,7 @@ private[relocate] final class PreviousTableLocations(
    */
   def carry(): Unit = checked(_.carry(folder))
 
-  /** Calls `act` for each previous folder with added files that have not been copied yet. */
+  /** Calls `act` for each previous folder that contains added files not yet copied. */
   private def checked(act: TableLocationSwitch => Unit): Unit = {
     (folder +: switches.map(_._1.from)).filter(one => SiblingFolder.isOne(one.root.getName))
       .flatMap(SiblingFolder.origin(hadoopConf, _)).filter(isAnew).foreach(refuse)

@@ -63,7 +63,7 @@ private[joins] object JoinedKey {
 
   private val NoId = ExprId(0, new java.util.UUID(0L, 0L))
 
-  /** The expression, with each column that `named` contains replaced by its definition. */
+  /** The expression, with each column in `named` replaced by its definition. */
   def replaced(expression: Expression, named: Map[ExprId, Expression]): Expression =
     expression.transformUp {
       case a: AttributeReference if named.contains(a.exprId) => named(a.exprId)

@@ -139,9 +139,9 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
         val columns = key.column.references
         val isOnlyKey = built.size == 1 && built.head.semanticEquals(key.column)
         !isOnlyKey && columns.nonEmpty && columns.subsetOf(side.outputSet) &&
-        key.column.deterministic && !FilterColumn.hasSubquery(key.column) && key.from.fit(
-          key.ordinal, key.column) &&
-        CheapKeys.isSelective(key.from) && key.from.isRepeatable
+        key.column.deterministic && !FilterColumn.hasSubquery(key.column) &&
+        key.from.fit(key.ordinal, key.column) && CheapKeys.isSelective(key.from) &&
+        key.from.isRepeatable
       }
         .map(key => key.copy(from = key.from.restrictedIf(_ => false)))
         .take(PruneByJoinKeys.MaxRestrictions)
