@@ -59,9 +59,9 @@ def advise(
         event_log: a folder of Spark event logs, or a single log. The logs may be compressed with
             Spark's codecs.
         max_columns: maximum number of clustering columns, between 1 and 4.
-        margin: share, between 0 and 1, by which each additional column must reduce the total size
+        margin: fraction (0 to 1) by which each additional column must reduce the total size
             of the files that are opened.
-        least_gain: share, between 0 and 1, by which a recommendation must reduce this size.
+        least_gain: fraction (0 to 1) by which a recommendation must reduce this size.
         sample_rows: maximum number of rows to sample.
         weigh: whether to measure how the order of rows affects the size of files. This measurement
             reads the table or some of its partitions once, and writes a few files of the best

@@ -42,7 +42,8 @@ class NewerFormat(Unusable):
     """The index was written by a later version of pyzorder."""
 
 
-#: The first name in an expression's path, and the number of names that precede its inputs.
+#: The first part of an expression's path, and the number of parts before those that name the
+#: expression's input columns.
 EXPRESSION = "zorder_expression"
 _BEFORE_INPUTS = 4
 

@@ -30,7 +30,8 @@ from pyzorder.printable import on_one_line
 
 log = logging.getLogger(__name__)
 
-#: Maximum number of values per row and column. Entries have at most 63 clustering columns.
+#: Maximum number of values in a list, such as the names of an entry's clustering columns, of which
+#: there are at most 63.
 _MOST_VALUES = 64
 
 #: The strings of a decoded snapshot, counting each repetition, are limited to `_LEAST_TEXT` bytes

@@ -56,8 +56,9 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
     val fs = folder.root.getFileSystem(hadoopConf)
     if (!fs.exists(folder.zorder)) throw ZOrderErrors.nothingToRestore(folder.root.toString)
     val before = Journal.read(hadoopConf, folder)
-    // An unfinished run belongs to another writer or must be recovered first. If the last run has
-    // switched the table to another folder, the statement must be run on that folder.
+    // This early check is left out in two cases. If there is an unfinished run, another writer is
+    // active, or the run must be recovered first. If the last run has switched the table to another
+    // folder, the statement must be run on that folder.
     if (!before.unfinished && before.switch.isEmpty) {
       try {
         previous.check()

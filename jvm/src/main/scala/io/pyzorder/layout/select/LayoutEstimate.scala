@@ -13,7 +13,7 @@ import io.pyzorder.layout.cells.{BoxSpace, FileBox}
  */
 final case class OpenedShare(lookup: Double, range: Double)
 
-/** Estimates what share of a table's files queries open, before and after a rewrite. */
+/** Estimates the share of a table's files that queries open, before and after a rewrite. */
 object LayoutEstimate {
 
   private val Range = 0.01

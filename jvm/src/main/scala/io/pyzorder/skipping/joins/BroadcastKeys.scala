@@ -87,8 +87,8 @@ private[joins] final class BroadcastKeys(
     else new BroadcastKeys(build, Seq(built(ordinal)), maxKeys, restrictions)
 
   /**
-   * The same values, computed from other copies of the sides. A restriction is dropped if one of
-   * its sides has no copy. None if any other side has no copy.
+   * This source, with each broadcast side replaced by another copy of it. A restriction is dropped
+   * if one of its sides has no copy. None if any other side has no copy.
    */
   def movedTo(copies: SparkPlan => Option[SparkPlan]): Option[BroadcastKeys] =
     for {

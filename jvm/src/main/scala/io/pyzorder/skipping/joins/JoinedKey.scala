@@ -74,7 +74,7 @@ private[joins] object JoinedKey {
     columns.collect { case a: Alias => a.exprId -> a.child }.toMap
 
   /**
-   * A key as an expression over the scan's columns, without Spark's ids for these columns. None
+   * A key as an expression over the scan's columns, without the columns' expression IDs. None
    * unless the key is a column of the scanned files, an indexed expression, or an order-preserving
    * function of one of these. A partition column is not a column of the files.
    *
@@ -99,7 +99,7 @@ private[joins] object JoinedKey {
     }
   }
 
-  /** The expression over the scan's columns, without Spark's ids for these columns. */
+  /** The expression over the scan's columns, without the columns' expression IDs. */
   def unnumbered(scan: FileSourceScanExec, expression: Expression): Expression = {
     val known = scan.output.map(a => a.exprId -> a).toMap
     expression.transform {

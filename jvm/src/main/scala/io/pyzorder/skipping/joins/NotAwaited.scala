@@ -12,7 +12,7 @@ private[joins] object NotAwaited {
 
   private val Tag = TreeNodeTag[Map[Expression, String]]("zorder.notAwaited")
 
-  /** @param column the scan's column that must equal the key, without Spark's ids */
+  /** @param column the scan's column that must equal the key, without expression IDs */
   def add(scan: FileSourceScanExec, column: Expression, why: String): Unit =
     scan.setTagValue(Tag, scan.getTagValue(Tag).getOrElse(Map.empty) + (column -> why))
 

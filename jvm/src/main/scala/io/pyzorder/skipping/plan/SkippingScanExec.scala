@@ -14,7 +14,7 @@ import io.pyzorder.skipping.files.{ReportingFileIndex, SkippingOutcome}
 
 /**
  * Passes a file scan's rows or batches through unchanged, and shows in EXPLAIN and the Spark UI how
- * skipping affected the scan's files.
+ * many of the scan's files were skipped.
  */
 case class SkippingScanExec(child: SparkPlan) extends UnaryExecNode {
 

@@ -156,7 +156,7 @@ object PredicateRules {
   }
 
   /**
-   * The judgement of `value IS NULL`, or None if there is no rule for it. Every expression that
+   * Judges `value IS NULL`. None if there is no rule for it. Every expression that
    * FilterColumn matches is treated as a column.
    */
   private def nullness(value: Expression): Option[Judgement] = value match {
