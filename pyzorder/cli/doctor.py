@@ -170,7 +170,7 @@ def seen(spark: SparkSession, target: Target) -> str:
 
 def layout(spark: SparkSession, target: Target) -> str:
     """Returns a sentence that says whether an OPTIMIZE of the table would pay off."""
-    return f"OPTIMIZE without ZORDER BY. {bridge.verdict(spark, target.text(), [])['sentence']}"
+    return f"for OPTIMIZE without ZORDER BY: {bridge.verdict(spark, target.text(), [])['sentence']}"
 
 
 def folder_of(spark: SparkSession, target: Target | None) -> str:

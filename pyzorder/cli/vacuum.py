@@ -6,12 +6,14 @@ from typing import Any
 
 import click
 
+from pyzorder import history
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import files, print_json, print_text
 from pyzorder.cli.running import run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, target_argument
+from pyzorder.wording import size
 
 STOPPED = (
     "Interrupted: VACUUM may have deleted some of the retired files. The next VACUUM will delete "
@@ -48,6 +50,7 @@ def command(settings: Settings, target: Target, retain_hours: int | None, dry_ru
             "VACUUM",
             STOPPED,
         )
+        runs = history.read(spark, target.text())
     if settings.json:
         print_json(rows)
         return
@@ -56,3 +59,8 @@ def command(settings: Settings, target: Target, retain_hours: int | None, dry_ru
             print_text(row["path"])
     verb = "would be deleted" if dry_run else "deleted"
     click.echo(f"{files(len(rows), sum(row['size'] for row in rows))} {verb}.")
+    if runs.kept_bytes and not rows:
+        click.echo(
+            f"Replaced files ({size(runs.kept_bytes)}) are kept for RESTORE until their retention "
+            "period ends. --retain-hours sets another period."
+        )
