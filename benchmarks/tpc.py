@@ -315,7 +315,7 @@ def main() -> int:
     parser.add_argument("--scale", type=float, default=1, help="scale factor of the data")
     parser.add_argument("--files", type=int, default=80, help="number of files per large table")
     parser.add_argument("--pairs", type=int, default=5, help="number of pairs of runs per query")
-    parser.add_argument("--queries", default="", help="only these queries, such as ds6,h3")
+    parser.add_argument("--queries", default="", help="run only these queries, for example ds6,h3")
     parser.add_argument(
         "--continue", dest="keep", action="store_true", help="keep measurements of an earlier run"
     )

@@ -76,9 +76,9 @@ def queries(lowest: tuple[int, int], highest: tuple[int, int]) -> list[Query]:
         return f"{COLUMNS[column]} BETWEEN {first} AND {first + round(spans[column] * share)}"
 
     points = [Query(f"{a} = {LOOKUP}", f"{a} = {LOOKUP}"), Query(f"{b} = 961370", f"{b} = 961370")]
-    ranges = [Query(f"1 % of {COLUMNS[i]}", between(i, 0.4, 0.01)) for i in (0, 1)]
+    ranges = [Query(f"1% of {COLUMNS[i]}", between(i, 0.4, 0.01)) for i in (0, 1)]
     boxes = [
-        Query(f"10 % x 10 % at {x:.0%}, {y:.0%}", f"{between(0, x, 0.1)} AND {between(1, y, 0.1)}")
+        Query(f"10% x 10% at {x:.0%}, {y:.0%}", f"{between(0, x, 0.1)} AND {between(1, y, 0.1)}")
         for x, y in [(0.12, 0.12), (0.45, 0.45), (0.7, 0.25), (0.23, 0.81)]
     ]
     return [*points, *ranges, *boxes]

@@ -58,7 +58,12 @@ Examples:
 )
 @session_options
 def command(settings: Settings, target: Target, metrics: bool, where: Sequence[str]) -> None:
-    """Show the health of a table's skipping index, column by column."""
+    """Show the health of a table's skipping index, column by column.
+
+    'unknown' is the number of indexed files without bounds for the column. 'average overlap' says
+    how many other files a file's range overlaps, and 'max depth' how many files, at most, have
+    ranges that contain the same value.
+    """
     if metrics and settings.json:
         raise click.UsageError("--json and --openmetrics are different output formats: choose one.")
     if where and not metrics:

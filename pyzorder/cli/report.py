@@ -49,7 +49,7 @@ def command(
 
     The report contains the table's health, pictures of its files, its past runs, and
     recommendations. The pictures show COLUMNS, which default to those that the files are clustered
-    by.
+    by. Needs the extra 'plot'.
     """
     from pyzorder import report
 

@@ -156,7 +156,8 @@ class ColumnsType(click.ParamType[list[str]]):
         """Returns the names of the columns, quoted for SQL."""
         if isinstance(value, list):
             return value
-        return [".".join(map(quoted, parts)) for parts in names(value)]
+        inner = re.fullmatch(r"\s*\((.*)\)\s*", value, re.DOTALL)  # as in SQL: (a, b)
+        return [".".join(map(quoted, parts)) for parts in names(inner[1] if inner else value)]
 
 
 def listed(columns: Iterable[Iterable[str]]) -> list[str] | None:

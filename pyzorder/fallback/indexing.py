@@ -260,7 +260,7 @@ def named(table: Table, able: Sequence[IndexedColumn], name: str) -> IndexedColu
 
 
 def _only_current(folder: TableFolder, replaced: set[str]) -> Callable[[pa.Table], list[bool]]:
-    """Returns a function that keeps the entries of unchanged files, except those in `replaced`."""
+    """Returns a function that keeps entries whose files are unchanged and not in `replaced`."""
 
     def keep(rows: pa.Table) -> list[bool]:
         names = rows["path"].to_pylist()

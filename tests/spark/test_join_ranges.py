@@ -339,8 +339,8 @@ def test_an_optimize_while_the_query_runs(session, pair, held) -> None:
 
 @pytest.mark.parametrize("fmt", ["parquet", "orc"])
 def test_partitioned_tables(session: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """If a condition selects a partition of one table, the ranges of this partition's files skip
-    files in the other table."""
+    """If a condition selects a partition of one table, the ranges of this partition's files rule
+    out files of the other table."""
     for name in ("one", "other"):
         frame = session.range(0, 200, 1, 10).selectExpr(
             "id AS k", "CAST(id DIV 20 % 5 AS INT) AS p"

@@ -50,7 +50,8 @@ def test_no_names(text: str) -> None:
 
 
 def test_columns_are_quoted() -> None:
-    assert ColumnsType().convert("a,c.d,`x``,y`", None, None) == ["`a`", "`c`.`d`", "`x``,y`"]
+    for text in ("a,c.d,`x``,y`", " (a, c.d, `x``,y`) "):
+        assert ColumnsType().convert(text, None, None) == ["`a`", "`c`.`d`", "`x``,y`"]
 
 
 @pytest.mark.parametrize(("text", "meant"), TARGETS)

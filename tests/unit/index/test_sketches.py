@@ -79,8 +79,8 @@ def test_other_columns(tmp_path: Path, column: IndexedColumn) -> None:
 
 @pytest.mark.parametrize("at", range(len(BLOCK + DIRECTORY)))
 def test_damaged(tmp_path: Path, at: int, caplog: pytest.LogCaptureFixture) -> None:
-    """A forged directory may have the right checksum. It may then exclude files, but lookups never
-    fail."""
+    """A forged directory may have the right checksum. It can exclude files wrongly, but a
+    lookup never raises an error."""
     data = bytearray(BLOCK + DIRECTORY)
     data[at] ^= 0x55
     with caplog.at_level(logging.WARNING):

@@ -231,8 +231,13 @@ object TargetLookup {
   /** Throws if the name of a table that does not exist looks like a path. */
   def checkNoPath(parts: Seq[String]): Unit = parts match {
     case Seq(name) if name.contains("/") => throw ZOrderErrors.pathAsName(name)
+    case Seq(format, path)
+        if path.contains("/") && OtherFormats(format.toLowerCase(Locale.ROOT)) =>
+      throw ZOrderErrors.unsupportedProvider(s"'$path'", format)
     case _ => ()
   }
+
+  private val OtherFormats = Set("avro", "csv", "json", "text", "xml")
 
   /** The table's format according to the catalog, if it is `parquet` or `orc`. */
   def plainProvider(entry: CatalogTable): Option[String] = {

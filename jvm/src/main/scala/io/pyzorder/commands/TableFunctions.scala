@@ -41,7 +41,8 @@ object TableFunctions {
     .add("began", TimestampType, "Start time according to the writer's clock")
     .add("ended", TimestampType,
       "End time according to the store's clock; null if the run is in progress or was killed")
-    .always("committed", BooleanType, "Whether the run replaced files")
+    .always("committed", BooleanType,
+      "Whether the run replaced files; false also if there was nothing to do")
     .always("removed", LongType, "Number of files that the run replaced")
     .always("removed_bytes", LongType, "Total size of the replaced files in bytes")
     .always("added", LongType, "Number of files that the run added")

@@ -39,7 +39,7 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * are exactly those of Spark's insert command, because Spark copies a command by passing the
  * command's parameters to its constructor.
  *
- * The entries are published like any index snapshot, without the table's lock. If publishing fails,
+ * The entries are published in a new index snapshot, without the table's lock. If publishing fails,
  * the write still succeeds, because queries always read files that have no entries.
  */
 final class IndexedInsertCommand(

@@ -159,7 +159,7 @@ object Collector {
     data.isFromFiles(column.path.head) && !ExpressionColumn.matches(column) &&
       IndexedColumns.fieldsOf(data.dataSchema, column.path, _ == _).isDefined
 
-  /** Reads the footers. Each has one answer per column, followed by one per expression. */
+  /** Reads the footers. Each result has one answer per column, then one per expression. */
   private def readFooters(
       session: shim.SparkSession,
       data: DataFiles,

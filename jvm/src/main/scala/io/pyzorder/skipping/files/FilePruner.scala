@@ -144,8 +144,8 @@ final class FilePruner(
 
   /**
    * Marks files as unindexed if they have changed since they were listed. Checks only files whose
-   * result satisfies `matters`. Does not check any files if they were listed recently enough,
-   * either for this query or for an index that covers all of them.
+   * pruning result satisfies `matters`. Does not check any files if they were listed recently
+   * enough, either for this query or for an index that covers all of them.
    */
   private def forgetChanged(
       listed: ListedPartitions,
