@@ -140,8 +140,8 @@ def bytes_opened(spark: SparkSession, asked: Sequence[str]) -> float:
 def test_says_when_there_is_nothing_to_advise(spark: SparkSession, facts: str) -> None:
     cases = [
         (["SELECT * FROM stores"], "never scans"),
-        (["SELECT * FROM facts"], "has no filter or join that can skip files"),
-        (["SELECT * FROM facts WHERE rand() < 0.5"], "has no filter or join that can skip files"),
+        (["SELECT * FROM facts"], "has no filter or join that could skip files"),
+        (["SELECT * FROM facts WHERE rand() < 0.5"], "has no filter or join that could skip files"),
         (["SELECT * FROM facts WHERE id >= 10", "SELECT * FROM facts"], "the best layout found"),
     ]
     for queries, reason in cases:

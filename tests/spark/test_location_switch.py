@@ -161,7 +161,7 @@ REFUSED = {
     ),
     "partition": (
         "ALTER TABLE switched SET LOCATION '{}/t/day=1'",
-        "no folder can be created beside it",
+        "no folder can be created next to it",
     ),
 }
 
