@@ -17,7 +17,7 @@ def test_queries_cover_the_shares_they_name() -> None:
                 first, last = map(int, between.groups())
                 assert low <= first <= last <= high
                 shares.append((last - first) / (high - low))
-        named = re.search(r"(\d+) %", query.name)
+        named = re.search(r"(\d+)%", query.name)
         assert bool(shares) == bool(named)
         if named:
             assert all(abs(share - int(named[1]) / 100) < 0.001 for share in shares), query
