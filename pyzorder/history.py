@@ -74,7 +74,9 @@ class Run:
         if self.committed:
             replaced = f"replaced {counted(self.removed, 'file')} with {self.added:,}"
             return f"{replaced}, undone" if self.undone else replaced
-        return "deleted any expired files" if self.operation == "VACUUM" else "replaced no files"
+        return (
+            "deleted expired files, if any" if self.operation == "VACUUM" else "replaced no files"
+        )
 
 
 class History(list[Run]):

@@ -26,7 +26,7 @@ RESULTS: list[tuple[dict[str, Any], str]] = [
     ({}, "replaced 1,200 files with 8"),
     ({"undone": True}, "replaced 1,200 files with 8, undone"),
     ({"committed": False}, "replaced no files"),
-    ({"committed": False, "operation": "VACUUM"}, "deleted any expired files"),
+    ({"committed": False, "operation": "VACUUM"}, "deleted expired files, if any"),
     ({"ended": None, "seconds": None}, "unfinished"),
 ]
 
