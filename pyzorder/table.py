@@ -45,6 +45,8 @@ class ZOrderTable:
     def forPath(cls, spark: SparkSession, path: str) -> ZOrderTable:
         """Returns the table that `spark.read.parquet(path)` or `.orc(path)` reads from a folder.
 
+        The folder is not read yet. If it does not exist, the first statement raises an error.
+
         Raises:
             ZOrderError: the session does not run pyzorder.
         """

@@ -213,3 +213,21 @@ def test_tiny_files_are_still_joined(spark: SparkSession, tmp_path: Path) -> Non
     )
     assert "The table is smaller than one file of " in remark
     assert optimize(spark, f"'{folder}'")["numFilesAdded"] == 1
+
+
+def test_a_remark_if_no_file_can_be_skipped(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    rows(spark, 150_000).write.parquet(str(folder))
+    done = optimize(spark, f"'{folder}' ZORDER BY (a, b)", 8 << 20)
+    assert (done["numFilesAdded"], done["dryRun"]) == (1, False)
+    assert done["remark"].startswith("The table is smaller than one file of 8 MiB, so nothing can")
+    # Files can be skipped after the suggested statement.
+    assert "; try OPTIMIZE … FULL with --target-size " in done["remark"]
+    suggested = int(done["remark"].split("targetFileSize=")[1].split("k.")[0]) << 10
+    done = optimize(spark, f"'{folder}' FULL ZORDER BY (a, b)", suggested)
+    assert done["numFilesAdded"] > 8 and done["remark"] is None
+    # With other files in the table, merging a few of them does not make the table small.
+    for _ in range(3):
+        rows(spark, 10).write.mode("append").parquet(str(folder))
+    done = optimize(spark, f"'{folder}' ZORDER BY (a, b)", suggested)
+    assert done["numFilesRemoved"] >= 3 and done["remark"] is None

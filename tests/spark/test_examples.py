@@ -45,7 +45,7 @@ def examples(page: str) -> list[Block]:
 
 def statements(sql: str) -> list[str]:
     """The statements in a block, without comments. The block is split at semicolons."""
-    code = "\n".join(line.split(" --")[0] for line in sql.splitlines())
+    code = "\n".join(re.split(r"(?:^|\s)--", line)[0] for line in sql.splitlines())
     return [statement.strip() for statement in code.split(";") if statement.strip()]
 
 

@@ -22,10 +22,10 @@ FIXTURES = Path(__file__).parents[2] / "sql" / "skipping"
 PAGE = Path(__file__).parents[2] / "docs" / "how-skipping-is-proved.md"
 RULES = Path(__file__).parents[2] / "jvm/src/main/scala/io/pyzorder/skipping/predicate"
 
-#: Expressions that need no rule, because they are leaves or a base class.
+#: Expressions that need no rule, because they are leaves or base classes.
 LEAVES = {
     "AttributeReference", "BoundReference", "Expression", "LeafExpression", "Literal",
-    "PrettyAttribute", "Unevaluable",
+    "PlanExpression", "PrettyAttribute", "Unevaluable",
 }  # fmt: skip
 
 

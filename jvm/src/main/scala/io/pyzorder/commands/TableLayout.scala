@@ -44,8 +44,9 @@ object TableLayout {
    *              columns are used. If no file is clustered, the clustering columns that the table
    *              declares are used. If it declares none, the first two columns that can be indexed
    *              are used
-   * @throws ZOrderException if a name is invalid, unknown, ambiguous or repeated, or if a column is
-   *                         a partition column or has an unsupported type
+   * @throws io.pyzorder.common.ZOrderException if a name is invalid, unknown, ambiguous or
+   *                                            repeated, or if a column is a partition column or
+   *                                            has an unsupported type
    */
   def of(session: shim.SparkSession, table: ResolvedTable, names: Seq[String]): TableLayout = {
     val files = TableFiles.list(session, table).sortBy(_.path)

@@ -118,7 +118,8 @@ object StatementGrammar extends NameGrammar {
 
   private def vacuum: Parser[ParsedStatement] =
     words("VACUUM") ~> onTable { target =>
-      opt(words("RETAIN") ~> hours <~ words("HOURS")) ~ flag("DRY", "RUN") <~ theEnd ^^ {
+      opt(words("RETAIN") ~> hours <~ (word("HOURS") | word("HOUR"))) ~ flag("DRY",
+        "RUN") <~ theEnd ^^ {
         case retain ~ dryRun => ParsedVacuum(target, retain, dryRun)
       }
     }

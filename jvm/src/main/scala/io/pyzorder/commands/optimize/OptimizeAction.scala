@@ -47,8 +47,9 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
       if (plan.groups.isEmpty) OptimizeMetrics.of(context, files, plan, Nil)
       else {
         val published = strategy.publish(writer, files, plan, input)
-        OptimizeMetrics.of(context, files, plan, published.files.map(_.size))
+        val metrics = OptimizeMetrics.of(context, files, plan, published.files.map(_.size))
           .copy(path = published.root.toString)
+        planner.remark(files, plan).fold(metrics)(metrics.withRemark)
       }
     } catch { case NonFatal(failure) => throw explained(failure) }
 

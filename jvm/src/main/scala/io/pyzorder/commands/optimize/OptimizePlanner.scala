@@ -39,7 +39,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
       indexed.types, indexed.boxes(every),
       plan.groups.map(group => group.files.map(number) -> group.leaves),
       settings.curve == "linear")
-    LayoutVerdict.of(workOf(plan), before, after)
+    LayoutVerdict.of(workOf(files, plan), before, after)
   }
 
   /**
@@ -57,7 +57,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     else {
       val (before, after) = boxes(files, plan, planned)
       val (now, next) = LayoutEstimate.pieces(known.types, before, after)
-      LayoutVerdict.of(workOf(plan).copy(undoes = false), now, next)
+      LayoutVerdict.of(workOf(files, plan).copy(undoes = false), now, next)
     }
   }
 
@@ -89,10 +89,15 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     if (foreseen.isHarm) throw ZOrderErrors.slowerLookups(table.name, foreseen.sentence)
   }
 
-  private def workOf(plan: RewritePlan): LayoutVerdict.Work = {
+  /** A sentence for the user if the plan, once carried out, makes no file skippable. */
+  def remark(files: Seq[PartitionFiles], plan: RewritePlan): Option[String] =
+    LayoutVerdict.remark(workOf(files, plan))
+
+  private def workOf(files: Seq[PartitionFiles], plan: RewritePlan): LayoutVerdict.Work = {
     val replaced = plan.groups.flatMap(_.files)
     LayoutVerdict.Work(
-      replaced.length, replaced.map(_.getLen).sum, plan.groups.map(_.leaves).sum,
+      replaced.length, replaced.map(_.getLen).sum,
+      files.map(_.files.length).sum - replaced.length, plan.groups.map(_.leaves).sum,
       plan.groups.map(_.folder).distinct.length, replaced.exists(isClustered), names,
       targetSize)
   }

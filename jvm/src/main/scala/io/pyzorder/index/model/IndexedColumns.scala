@@ -41,8 +41,8 @@ object IndexedColumns {
    *
    * @param names the names, each already split into its parts by a parser
    * @param table the table's name, used in messages
-   * @throws ZOrderException if a name is unknown, ambiguous or repeated, or if a column has an
-   *                         unsupported type
+   * @throws io.pyzorder.common.ZOrderException if a name is unknown, ambiguous or repeated, or if a
+   *                                            column has an unsupported type
    */
   def resolve(
       schema: StructType,

@@ -72,6 +72,7 @@ object LayoutVerdict {
    *
    * @param replaced   number of files to replace
    * @param rewritten  total size of the files to replace in bytes
+   * @param kept       number of files that are not replaced
    * @param written    number of files to write
    * @param partitions number of folders that contain files to replace
    * @param undoes     whether some of the files to replace were clustered when they were written
@@ -81,11 +82,16 @@ object LayoutVerdict {
   final case class Work(
       replaced: Int,
       rewritten: Long,
+      kept: Int,
       written: Int,
       partitions: Int,
       undoes: Boolean,
       columns: Seq[String],
-      targetSize: Long)
+      targetSize: Long) {
+
+    /** Whether no partition has more than one file after the OPTIMIZE. */
+    def isUnskippable: Boolean = replaced > 0 && kept == 0 && written <= partitions
+  }
 
   /**
    * @param before the table's current files
@@ -96,7 +102,6 @@ object LayoutVerdict {
     def saved = (now.bytes - next.bytes) * Lookups >= work.rewritten && now.bytes > next.bytes
     def joins = work.written < work.replaced &&
       (work.columns.isEmpty || work.rewritten < OpenCost * work.replaced)
-    def unskippable = work.written <= work.partitions
     val shares = s"${percent(next.share)} instead of ${percent(now.share)}"
     if (work.replaced == 0) LayoutVerdict("nothing", "Nothing to do.")
     else if (work.undoes && next.cost > Harm * now.cost && next.cost - now.cost >= Noticed) {
@@ -109,24 +114,34 @@ object LayoutVerdict {
     } else if (joins) {
       val merged = s"${files(work.replaced)} would become ${files(work.written)}"
       LayoutVerdict("pays",
-        if (work.columns.nonEmpty && unskippable) {
+        if (work.columns.nonEmpty && work.isUnskippable) {
           s"Pays off, but only because it merges files: $merged. " + tooSmall(work).capitalize
         } else s"Pays off: $merged, so queries would open fewer files.")
-    } else if (unskippable) LayoutVerdict("useless", s"Does not pay off: ${tooSmall(work)}")
+    } else if (work.isUnskippable) LayoutVerdict("useless", s"Does not pay off: ${tooSmall(work)}")
     else LayoutVerdict("useless", s"Does not pay off: a lookup would read $shares of the table.")
   }
 
   /**
+   * A sentence for the user if an OPTIMIZE clustered rows but made no file skippable. Suggests FULL
+   * because the files are clustered now.
+   */
+  def remark(work: Work): Option[String] =
+    if (work.columns.isEmpty || !work.isUnskippable) None
+    else Some(tooSmall(work, "OPTIMIZE … FULL with ").capitalize)
+
+  /**
    * Explains that nothing can be skipped because the table or each of its partitions is smaller
    * than the target size of a file. Suggests a smaller target size if that would help.
+   *
+   * @param statement what to run with the smaller target size; empty for the same statement
    */
-  private def tooSmall(work: Work): String = {
+  private def tooSmall(work: Work, statement: String = ""): String = {
     val what = if (work.partitions == 1) "the table is" else "the table's partitions are"
     val smaller = work.rewritten / work.partitions / 16
     val least = LayoutSettings.Smallest / 16
     val hint =
       if (smaller < least) "; reading a table this small is faster than skipping files"
-      else s"; try ${option(smaller)}"
+      else s"; try $statement${option(smaller)}"
     s"$what smaller than one file of ${size(work.targetSize)}, so nothing can be skipped$hint."
   }
 
