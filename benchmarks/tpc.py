@@ -317,7 +317,10 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=5, help="number of pairs of runs per query")
     parser.add_argument("--queries", default="", help="run only these queries, for example ds6,h3")
     parser.add_argument(
-        "--continue", dest="keep", action="store_true", help="keep measurements of an earlier run"
+        "--continue",
+        dest="keep",
+        action="store_true",
+        help="keep the measurements of an earlier run",
     )
     arguments = parser.parse_args()
     session, rows, all_runs = Session(), [HEADER], []

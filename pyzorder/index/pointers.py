@@ -191,6 +191,8 @@ def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
         raise Unusable(f"{text['file']} is not the name of a snapshot file")
     if not all(isinstance(c["type"], str) for c in text["columns"]):
         raise Unusable("a column's type is not atomic")
+    if not all(isinstance(c["path"], list) and c["path"] for c in text["columns"]):
+        raise Unusable("a column has no name")
     paths = [tuple(c["path"]) for c in text["columns"]]
     if len(paths) > _MOST_COLUMNS or len(set(paths)) < len(paths):
         raise Unusable("it has duplicate columns, or more columns than pyzorder supports")

@@ -48,7 +48,7 @@ def incarnation_of(store: Store, folder: TableFolder) -> str:
     The id is random. It remains the same until the whole table is overwritten.
 
     Raises:
-        ZOrderError: the id's file exists but does not contain a valid id.
+        ZOrderError: the incarnation file exists but does not contain a valid id.
     """
     for _ in range(_TRIES):
         known = read_incarnation(store, folder)

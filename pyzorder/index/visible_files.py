@@ -191,7 +191,7 @@ def _odd(paths: list[str]) -> list[int]:
 def _lost(store: Store, state: JournalState, overlay: Overlay | None) -> frozenset[str]:
     """Returns the folders that have lost the run's marker, because another writer overwrote them.
 
-    In these folders, the listed files are visible, except the run's new files.
+    In these folders, all listed files are visible except for the run's new files.
     """
     if overlay is None:
         return frozenset()

@@ -92,6 +92,16 @@ def edited(**fields: object) -> Callable[[Path], None]:
     return edit
 
 
+def first_column(**fields: object) -> Callable[[Path], None]:
+    """Returns a function that changes fields of the pointer's first column."""
+
+    def edit(table: Path) -> None:
+        first, *others = json.loads(pointer(table).read_text())["columns"]
+        edited(columns=[first | fields, *others])(table)
+
+    return edit
+
+
 def truncated(file: Callable[[Path], Path], keep: float) -> Callable[[Path], None]:
     def cut(table: Path) -> None:
         content = file(table).read_bytes()
@@ -208,6 +218,8 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     "no columns": edited(columns=[]),
     "columns are not a list": edited(columns={"path": "id"}),
     "a column without a name": edited(columns=[{"path": [], "type": "long"}]),
+    **{f"the first column's path is {path}": first_column(path=path) for path in ([], "abc", 5)},
+    "the first column's type is another": first_column(type="string"),
     "an unknown column": edited(columns=[{"path": ["nowhere"], "type": "long"}]),
     "a column of another type": edited(columns=[{"path": ["id"], "type": "string"}]),
     "an unknown type": edited(columns=[{"path": ["id"], "type": "longer"}]),
@@ -247,6 +259,11 @@ def test_damaged(spark: SparkSession, source: Path, tmp_path: Path, what: str) -
         assert not skips(spark, table)
     if what == "no pointer":
         return  # a missing index does not count as damaged
+    if not what.startswith(("many", "a long")):  # a collect of these could exhaust the memory
+        try:
+            spark.sql(f"SELECT * FROM skipping_index('{table}')").collect()
+        except AnalysisException as failure:
+            assert "ZORDER_INDEX_NOT_FOUND" in str(failure)
     spark.sql(f"REFRESH SKIPPING INDEX ON '{table}'")
     assert skips(spark, table)
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.support import indexes, scans
 from tests.support.tables import data_files, rows_of
 
-#: A setting that makes OPTIMIZE use Spark's own writer, even if the value is the default.
+#: A setting that makes OPTIMIZE use Spark's own writer, even if it is set to its default value.
 SPARKS_OWN = {"parquet.page.row.count.limit": "20000"}
 
 ROWS = 5000

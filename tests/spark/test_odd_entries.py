@@ -202,6 +202,42 @@ def test_a_file_where_a_run_needs_a_folder(
     assert rows(spark, table) == ROWS
 
 
+@pytest.mark.parametrize("kind", ["file", "pipe"])
+@pytest.mark.parametrize("place", [".", "_journal", "_staging", "_retired"])
+def test_a_file_instead_of_a_folder(
+    spark: SparkSession, source: Path, tmp_path: Path, place: str, kind: str
+) -> None:
+    """Statements fail with one sentence if a file or pipe has the name of a folder that they
+    need."""
+    table = shutil.copytree(source, tmp_path / "t")
+    path = table / "_zorder" / place
+    shutil.rmtree(path, ignore_errors=True)
+    path.touch() if kind == "file" else os.mkfifo(path)
+    for statement in ("OPTIMIZE '{}' FULL ZORDER BY (other)", "VACUUM '{}'"):
+        with pytest.raises(PySparkException, match="ZORDER_NOT_A_FOLDER"):
+            spark.sql(statement.format(table))
+    path.unlink()
+    spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (other)")
+    assert rows(spark, table) == ROWS
+
+
+def test_folders_named_like_old_snapshots(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    """VACUUM ignores folders that have the names of snapshots that it would delete."""
+    table = shutil.copytree(source, tmp_path / "t")
+    index = table / "_zorder" / "_index"
+    spark.sql(f"REFRESH SKIPPING INDEX ON '{table}'")
+    first = min(int(path.name[2:-5]) for path in index.glob("_v*.json"))
+    (index / f"_snapshot-{first}-x" / "y").mkdir(parents=True)
+    for _ in range(12):  # more than the number of snapshots that are kept
+        spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (other)")
+    assert not (index / f"_v{first:020}.json").exists()
+    spark.sql(f"VACUUM '{table}'")
+    assert (index / f"_snapshot-{first}-x" / "y").is_dir()
+    assert rows(spark, table) == ROWS
+
+
 @pytest.mark.parametrize(
     "instead", ["folder", pytest.param("link to nothing", marks=pytest.mark.long)]
 )

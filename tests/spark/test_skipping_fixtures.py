@@ -25,7 +25,7 @@ RULES = Path(__file__).parents[2] / "jvm/src/main/scala/io/pyzorder/skipping/pre
 #: Expressions that need no rule, because they are leaves or base classes.
 LEAVES = {
     "AttributeReference", "BoundReference", "Expression", "LeafExpression", "Literal",
-    "PlanExpression", "PrettyAttribute", "Unevaluable",
+    "PlanExpression", "PrettyAttribute", "PythonUDF", "Unevaluable",
 }  # fmt: skip
 
 

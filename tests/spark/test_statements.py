@@ -101,8 +101,8 @@ ON_A_TABLE = [
 
 @pytest.mark.parametrize("statement", ON_A_TABLE)
 def test_a_path_as_a_name(spark: SparkSession, statement: str) -> None:
-    """If a path is in backquotes without a format, the error says how to write the path. This
-    applies only to names that look like paths, and only if no table or view has that name."""
+    """If a path is in backquotes but has no format before it, the error says how to write the path.
+    This applies only to names that look like paths, and only if no table or view has that name."""
     for path in ("/no/where", "./no", "no/where", "s3a://bucket/t", "file:/t"):
         with pytest.raises(AnalysisException) as raised:
             spark.sql(statement.format(f"`{path}`"))

@@ -253,6 +253,40 @@ def test_expressions_that_see_the_file(spark: SparkSession, tmp_path: Path) -> N
         assert spark.sql(query).collect() == expected, predicate
 
 
+@pytest.mark.parametrize("fmt", ["parquet", "orc"])
+@pytest.mark.parametrize("optimized", [False, True])
+@pytest.mark.parametrize("kind", ["table", "path"])
+def test_python_functions_of_partition_columns(
+    spark: SparkSession, database: str, tmp_path: Path, fmt: str, optimized: bool, kind: str
+) -> None:
+    """The optimizer must not evaluate Python functions, which run only in the executed plan."""
+    name = f"{database}.t" if kind == "table" else f"{fmt}.`{tmp_path}/t`"
+    rows = spark.range(0, 20, 1, 1).selectExpr("id", "CAST(id % 3 AS INT) AS p")
+    writer = rows.write.partitionBy("p").format(fmt)
+    if kind == "table":
+        writer.saveAsTable(name)
+    else:
+        writer.save(f"{tmp_path}/t")
+    if optimized:
+        spark.sql(f"OPTIMIZE {name} ZORDER BY (id)")
+    spark.udf.register("same", lambda n: n, "long")
+    spark.udf.register("same_series", F.pandas_udf(lambda series: series, "long"))
+    for predicate, expected in {
+        "same(p) = 1": [n for n in range(20) if n % 3 == 1],
+        "same_series(p) = 1": [n for n in range(20) if n % 3 == 1],
+        "same(p) = 1 AND id < 5": [1, 4],
+        "p = 1 AND same(p) IN (1, 2) AND id < 5": [1, 4],
+        "same(p) = 1 OR p = 0": [n for n in range(20) if n % 3 != 2],
+        "same(p + id) = 0": [0],
+        "p = (SELECT max(same(p)) FROM {t})": [n for n in range(20) if n % 3 == 2],
+        "id IN (SELECT same(p) FROM {t})": [0, 1, 2],
+    }.items():
+        selected = f"FROM {name} WHERE {predicate.format(t=name)}"
+        ids = [id for (id,) in spark.sql(f"SELECT id {selected} ORDER BY id").collect()]
+        assert ids == expected, predicate
+        assert spark.sql(f"SELECT count(*) {selected}").head()[0] == len(expected), predicate
+
+
 def test_names_of_another_case_and_strange_names(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
     spark.range(0, 40, 1, 4).selectExpr(

@@ -5,7 +5,6 @@ import scala.util.control.NonFatal
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, AttributeReference}
 import org.apache.spark.sql.catalyst.expressions.{AttributeSet, BoundReference, ExprId, Expression}
-import org.apache.spark.sql.catalyst.expressions.PlanExpression
 import org.apache.spark.sql.catalyst.planning.PhysicalOperation
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
@@ -138,8 +137,7 @@ object IndexedScan {
 
   /** Whether the filter's result for a row depends only on the columns of that row. */
   private def isPlain(filter: Expression, relation: LogicalRelation): Boolean =
-    filter.deterministic && filter.resolved &&
-      !filter.exists(_.isInstanceOf[PlanExpression[_]]) &&
+    filter.resolved && FilterColumn.isEvaluable(filter) &&
       filter.references.subsetOf(relation.outputSet)
 
   /** Whether the scan ignores corrupt files. Such a scan omits rows that the index counts. */

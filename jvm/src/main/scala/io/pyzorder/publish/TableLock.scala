@@ -84,10 +84,8 @@ private[publish] object TableLock {
     // The run needs these folders to move files after its commit, so nothing else may have their
     // names.
     val fs = folder.zorder.getFileSystem(conf)
-    Seq(folder.staging(run), folder.retired(run)).foreach(path =>
-      if (FileSystems.status(fs, path).exists(!_.isDirectory)) {
-        throw ZOrderErrors.notAFolder(path.toString)
-      })
+    Seq(folder.staging(run), folder.retired(run)).flatMap(path => Seq(path.getParent, path))
+      .foreach(MetadataFiles.checkNoFile(fs, _))
     MetadataFiles.makeFolder(conf,
       folder.journal) // missing for the first run of an incarnation
     val lease = new Lease(conf, folder, run, record.owner, length)

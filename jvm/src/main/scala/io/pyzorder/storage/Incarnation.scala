@@ -19,8 +19,8 @@ object Incarnation {
   private val MaxBytes = 1024
 
   /**
-   * The maximum number of times that creation is retried if the id's file exists but does not
-   * contain a valid id.
+   * The maximum number of times that creation is retried if the file exists but does not contain a
+   * valid id.
    */
   private val MaxTries = 10
 

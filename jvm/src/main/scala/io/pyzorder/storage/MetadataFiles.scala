@@ -34,11 +34,12 @@ object MetadataFiles {
    * Creates a `_zorder` folder, or a folder below `_zorder` together with any missing parents up to
    * `_zorder`. The folder that contains `_zorder` is never created, because after a table has been
    * dropped or renamed, a new folder in its place would prevent another table from being created
-   * there.
+   * there. Throws ZORDER_NOT_A_FOLDER if a file has the name of one of the folders.
    */
   def makeFolder(hadoopConf: Configuration, folder: Path): Unit = {
     val fs = folder.getFileSystem(hadoopConf)
     if (Links.inOwn(folder)) throw ZOrderErrors.linked(folder.toString)
+    checkNoFile(fs, folder)
     if (!FileSystems.exists(fs, folder)) {
       if (folder.getName == TableFolder.Name) {
         if (!FileSystems.exists(fs, folder.getParent)) {
@@ -50,6 +51,12 @@ object MetadataFiles {
       if (make(fs, hadoopConf, folder)) share(hadoopConf, folder)
     }
   }
+
+  /** Throws ZORDER_NOT_A_FOLDER if there is something other than a folder at the path. */
+  def checkNoFile(fs: FileSystem, folder: Path): Unit =
+    if (FileSystems.status(fs, folder).exists(!_.isDirectory)) {
+      throw ZOrderErrors.notAFolder(folder.toString)
+    }
 
   /** Deletes one of pyzorder's own files or folders, unless it is reached through a link. */
   def delete(hadoopConf: Configuration, path: Path): Unit =

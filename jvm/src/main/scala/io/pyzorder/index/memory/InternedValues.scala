@@ -30,13 +30,13 @@ object InternedValues {
     /** Sets the value of file i to the value that `key` represents. */
     def set(i: Int, key: K): Unit = {
       if (lastNumber < 0 || key != last) {
-        last = key
         lastNumber = known.computeIfAbsent(key,
           (k: K) => {
             values += valueOf(k)
             values.length - 1
           })
       }
+      last = key // even if the keys are equal, because comparing an object to itself is faster
       numbers(i) = lastNumber.toLong
     }
 

@@ -21,17 +21,37 @@ object PackedLongs {
   private val UnsignedShort = 0xffffL
   private val UnsignedInt = 0xffffffffL
 
-  /** Packs the values. The array itself is kept only if there is no shorter representation. */
+  /**
+   * Packs the values. The array itself is kept only if there is no shorter representation. The
+   * loops are written so that no value is boxed.
+   */
   def of(values: Array[Long]): PackedLongs = {
-    val least = if (values.isEmpty) 0L else values.min
+    val found = java.util.Arrays.stream(values).summaryStatistics()
+    val least = found.getMin
     // Interpreted as an unsigned number, the range is correct even if the subtraction overflows.
-    val range = if (values.isEmpty) 0L else values.max - least
+    val range = found.getMax - least
     def fits(greatest: Long): Boolean = java.lang.Long.compareUnsigned(range, greatest) <= 0
-    if (range == 0) new Same(values.length, least)
-    else if (fits(UnsignedByte)) new Bytes(least, values.map(v => (v - least).toByte))
-    else if (fits(UnsignedShort)) new Shorts(least, values.map(v => (v - least).toShort))
-    else if (fits(UnsignedInt)) new Ints(least, values.map(v => (v - least).toInt))
-    else new Longs(values)
+    def eachDistance(set: (Int, Long) => Unit): Unit = {
+      var i = 0
+      while (i < values.length) {
+        set(i, values(i) - least)
+        i += 1
+      }
+    }
+    if (values.isEmpty || range == 0) new Same(values.length, least)
+    else if (fits(UnsignedByte)) {
+      val bytes = new Array[Byte](values.length)
+      eachDistance((i, distance) => bytes(i) = distance.toByte)
+      new Bytes(least, bytes)
+    } else if (fits(UnsignedShort)) {
+      val shorts = new Array[Short](values.length)
+      eachDistance((i, distance) => shorts(i) = distance.toShort)
+      new Shorts(least, shorts)
+    } else if (fits(UnsignedInt)) {
+      val ints = new Array[Int](values.length)
+      eachDistance((i, distance) => ints(i) = distance.toInt)
+      new Ints(least, ints)
+    } else new Longs(values)
   }
 
   private final class Same(override val length: Int, value: Long) extends PackedLongs {

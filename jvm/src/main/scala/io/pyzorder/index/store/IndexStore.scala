@@ -197,10 +197,12 @@ object IndexStore {
 
   /** The index table as a relation over the snapshot's data file. */
   def relation(session: shim.SparkSession, ref: SnapshotRef): LogicalPlan = {
-    val path = ref.dataFile
-    try SnapshotReader.checkCodecs(
-        HadoopInputFile.fromPath(path, session.sessionState.newHadoopConf()))
-    catch {
+    val (path, schema) = (ref.dataFile, IndexSchema.of(ref.columns))
+    val hadoopConf = session.sessionState.newHadoopConf()
+    try {
+      SnapshotChecks.intact(hadoopConf, ref)
+      SnapshotChecks.readable(HadoopInputFile.fromPath(path, hadoopConf), schema)
+    } catch {
       case ReadFailure(failure) =>
         warn(ref, failure)
         throw ZOrderErrors.indexNotFound(ref.folder.toString)
@@ -208,7 +210,6 @@ object IndexStore {
     val files = Seq(ExactFileIndex.status(path, ref.length, 0L))
     val location =
       new ExactFileIndex(path, new StructType(), Seq((InternalRow.empty, files)))
-    val schema = IndexSchema.of(ref.columns)
     LogicalRelation(HadoopFsRelation(
         location, new StructType(), schema, None, new ParquetFileFormat, Map.empty)(session))
   }

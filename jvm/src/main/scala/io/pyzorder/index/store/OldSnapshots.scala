@@ -1,6 +1,6 @@
 package io.pyzorder.index.store
 
-import java.io.FileNotFoundException
+import java.io.{FileNotFoundException, IOException}
 
 import scala.util.control.NonFatal
 
@@ -63,9 +63,8 @@ private[store] final class OldSnapshots(fileSystem: FileSystem, folder: TableFol
     IndexStore.versions(fileSystem, folder).foreach { version =>
       IndexStore.readable(fileSystem, folder, version).filter(_.incarnation == incarnation)
         .foreach { ref =>
-          fileSystem.delete(new Path(folder.index, ref.pointer), false)
-          (ref.file +: ref.sketches.map(_.file)).foreach(name =>
-            fileSystem.delete(new Path(folder.index, name), false))
+          (ref.pointer +: ref.file +: ref.sketches.map(_.file)).foreach(name =>
+            remove(new Path(folder.index, name)))
         }
     }
 
@@ -74,10 +73,17 @@ private[store] final class OldSnapshots(fileSystem: FileSystem, folder: TableFol
     val data = FileSystems.list(fileSystem, folder.index).map(_.getPath)
       .filter(_.getName.startsWith(Data)).groupBy(_.getName.stripPrefix(Data).takeWhile(_ != '-'))
     versions.foreach { version =>
-      data.getOrElse(version.toString, Nil).foreach(fileSystem.delete(_, false))
-      fileSystem.delete(new Path(folder.index, SnapshotRef.pointerName(version)), false)
+      data.getOrElse(version.toString, Nil).foreach(remove)
+      remove(new Path(folder.index, SnapshotRef.pointerName(version)))
     }
   }
+
+  /** Deletes a file. Keeps a folder with the same name that contains files. */
+  private def remove(path: Path): Unit =
+    try fileSystem.delete(path, false)
+    catch {
+      case _: IOException if FileSystems.status(fileSystem, path).exists(_.isDirectory) => ()
+    }
 
   /**
    * Deletes the segments that no snapshot refers to, except those for a snapshot that has not been
@@ -98,7 +104,7 @@ private[store] final class OldSnapshots(fileSystem: FileSystem, folder: TableFol
         if (used.forall(_.isDefined)) {
           segments.filter { case (name, version) =>
             version <= known.last && !used.exists(_.exists(_.contains(name)))
-          }.foreach { case (name, _) => fileSystem.delete(new Path(folder.index, name), false) }
+          }.foreach { case (name, _) => remove(new Path(folder.index, name)) }
         }
       }
     }

@@ -2,6 +2,12 @@ package io.pyzorder.index.store
 
 import com.google.common.cache.{Cache, CacheBuilder}
 import org.apache.hadoop.conf.Configuration
+import org.apache.parquet.io.InputFile
+import org.apache.parquet.schema.Type
+import org.apache.spark.sql.execution.datasources.parquet.SparkToParquetSchemaConverter
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.StructType
+import scala.jdk.CollectionConverters._
 
 import io.pyzorder.common.ZOrderErrors
 
@@ -95,4 +101,30 @@ object SnapshotChecks {
       known.put(ref, java.lang.Boolean.TRUE)
     }
   }
+
+  /**
+   * Throws unless Spark's Parquet reader can read the columns of `schema`, and every column is
+   * compressed with a codec that pyzorder's writers use.
+   */
+  def readable(input: InputFile, schema: StructType): Unit =
+    SnapshotReader.reading(input) { reader =>
+      for (group <- reader.getRowGroups.asScala; column <- group.getColumns.asScala)
+        SnapshotPages.check(column.getCodec)
+      val found = reader.getFooter.getFileMetaData.getSchema
+      def isReadable(expected: Type): Boolean =
+        if (!found.containsField(expected.getName)) !expected.isRepetition(Type.Repetition.REQUIRED)
+        else {
+          val actual = found.getType(found.getFieldIndex(expected.getName))
+          !expected.isPrimitive || actual.isPrimitive &&
+          actual.asPrimitiveType.getPrimitiveTypeName ==
+            expected.asPrimitiveType.getPrimitiveTypeName
+        }
+      val converter = new SparkToParquetSchemaConverter(
+        writeLegacyParquetFormat = false,
+        outputTimestampType = SQLConf.ParquetOutputTimestampType.TIMESTAMP_MICROS)
+      converter.convert(schema).getFields.asScala.filterNot(isReadable).foreach { field =>
+        throw new IllegalStateException(
+          s"column ${field.getName} is missing or has an unexpected type")
+      }
+    }
 }

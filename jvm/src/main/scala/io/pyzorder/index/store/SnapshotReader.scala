@@ -1,7 +1,6 @@
 package io.pyzorder.index.store
 
 import java.lang.ref.SoftReference
-import java.math.{BigDecimal => JBigDecimal, BigInteger}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.{HashMap => JHashMap}
 import java.util.concurrent.ConcurrentLinkedQueue
@@ -15,18 +14,17 @@ import org.apache.parquet.column.ColumnReader
 import org.apache.parquet.column.impl.ColumnReadStoreImpl
 import org.apache.parquet.example.DummyRecordConverter
 import org.apache.parquet.hadoop.ParquetFileReader
-import org.apache.parquet.io.{DelegatingSeekableInputStream, InputFile, SeekableInputStream}
+import org.apache.parquet.hadoop.metadata.ColumnPath
+import org.apache.parquet.io.InputFile
 import org.apache.parquet.io.api.Binary
 import org.apache.parquet.schema.MessageType
-import org.apache.spark.sql.types._
-import org.apache.spark.unsafe.types.UTF8String
 import scala.jdk.CollectionConverters._
 
 import io.pyzorder.common.ReadFailure
 import io.pyzorder.index.memory.{BoundArrays, BoundsBuilder, ColumnArrays, DoubleBoundsBuilder}
 import io.pyzorder.index.memory.{FileArrays, InternedValues, LongBoundsBuilder, ObjectBoundsBuilder}
 import io.pyzorder.index.memory.{PackedLongs, PathTable, SketchArrays}
-import io.pyzorder.index.model.{IndexSchema, IndexedColumn, IndexedColumns, ReadSettings}
+import io.pyzorder.index.model.{IndexSchema, IndexedColumn, ReadSettings}
 import io.pyzorder.storage.TableFolder
 
 /**
@@ -116,11 +114,15 @@ private[index] final class SnapshotReader(
     val flags = new Array[Byte](numFiles)
     val nullCounts = Array.fill(numFiles)(-1L)
     val bounds = BoundArrays.builder(column.dataType, numFiles)
-    eachInParallel(IndexSchema.numNulls(column))((i, reader) => nullCounts(i) = reader.getLong)
+    eachLong(IndexSchema.numNulls(column), nullCounts)
     readBounds(column, bounds, flags)
     def flag(name: String, bit: Byte): Unit =
-      eachInParallel(name) { (i, reader) =>
-        if (reader.getBoolean) flags(i) = (flags(i) | bit).toByte
+      inParallel { (reader, group, first, end) =>
+        def set(i: Int, value: Boolean): Unit = if (value) flags(i) = (flags(i) | bit).toByte
+        SnapshotReader.onlyValue(reader, name, group) match {
+          case Some(Some(value: java.lang.Boolean)) => (first until end).foreach(set(_, value))
+          case _ => read(reader, name, group, first, (i, values) => set(i, values.getBoolean))
+        }
       }
     if (IndexSchema.hasNan(column.dataType)) flag(IndexSchema.nanSeen(column), ColumnArrays.NanSeen)
     flag(IndexSchema.exact(column), ColumnArrays.Exact)
@@ -132,7 +134,7 @@ private[index] final class SnapshotReader(
   /** Reads the bounds. A file has the flag Bounded only if both bounds are present. */
   private def readBounds(column: IndexedColumn, bounds: BoundsBuilder, flags: Array[Byte]): Unit = {
     val seen = new Array[Byte](numFiles)
-    def fill(name: String)(set: (Int, ColumnReader) => Unit): Unit =
+    def fill(name: String)(set: SnapshotReader.Take): Unit =
       eachInParallel(name) { (i, reader) =>
         set(i, reader)
         seen(i) = (seen(i) + 1).toByte
@@ -140,15 +142,15 @@ private[index] final class SnapshotReader(
     val (least, greatest) = (IndexSchema.minValue(column), IndexSchema.maxValue(column))
     bounds match {
       case longs: LongBoundsBuilder =>
-        val read = SnapshotReader.longOf(column.dataType)
+        val read = SnapshotBounds.longOf(column.dataType)
         fill(least)((i, reader) => longs.mins(i) = read(reader))
         fill(greatest)((i, reader) => longs.maxs(i) = read(reader))
       case doubles: DoubleBoundsBuilder =>
-        val read = SnapshotReader.doubleOf(column.dataType)
+        val read = SnapshotBounds.doubleOf(column.dataType)
         fill(least)((i, reader) => doubles.mins(i) = read(reader))
         fill(greatest)((i, reader) => doubles.maxs(i) = read(reader))
       case objects: ObjectBoundsBuilder =>
-        val read = SnapshotReader.objectOf(column.dataType)
+        val read = SnapshotBounds.objectOf(column.dataType)
         fill(least)((i, reader) => objects.mins(i) = read(reader))
         fill(greatest)((i, reader) => objects.maxs(i) = read(reader))
     }
@@ -161,18 +163,28 @@ private[index] final class SnapshotReader(
 
   private def longs(name: String): PackedLongs = {
     val values = new Array[Long](numFiles)
-    eachInParallel(name)((i, reader) => values(i) = reader.getLong)
+    eachLong(name, values)
     PackedLongs.of(values)
   }
+
+  private def eachLong(name: String, result: Array[Long]): Unit =
+    inParallel { (reader, group, first, end) =>
+      SnapshotReader.onlyValue(reader, name, group) match {
+        case Some(Some(value: java.lang.Long)) => java.util.Arrays.fill(result, first, end, value)
+        case _ => read(reader, name, group, first, (i, values) => result(i) = values.getLong)
+      }
+    }
 
   private def lists(name: String): InternedValues[Seq[String]] = {
     val text = limitedText()
     val values = new InternedValues.Builder[Seq[Binary], Seq[String]](
       numFiles, list => list.map(_.toStringUsingUTF8))
     val list = ArrayBuffer.empty[Binary]
+    var last = List.empty[Binary]
     var current = 0
     def goOnTo(file: Int): Unit = while (current < file) {
-      values.set(current, list.toList)
+      if (!list.corresponds(last)(_ eq _)) last = list.toList
+      values.set(current, last)
       list.clear()
       current += 1
     }
@@ -224,7 +236,7 @@ private[index] final class SnapshotReader(
   /**
    * Calls `take` for every non-null value of the column, in order, with the ordinal of its file.
    */
-  private def each(name: String)(take: (Int, ColumnReader) => Unit): Unit =
+  private def each(name: String)(take: SnapshotReader.Take): Unit =
     reading(reader =>
       groups.foreach { case (group, first) => read(reader, name, group, first, take) })
 
@@ -232,18 +244,36 @@ private[index] final class SnapshotReader(
    * Like `each`, but reads several row groups in parallel. Several threads may therefore call
    * `take` for different files at the same time.
    */
-  private def eachInParallel(name: String)(take: (Int, ColumnReader) => Unit): Unit =
-    groups.asJava.parallelStream().forEach { case (group, first) =>
-      reading(read(_, name, group, first, take))
-    }
+  private def eachInParallel(name: String)(take: SnapshotReader.Take): Unit =
+    inParallel((reader, group, first, _) => read(reader, name, group, first, take))
 
-  /** Calls `take` for the values of one row group. */
+  /**
+   * Calls `readGroup` for every row group with its ordinal, the ordinal of its first entry, and the
+   * ordinal after its last entry. Several threads may call `readGroup` at the same time.
+   */
+  private def inParallel(readGroup: (ParquetFileReader, Int, Int, Int) => Unit): Unit = {
+    val ends = groups.map(_._2).drop(1) :+ numFiles
+    groups.zip(ends).asJava.parallelStream().forEach { case ((group, first), end) =>
+      reading(readGroup(_, group, first, end))
+    }
+  }
+
+  /** Calls `take` for the non-null values of one row group. */
   private def read(
       reader: ParquetFileReader,
       name: String,
       group: Int,
       first: Int,
-      take: (Int, ColumnReader) => Unit): Unit = {
+      take: SnapshotReader.Take): Unit =
+    if (!SnapshotReader.onlyValue(reader, name, group).contains(None))
+      decode(reader, name, group, first, take)
+
+  private def decode(
+      reader: ParquetFileReader,
+      name: String,
+      group: Int,
+      first: Int,
+      take: SnapshotReader.Take): Unit = {
     val metadata = reader.getFooter.getFileMetaData
     val schema = metadata.getSchema
     val wanted = new MessageType(schema.getName, schema.getType(schema.getFieldIndex(name)))
@@ -274,6 +304,14 @@ private[index] final class SnapshotReader(
 private[index] object SnapshotReader {
 
   /**
+   * Takes the value at the column reader's position, which belongs to file i. Unlike a function,
+   * this does not box i.
+   */
+  private trait Take {
+    def apply(i: Int, value: ColumnReader): Unit
+  }
+
+  /**
    * The maximum length of a list of clustering columns. Without this limit, a forged list that
    * repeats one name could take only a few bytes in the file but exhaust the memory.
    */
@@ -282,34 +320,34 @@ private[index] object SnapshotReader {
   /** The maximum total length in bytes of a column's strings, given the length of the file. */
   private def textLimit(length: Long): Long = (16L << 20) + 64 * length
 
-  /**
-   * The maximum length of a bound. Valid bounds of strings have at most TruncatedBounds.MaxBytes
-   * bytes plus one character, and z-values have 8 bytes for each of at most
-   * ClusteringColumns.MaxColumns columns.
-   */
-  private val MaxBoundBytes = 1024
-
-  /**
-   * The maximum length of an unscaled decimal in bytes. A decimal has at most 38 digits. Arithmetic
-   * with millions of digits would take minutes.
-   */
-  private val MaxDecimalBytes = 16
-
   /** The number of rows in each row group. */
   def rowGroups(input: InputFile): Seq[Int] =
     reading(input)(_.getRowGroups.asScala.map(group => Math.toIntExact(group.getRowCount)).toList)
 
-  /** Throws unless every column is compressed with a codec that pyzorder's writers use. */
-  def checkCodecs(input: InputFile): Unit = reading(input) { reader =>
-    for (group <- reader.getRowGroups.asScala; column <- group.getColumns.asScala)
-      SnapshotPages.check(column.getCodec)
+  /**
+   * The value of a column in every row of a row group; None for null. Empty if the footer does not
+   * say that all rows have the same value.
+   */
+  private def onlyValue(
+      reader: ParquetFileReader,
+      name: String,
+      group: Int): Option[Option[Any]] = {
+    val rows = reader.getRowGroups.get(group)
+    def hasName(path: ColumnPath): Boolean = path.size == 1 && path.toArray.head == name
+    rows.getColumns.asScala.find(column => hasName(column.getPath)).filter(
+      _.getValueCount == rows.getRowCount).map(_.getStatistics).filter(_.isNumNullsSet).collect {
+      case known if known.getNumNulls == rows.getRowCount => None
+      case known
+          if known.getNumNulls == 0 && known.hasNonNullValue &&
+            known.genericGetMin == known.genericGetMax => Some(known.genericGetMin)
+    }
   }
 
   /**
    * Opens a file and reads from it. A JVM `Error` that is caused by the file's contents becomes an
    * exception, because Spark terminates the process if a task throws such an error.
    */
-  private def reading[T](input: InputFile)(read: ParquetFileReader => T): T = decoding {
+  private[store] def reading[T](input: InputFile)(read: ParquetFileReader => T): T = decoding {
     val reader = open(input)
     try read(reader)
     finally reader.close()
@@ -333,54 +371,4 @@ private[index] object SnapshotReader {
   private val options: ParquetReadOptions =
     HadoopReadOptions.builder(noSettings).usePageChecksumVerification(true)
       .withCodecFactory(SnapshotPages).build()
-
-  private def longOf(dataType: DataType): ColumnReader => Long = dataType match {
-    case BooleanType => reader => if (reader.getBoolean) 1L else 0L
-    case ByteType | ShortType | IntegerType | DateType | _: YearMonthIntervalType =>
-      reader => reader.getInteger.toLong
-    case d: DecimalType if d.precision <= Decimal.MAX_INT_DIGITS =>
-      reader => reader.getInteger.toLong
-    case time if IndexedColumns.isTime(time) => reader => reader.getLong * 1000
-    case _ => reader => reader.getLong
-  }
-
-  private def doubleOf(dataType: DataType): ColumnReader => Double =
-    if (dataType == FloatType) reader => reader.getFloat.toDouble else reader => reader.getDouble
-
-  private def objectOf(dataType: DataType): ColumnReader => AnyRef = dataType match {
-    case BinaryType => reader => bound(reader)
-    case d: DecimalType =>
-      reader => {
-        val unscaled = new BigInteger(bound(reader, MaxDecimalBytes))
-        Decimal(new JBigDecimal(unscaled, d.scale), d.precision, d.scale)
-      }
-    case _ => reader => UTF8String.fromBytes(bound(reader))
-  }
-
-  private def bound(reader: ColumnReader, most: Int = MaxBoundBytes): Array[Byte] = {
-    val value = reader.getBinary
-    if (value.length > most)
-      throw new IllegalStateException(
-        s"a bound of ${value.length} bytes is longer than the limit of $most")
-    value.getBytes
-  }
-}
-
-/** Presents in-memory bytes as an input file to Parquet's reader. */
-private[index] final class MemoryInputFile(bytes: Array[Byte]) extends InputFile {
-
-  override def getLength: Long = bytes.length.toLong
-
-  override def newStream(): SeekableInputStream = {
-    val stream = new ByteArraySeek(bytes)
-    new DelegatingSeekableInputStream(stream) {
-      override def getPos: Long = stream.position
-      override def seek(position: Long): Unit = stream.seekTo(position)
-    }
-  }
-
-  private class ByteArraySeek(data: Array[Byte]) extends java.io.ByteArrayInputStream(data) {
-    def position: Long = pos.toLong
-    def seekTo(position: Long): Unit = pos = Math.toIntExact(position)
-  }
 }

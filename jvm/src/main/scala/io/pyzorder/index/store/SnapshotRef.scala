@@ -179,12 +179,12 @@ object SnapshotRef {
   private def checked(columns: List[IndexedColumn]): List[IndexedColumn] = {
     if (columns.length > IndexedColumn.MaxColumns || columns.count(isCurve) > MaxCurves ||
       columns.count(ExpressionColumn.matches) > ExpressionColumn.MaxColumns ||
-      columns.exists(_.path.length > IndexedColumn.MaxDepth) ||
+      columns.exists(c => c.path.isEmpty || c.path.length > IndexedColumn.MaxDepth) ||
       columns.exists(_.path.exists(_.length > MaxName)) ||
       columns.map(_.path).toSet.size < columns.length) {
       throw new IllegalArgumentException(
-        s"its ${columns.length} columns include duplicates, or exceed the limits on the number " +
-          "of columns, the depth of nesting or the length of names")
+        s"its ${columns.length} columns include duplicates or columns without a name, or exceed " +
+          "the limits on the number of columns, the depth of nesting or the length of names")
     }
     columns
   }

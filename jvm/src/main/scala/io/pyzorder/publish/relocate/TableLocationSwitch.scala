@@ -182,11 +182,7 @@ private[publish] final class TableLocationSwitch(
   def ownFiles: Seq[FileStatus] = left.ownFiles
 
   /** The files below `_zorder` in `from`. */
-  def ownRecords: Seq[FileStatus] = {
-    def below(folder: Path): Seq[FileStatus] = FileSystems.list(fs, folder).flatMap(entry =>
-      if (entry.isDirectory) below(entry.getPath) else Seq(entry))
-    below(from.zorder)
-  }
+  def ownRecords: Seq[FileStatus] = FileSystems.filesBelow(fs, from.zorder)
 
   private def visible: Seq[FileStatus] = SiblingFolder.dataFiles(hadoopConf, to.root)
 

@@ -93,8 +93,8 @@ private[skipping] final class PlanState {
   }
 
   /**
-   * Whether the store has just been listed for a state. This is true until a scan has used that
-   * listing. Later scans must check that the files they would skip have not changed since.
+   * Whether the state comes from a listing that no scan has used yet. Later scans must check that
+   * the files they would skip have not changed since.
    */
   def isFresh(state: TableState): Boolean = synchronized {
     val fresh = state.isNew

@@ -160,14 +160,14 @@ final class ZOrderFileIndex private (
     source.estimated
   }
 
-  /** The files that a scan would read if there were no ranges. Used for estimates. */
+  /** The files that a scan would read if it ignored `ranges`. Used for estimates. */
   private[files] def estimatedFiles(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]): IndexedSeq[ExaminedFile] =
     ZOrderFileIndex.read(examine(
         estimatedState(partitionFilters), partitionFilters, dataFilters, Nil, asked = false))
 
-  /** The files that a scan would read during the plan's execution if there were no ranges. */
+  /** The files that a scan of the executed plan would read if it ignored `ranges`. */
   private[files] def pinned(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]): IndexedSeq[ExaminedFile] =

@@ -50,7 +50,7 @@ private[joins] final case class JoinedKey[Source <: KeySource[Source]](
   def below(named: Map[ExprId, Expression]): JoinedKey[Source] =
     copy(column = JoinedKey.replaced(column, named))
 
-  /** A key that is known only to equal either this key or the other one. */
+  /** A key that equals either this key or the other one; it is not known which. */
   def or(other: JoinedKey[Source]): JoinedKey[Source] =
     copy(ordinal = 0, from = from.or(ordinal, other.from, other.ordinal), isWaited = true)
 

@@ -2,8 +2,7 @@ package io.pyzorder.skipping.plan
 
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
-import org.apache.spark.sql.catalyst.expressions.AttributeReference
-import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
+import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression}
 import org.apache.spark.sql.catalyst.planning.PhysicalOperation
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -15,6 +14,7 @@ import org.apache.spark.sql.pyzorder.shim
 import io.pyzorder.publish.reading.{DeferredFileIndex, JournaledListing}
 import io.pyzorder.publish.reading.{ZOrderOrcFileFormat, ZOrderParquetFileFormat}
 import io.pyzorder.skipping.files.{FileSource, PlanState, ZOrderFileIndex}
+import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
  * Wraps the file index of every Parquet and ORC relation in a ZOrderFileIndex. The rule runs before
@@ -120,7 +120,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     val files = relation.relation.asInstanceOf[HadoopFsRelation]
     val index = indexOf(relation)
     val usable = filters
-      .filter(f => f.deterministic && !SubqueryExpression.hasSubquery(f))
+      .filter(FilterColumn.isEvaluable)
       .map(_.transform { // spell names as in the relation
         case a: AttributeReference => relation.attributeMap.get(a).fold(a)(r => a.withName(r.name))
       })

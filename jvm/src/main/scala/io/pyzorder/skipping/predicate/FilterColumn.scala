@@ -4,7 +4,8 @@ import java.time.ZoneId
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{
-  AttributeReference, BoundReference, Expression, GetStructField, PlanExpression, PrettyAttribute
+  AttributeReference, BoundReference, Expression, GetStructField, PlanExpression, PrettyAttribute,
+  PythonUDF
 }
 import org.apache.spark.sql.types._
 
@@ -68,6 +69,14 @@ object FilterColumn {
   /** Whether the expression contains a logical or physical subquery. */
   private[skipping] def hasSubquery(expression: Expression): Boolean =
     expression.exists(_.isInstanceOf[PlanExpression[_]])
+
+  /**
+   * Whether the expression can be evaluated while a query is planned. Subqueries and Python
+   * functions run only when the query is executed.
+   */
+  private[pyzorder] def isEvaluable(expression: Expression): Boolean =
+    expression.deterministic && !hasSubquery(expression) &&
+      !expression.exists(_.isInstanceOf[PythonUDF])
 
   /**
    * Whether all parts of Spark order the values of the type in the same way. The bounds follow that
