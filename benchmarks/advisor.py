@@ -196,9 +196,9 @@ def main() -> int:
         f"The table is `store_sales` of TPC-DS at scale factor {arguments.scale:g}. It is indexed, "
         f"and consists of about {arguments.files} files with the rows in the order in which dsdgen "
         f"generates them. The advisor was given {STATEMENTS} statements of each workload. The "
-        f"figures are averages over {STATEMENTS} other statements. The order of rows affects compression, "
-        "so the last column shows the size of the whole table afterwards, relative to its size "
-        "before. Measured by `make bench-advisor`."
+        f"figures are averages over {STATEMENTS} other statements. The order of rows affects "
+        "compression, so the last column shows the size of the whole table afterwards, relative "
+        "to its size before. Measured by `make bench-advisor`."
     )
     report.write(
         "advisor",
