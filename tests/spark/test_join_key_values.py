@@ -72,7 +72,14 @@ FULL = f"SELECT {{key}} AS e, s.ticket FROM sales s FULL JOIN {JULY} j ON s.day 
 
 
 @pytest.mark.parametrize("key", FILLED)
-@pytest.mark.parametrize("outer", [LEFT, RIGHT, FULL], ids=["left", "right", "full"])
+@pytest.mark.parametrize(
+    "outer",
+    [
+        pytest.param(LEFT, id="left"),
+        pytest.param(RIGHT, id="right", marks=pytest.mark.long),
+        pytest.param(FULL, id="full"),
+    ],
+)
 def test_expressions_over_the_rows_that_an_outer_join_adds(
     session: SparkSession, key: str, outer: str
 ) -> None:

@@ -47,11 +47,12 @@ QUERIES = {
 }
 
 
-@pytest.fixture
-def folder(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(scope="module")
+def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of a table with ten partitions of ten rows each. Partition n has n + 1 files."""
+    path = tmp_path_factory.mktemp("parts") / "t"
     spark.sql(
-        f"CREATE TABLE parts (id BIGINT, p INT) USING parquet PARTITIONED BY (p) LOCATION '{tmp_path}/t'"
+        f"CREATE TABLE parts (id BIGINT, p INT) USING parquet PARTITIONED BY (p) LOCATION '{path}'"
     )
     rows = spark.range(100).selectExpr("id", "cast(id % 10 AS INT) p")
     for files in range(10):
@@ -60,7 +61,7 @@ def folder(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
         ).write.insertInto("parts")
     spark.sql("OPTIMIZE parts WHERE p = 0 ZORDER BY (id)").collect()  # creates a journal
     spark.sql("REFRESH SKIPPING INDEX ON parts")
-    yield tmp_path / "t"
+    yield path
     spark.sql("DROP TABLE parts")
 
 

@@ -495,7 +495,9 @@ def run(spark: SparkSession, table: Path, statement: str | None) -> None:
         spark.sql(statement.format(table)).collect()
 
 
-@pytest.mark.parametrize("instead", ["pipe", "checksum", "checksum's pipe"])
+@pytest.mark.parametrize(
+    "instead", ["pipe", "checksum", pytest.param("checksum's pipe", marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("begun", [pytest.param(True, marks=pytest.mark.long), False])
 def test_reads_that_fail_or_wait(
     spark: SparkSession, source: Path, tmp_path: Path, instead: str, begun: bool

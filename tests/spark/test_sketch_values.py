@@ -4,13 +4,14 @@ value, regardless of how the value is stored and how the literal is written."""
 from __future__ import annotations
 
 import os
+from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import pyzorder
 from tests.support import indexes, scans, sketches
@@ -81,11 +82,14 @@ def make(spark: SparkSession, table: Path, data_type: str, values: list[str]) ->
     """Writes files that all contain the first and the last value, so their bounds hardly differ.
     Each file also contains up to two other values."""
     ends = (values[0], values[-1])
-    for i in range(FILES):
+
+    def rows(i: int) -> DataFrame:
         inner = {values[i % len(values)], values[(3 * i + 1) % len(values)]}
-        rows = ", ".join(f"(CAST({v} AS {data_type}))" for v in [*ends, *sorted(inner), "NULL"])
-        frame = spark.sql(f"SELECT * FROM VALUES {rows} AS v(c)").coalesce(1)
-        frame.write.mode("append").format(kind(table)).save(str(table))
+        listed = ", ".join(f"(CAST({v} AS {data_type}))" for v in [*ends, *sorted(inner), "NULL"])
+        return spark.sql(f"SELECT * FROM VALUES {listed} AS v(c)").coalesce(1)
+
+    # A union has the partitions of its inputs, so each input becomes a file.
+    reduce(DataFrame.union, map(rows, range(FILES))).write.format(kind(table)).save(str(table))
 
 
 @pytest.mark.parametrize("data_type", VALUES)
