@@ -100,3 +100,9 @@ def test_paragraphs_of_help_show_backquotes() -> None:
 def test_long_names_can_break(text: str, marked: str | None) -> None:
     page = "<nav>ZORDER_CANNOT_RESTORE</nav><article>{}</article><p>ZORDER_CANNOT_RESTORE</p>"
     assert breaks.mark(page.format(text)) == page.format(marked or text)
+
+
+def test_names_in_the_table_of_contents_can_break() -> None:
+    page = '<span class="md-ellipsis">\n  {}\n</span><article></article>'
+    marked = page.format("spark.<wbr>sql.<wbr>max<wbr>Columns")
+    assert breaks.mark(page.format("spark.sql.maxColumns")) == marked
