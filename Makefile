@@ -174,6 +174,9 @@ bench-planning: jar ## Time queries on many files, and measure how much of the p
 	$(RUN) benchmarks/planning.py
 	$(RUN) benchmarks/many_files.py
 
+bench-scale: jar ## Measure how the index, its memory and the time of each statement grow from 1,000 to 1,000,000 files
+	$(RUN) benchmarks/scale.py
+
 bench-s3: $(VENV)/made-test,stores ## Time queries on tables with many files on a local S3 server with slow listings, and count requests
 	@$(RUN) jvm/build.py
 	$(RUN) benchmarks/s3_tables.py
