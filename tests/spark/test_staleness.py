@@ -72,7 +72,7 @@ def test_what_sessions_with_pyzorder_write(spark: SparkSession, table: Path) -> 
     assert reader.sql("SELECT count(*), max(id) FROM stale").collect() == [(6, 5)]
 
 
-@pytest.mark.parametrize("indexed", ["true", "false"])
+@pytest.mark.parametrize("indexed", ["true", pytest.param("false", marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "point",
     [
@@ -179,7 +179,7 @@ SEVERAL_SCANS = {
 }
 
 
-@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.parametrize("adaptive", ["true", pytest.param("false", marks=pytest.mark.long)])
 @pytest.mark.parametrize("query", SEVERAL_SCANS)
 def test_several_scans_and_a_file_that_has_gone(
     spark: SparkSession, table: Path, tmp_path: Path, query: str, adaptive: str

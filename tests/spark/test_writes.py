@@ -391,7 +391,10 @@ FOLDER_VALUES = ["attempt_1", "_temporary", "task_0", "_zorder", "part-0.parquet
                  "x y", "x:y", "é", ".b", "", None]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FOLDER_NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [*FOLDER_NAMES[:7], *(pytest.param(name, marks=pytest.mark.long) for name in FOLDER_NAMES[7:])],
+)
 def test_partitions_named_like_folders_of_others(
     spark: SparkSession, database: str, tmp_path: Path, name: str
 ) -> None:
