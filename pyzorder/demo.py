@@ -207,7 +207,7 @@ def print_answers(asked: list[Query], before: list[Answer], after: list[Answer])
     """Prints the results as a table that fits into 80 columns."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, title_justify="left", title="Files opened")
     table.add_column("WHERE")
-    for name in ("before", "after", "rows", "seconds", "after"):
+    for name in ("before", "after", "rows", "seconds before", "after"):
         table.add_column(name, justify="right", no_wrap=True)
     for query, old, new in zip(asked, before, after, strict=True):
         table.add_row(

@@ -93,6 +93,11 @@ def connect_builder(extension: str) -> ZOrderError:
     return error("ZORDER_CONNECT_CLIENT", extension=extension)
 
 
+def not_a_builder(found: str) -> ZOrderError:
+    """configure() was called with something other than a session builder."""
+    return error("ZORDER_NOT_A_BUILDER", found=found)
+
+
 def session_running(extension: str) -> ZOrderError:
     """A session is already running, so its extensions cannot be changed."""
     return error("ZORDER_SESSION_RUNNING", extension=extension)

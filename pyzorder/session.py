@@ -54,10 +54,12 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
         The same builder.
 
     Raises:
-        ZOrderError: the jar or Java is missing, the version of Spark is not supported, the builder
-            is for Spark Connect, or a session or JVM is already running without pyzorder. The
-            message says what to do.
+        ZOrderError: the argument is not a builder, the jar or Java is missing, the version of Spark
+            is not supported, the builder is for Spark Connect, or a session or JVM is already
+            running without pyzorder. The message says what to do.
     """
+    if not hasattr(builder, "_options"):
+        raise errors.not_a_builder(type(builder).__name__)
     options: dict[str, Any] = builder._options
     remote = "spark.remote" in options or "SPARK_REMOTE" in os.environ
     if remote or bridge.is_connect_only():

@@ -39,7 +39,7 @@ Examples:
 @click.option("--dry-run", is_flag=True, help="Delete nothing; list what would be deleted.")
 @session_options
 def command(settings: Settings, target: Target, retain_hours: int | None, dry_run: bool) -> None:
-    """Delete replaced files whose retention period, by default a week, has passed."""
+    """Delete files that were replaced more than a week ago."""
     with session(settings) as spark:
         rows: list[dict[str, Any]] = run(
             spark,

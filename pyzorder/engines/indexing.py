@@ -20,6 +20,7 @@ from pyzorder.engines import failures
 from pyzorder.engines.tables import (
     Table,
     check_plain,
+    has_other_format,
     locate,
     table_of,
     without_garbage_collection,
@@ -106,6 +107,8 @@ def index_files(
     before = _last_columns(store, folder)
     if before is None and not table.files:
         raise failures.no_files(location)
+    if before is None and has_other_format(table.files.paths):
+        raise failures.other_format(location)
     wanted = _columns(table, before, columns)
     known = listing.known
     missing = [file for file in table.files if _key(file) not in known]

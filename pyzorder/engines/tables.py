@@ -10,11 +10,12 @@ from __future__ import annotations
 import gc
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import pyarrow.fs
@@ -108,11 +109,17 @@ def open_table(path: str | os.PathLike[str], filesystem: Any, staleness: float) 
             snapshot = pool.submit(latest, store, folder)
             known = visible_files(store, folder), snapshot.result()
     files, index = known
-    if files and index is None and all(map(_OTHER_FORMAT.search, files.paths[:1000])):
+    if files and index is None and has_other_format(files.paths):
         raise failures.other_format(location)
     if not files and not isinstance(store, LocalStore) and not store.names(location):
         raise failures.path_not_found(location)
     return table_of(location, folder, store, files, index)
+
+
+def has_other_format(paths: Iterable[str]) -> bool:
+    """Whether the first thousand names of a table's files are those of neither Parquet nor ORC
+    files."""
+    return all(map(_OTHER_FORMAT.search, islice(paths, 1000)))
 
 
 def locate(path: str | os.PathLike[str], filesystem: Any) -> tuple[str, TableFolder, Store]:

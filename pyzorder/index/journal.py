@@ -150,7 +150,12 @@ def _named(record: dict[str, Any]) -> list[str]:
 
 
 def _all(listed: list[dict[str, Any]]) -> list[FileRef]:
-    return [FileRef(f["path"], int(f["size"]), int(f["modificationTime"])) for f in listed]
+    return [FileRef(f["path"], _long(f["size"]), _long(f["modificationTime"])) for f in listed]
+
+
+def _long(number: Any) -> int:
+    """Returns the lowest 64 bits of a number as a signed integer, as the reader in Java does."""
+    return (int(number) + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _files(listed: list[dict[str, Any]]) -> tuple[FileRef, ...]:

@@ -197,7 +197,7 @@ def test_small_tables_are_cut_into_several_files(
     dry = optimize(spark, f"'{folder}' ZORDER BY (a, b) DRY RUN", size)
     least = max(1, size_of(folder) >> 20) if size is None else 1
     assert dry["numFilesAdded"] == least and abs(least - files) <= 2
-    pays = "Pays off: a lookup would" if least > 1 else "Does not pay off: the table is smaller"
+    pays = "Pays off: a lookup would" if least > 1 else "Does not pay off: the table is too small"
     assert dry["remark"].startswith(pays)
     assert ("--target-size" in dry["remark"]) == (size is not None)
 
@@ -211,7 +211,7 @@ def test_tiny_files_are_still_joined(spark: SparkSession, tmp_path: Path) -> Non
     assert remark.startswith(
         "Pays off, but only because it merges files: 50 files would become 1 file. The table is"
     )
-    assert "The table is smaller than one file of " in remark
+    assert "The table is too small to be divided into files of about " in remark
     assert optimize(spark, f"'{folder}'")["numFilesAdded"] == 1
 
 
@@ -220,10 +220,13 @@ def test_a_remark_if_no_file_can_be_skipped(spark: SparkSession, tmp_path: Path)
     rows(spark, 150_000).write.parquet(str(folder))
     done = optimize(spark, f"'{folder}' ZORDER BY (a, b)", 8 << 20)
     assert (done["numFilesAdded"], done["dryRun"]) == (1, False)
-    assert done["remark"].startswith("The table is smaller than one file of 8 MiB, so nothing can")
+    assert done["remark"].startswith(
+        "The table is too small to be divided into files of about 8 MiB"
+    )
     # Files can be skipped after the suggested statement.
-    assert "; try OPTIMIZE … FULL with --target-size " in done["remark"]
-    suggested = int(done["remark"].split("targetFileSize=")[1].split("k.")[0]) << 10
+    suggested = (
+        int(done["remark"].split("targetFileSize=")[1].split("k and OPTIMIZE … FULL")[0]) << 10
+    )
     done = optimize(spark, f"'{folder}' FULL ZORDER BY (a, b)", suggested)
     assert done["numFilesAdded"] > 8 and done["remark"] is None
     # With other files in the table, merging a few of them does not make the table small.

@@ -127,6 +127,11 @@ def test_keeps_spark_defaults(tmp_path: Path) -> None:
     assert said.splitlines() == ["a.B,io.pyzorder.ZOrderExtensions", "/c.jar"]
 
 
+def test_a_session_instead_of_its_builder(tmp_path: Path) -> None:
+    said = run("pyzorder.configure(plain().getOrCreate())", tmp_path)
+    assert "[ZORDER_NOT_A_BUILDER]" in said and "is a SparkSession, not" in said
+
+
 def test_connect_builder(tmp_path: Path) -> None:
     said = run('pyzorder.configure(SparkSession.builder.remote("sc://localhost"))', tmp_path)
     assert "[ZORDER_CONNECT_CLIENT]" in said

@@ -3,6 +3,7 @@ test_visible_files.py tests what the records mean."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -22,3 +23,17 @@ def test_numbers_of_no_run(tmp_path: Path, name: str) -> None:
     (journal / "_3.prepare").touch()
     (journal / name).touch()
     assert JournalState(LocalStore(), TableFolder(str(tmp_path))).run == 3
+
+
+@pytest.mark.parametrize("number", [10**30, -(10**30), 1e30, 1 << 63])
+def test_numbers_of_more_than_64_bits(tmp_path: Path, number: float) -> None:
+    """A forged number is read as some 64-bit number, so it does not fit any file."""
+    journal = tmp_path / "_zorder" / "_journal"
+    journal.mkdir(parents=True)
+    listed = [{"path": "a", "size": number, "modificationTime": number}]
+    record = {"record": "retire", "incarnation": "x", "retire": listed, "add": [], "folders": []}
+    (journal / "_1.retire").write_text(json.dumps(record))
+    overlay = JournalState(LocalStore(), TableFolder(str(tmp_path))).overlay
+    assert overlay is not None
+    (file,) = overlay.shown
+    assert -(1 << 63) <= file.size < 1 << 63 and -(1 << 63) <= file.modified < 1 << 63

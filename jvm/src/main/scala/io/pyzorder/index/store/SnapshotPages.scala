@@ -6,7 +6,9 @@ import org.apache.parquet.bytes.BytesInput
 import org.apache.parquet.compression.CompressionCodecFactory
 import org.apache.parquet.compression.CompressionCodecFactory.BytesInputCompressor
 import org.apache.parquet.compression.CompressionCodecFactory.BytesInputDecompressor
-import org.apache.parquet.hadoop.metadata.CompressionCodecName
+import org.apache.parquet.format.Util
+import org.apache.parquet.hadoop.metadata.{ColumnChunkMetaData, CompressionCodecName}
+import org.apache.parquet.io.InputFile
 import org.xerial.snappy.Snappy
 
 /**
@@ -31,6 +33,30 @@ private[store] object SnapshotPages extends CompressionCodecFactory {
     if (codec != CompressionCodecName.SNAPPY && codec != CompressionCodecName.UNCOMPRESSED) {
       throw new IllegalStateException(s"it is compressed with $codec, which pyzorder does not use")
     }
+
+  /**
+   * Throws unless the pages of a column chunk lie within the chunk, the chunk lies within the file,
+   * and a dictionary has at most one value per byte. Parquet's reader allocates memory for the
+   * lengths that a file states, before it reads.
+   */
+  def checkLengths(input: InputFile, chunk: ColumnChunkMetaData): Unit = {
+    val end = chunk.getStartingPos + chunk.getTotalSize
+    var at = chunk.getStartingPos
+    check(at >= 0 && end >= at && end <= input.getLength)
+    val stream = input.newStream()
+    try while (at < end) {
+        stream.seek(at)
+        val page = Util.readPageHeader(stream)
+        at = stream.getPos + page.getCompressed_page_size
+        check(page.getCompressed_page_size >= 0 && at <= end)
+        check(!page.isSetDictionary_page_header ||
+          page.getDictionary_page_header.getNum_values <= page.getUncompressed_page_size)
+      }
+    finally stream.close()
+  }
+
+  private def check(isPlausible: Boolean): Unit =
+    if (!isPlausible) throw new IllegalStateException("it states lengths that it cannot have")
 
   override def getDecompressor(codec: CompressionCodecName): BytesInputDecompressor = {
     check(codec)

@@ -279,6 +279,9 @@ private[index] final class SnapshotReader(
     val wanted = new MessageType(schema.getName, schema.getType(schema.getFieldIndex(name)))
     reader.setRequestedSchema(wanted)
     val leaf = wanted.getColumns.get(0)
+    reader.getRowGroups.get(group).getColumns.asScala
+      .filter(_.getPath.toArray.sameElements(leaf.getPath))
+      .foreach(SnapshotPages.checkLengths(input(), _))
     val pages = reader.readRowGroup(group)
     val store = new ColumnReadStoreImpl(
       pages, new DummyRecordConverter(wanted).getRootConverter, wanted, metadata.getCreatedBy)

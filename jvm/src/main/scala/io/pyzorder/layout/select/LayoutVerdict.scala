@@ -127,32 +127,34 @@ object LayoutVerdict {
    */
   def remark(work: Work): Option[String] =
     if (work.columns.isEmpty || !work.isUnskippable) None
-    else Some(tooSmall(work, "OPTIMIZE … FULL with ").capitalize)
+    else Some(tooSmall(work, full = true).capitalize)
 
   /**
-   * Explains that nothing can be skipped because the table or each of its partitions is smaller
-   * than the target size of a file. Suggests a smaller target size if that would help.
+   * Explains that nothing can be skipped because the table or each of its partitions becomes a
+   * single file. Suggests a smaller target size if that would help.
    *
-   * @param statement what to run with the smaller target size; empty for the same statement
+   * @param full whether the statement with the smaller target size needs FULL
    */
-  private def tooSmall(work: Work, statement: String = ""): String = {
+  private def tooSmall(work: Work, full: Boolean = false): String = {
     val what = if (work.partitions == 1) "the table is" else "the table's partitions are"
     val smaller = work.rewritten / work.partitions / 16
     val least = LayoutSettings.Smallest / 16
     val hint =
-      if (smaller < least) "; reading a table this small is faster than skipping files"
-      else s"; try $statement${option(smaller)}"
-    s"$what smaller than one file of ${size(work.targetSize)}, so nothing can be skipped$hint."
+      if (smaller < least) "Reading a table this small is faster than skipping files."
+      else {
+        val target = rounded(smaller)
+        s"Try SET spark.sql.zorder.optimize.targetFileSize=$target" +
+          (if (full) " and OPTIMIZE … FULL" else "") +
+          s" (on the command line, --target-size $target${if (full) " --full" else ""})."
+      }
+    s"$what too small to be divided into files of about ${size(work.targetSize)}, so nothing can " +
+      s"be skipped. $hint"
   }
 
-  /**
-   * The command-line option and the SQL setting that set the target size to a round number of
-   * bytes, no greater than `bytes`.
-   */
-  private def option(bytes: Long): String = {
+  /** A target size that is a round number of bytes, no greater than `bytes`. */
+  private def rounded(bytes: Long): String = {
     val kilobytes = java.lang.Long.highestOneBit(math.max(1L, bytes >> 10))
-    val text = if (kilobytes < 1024) s"${kilobytes}k" else s"${kilobytes / 1024}m"
-    s"--target-size $text or, in SQL, SET spark.sql.zorder.optimize.targetFileSize=$text"
+    if (kilobytes < 1024) s"${kilobytes}k" else s"${kilobytes / 1024}m"
   }
 
   private def lookup(pieces: Seq[Piece]): Lookup = {
