@@ -114,14 +114,16 @@ def run(name: str, folder: Path, home: Path, distinct: int, queries: int) -> lis
     return taken
 
 
-def child(environment: Path | None, what: str, *arguments: object) -> str:
-    """Runs this script in a fresh process. By default, the process uses the current environment."""
+def child(script: str, what: str, *arguments: object, environment: Path | None = None) -> str:
+    """Runs a step of a benchmark script in a fresh process, and returns the last line that the
+    step prints. By default, the process uses the current environment."""
     python = [environment / "bin/with-java", environment / "bin/python"] if environment else [
         sys.executable]  # fmt: skip
-    return subprocess.run(
-        [*python, __file__, "--child", what, *map(str, arguments)],
+    said = subprocess.run(
+        [*python, script, "--child", what, *map(str, arguments)],
         check=True, stdout=subprocess.PIPE, text=True,
     ).stdout  # fmt: skip
+    return said.splitlines()[-1] if said else ""
 
 
 def measure(
@@ -131,9 +133,10 @@ def measure(
     folder = home / "files"
     link(source, folder, distinct)
     try:
-        child(environment, "prepare", name, folder, home)
-        said = child(environment, "run", name, folder, home, distinct, queries)
-        found: list[float] = json.loads(said.splitlines()[-1])
+        child(__file__, "prepare", name, folder, home, environment=environment)
+        found: list[float] = json.loads(
+            child(__file__, "run", name, folder, home, distinct, queries, environment=environment)
+        )
         return found
     finally:
         shutil.rmtree(home)
@@ -145,7 +148,7 @@ def rows(sizes: list[int], queries: int, with_peers: bool) -> Iterator[list[str]
 
     with tempfile.TemporaryDirectory() as folder:
         home, source = Path(folder) / "home", Path(folder) / "source"
-        child(None, "source", source, max(sizes) // LINKS)
+        child(__file__, "source", source, max(sizes) // LINKS)
         ways = [(name, None) for name in OURS]
         if with_peers:
             spark = peers.PEERS[DELTA]

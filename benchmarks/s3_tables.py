@@ -15,7 +15,6 @@ import argparse
 import io
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -103,12 +102,6 @@ def run(name: str, port: int, files: int, queries: int) -> list[tuple[float, int
     return found
 
 
-def child(what: str, *arguments: object) -> str:
-    """Runs this script in a fresh process."""
-    command = [sys.executable, __file__, "--child", what, *map(str, arguments)]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-
-
 def rows(sizes: list[int], queries: int, seconds: float) -> Iterator[list[str]]:
     """Yields a row for each table and each way to read it."""
     for files in sizes:
@@ -118,10 +111,10 @@ def rows(sizes: list[int], queries: int, seconds: float) -> Iterator[list[str]]:
             with process(command, Path(home), "s3.log") as server:
                 wait(lambda at=port: listens(at), server, Path(home) / "s3.log")
                 upload(f"http://127.0.0.1:{port}", files)
-                child("index", port)
+                many_files.child(__file__, "index", port)
                 for name in many_files.OURS:
-                    said = child("run", name, port, files, queries)
-                    found = json.loads(said.splitlines()[-1])
+                    said = many_files.child(__file__, "run", name, port, files, queries)
+                    found = json.loads(said)
                     times = [found[0][0], found[1][0], statistics.median(f[0] for f in found[2:])]
                     pages = [found[0][1], statistics.median_high(f[1] for f in found[2:])]
                     others = statistics.median_high(f[2] for f in found[2:])

@@ -14,8 +14,6 @@ import argparse
 import json
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -86,22 +84,17 @@ def use(folder: Path, home: Path, files: int) -> dict[str, float]:
     return found
 
 
-def child(what: str, *arguments: object) -> dict[str, float]:
-    """Runs a step in a fresh process, and returns its figures."""
-    command = [sys.executable, __file__, "--child", what, *map(str, arguments)]
-    said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    found: dict[str, float] = json.loads(said.splitlines()[-1])
-    return found
-
-
 def rows(sizes: list[int]) -> Iterator[list[str]]:
     """Yields a row for each table."""
     with tempfile.TemporaryDirectory() as folder:
         home, source = Path(folder) / "home", Path(folder) / "source"
-        many_files.child(None, "source", source, max(sizes) // many_files.LINKS)
+        many_files.child(many_files.__file__, "source", source, max(sizes) // many_files.LINKS)
         for size in sizes:
             many_files.link(source, home / "files", size // many_files.LINKS)
-            found = child("create", home / "files", home) | child("use", home / "files", home, size)
+            steps = [("create", home / "files", home), ("use", home / "files", home, size)]
+            found: dict[str, float] = {}
+            for step in steps:
+                found |= json.loads(many_files.child(__file__, *step))
             shutil.rmtree(home)
             yield [
                 f"{size:,}", *(f"{found[name] / 2**20:,.1f} MiB" for name in ("disk", "heap")),

@@ -197,7 +197,7 @@ def test_small_tables_are_cut_into_several_files(
     dry = optimize(spark, f"'{folder}' ZORDER BY (a, b) DRY RUN", size)
     least = max(1, size_of(folder) >> 20) if size is None else 1
     assert dry["numFilesAdded"] == least and abs(least - files) <= 2
-    pays = "Pays off: a lookup would" if least > 1 else "Does not pay off: the table is too small"
+    pays = "Pays off: a lookup would" if least > 1 else "Does not pay off: the data is too small"
     assert dry["remark"].startswith(pays)
     assert ("--target-size" in dry["remark"]) == (size is not None)
 
@@ -209,9 +209,9 @@ def test_tiny_files_are_still_joined(spark: SparkSession, tmp_path: Path) -> Non
     assert remark == "Pays off: 50 files would become 1 file, so queries would open fewer files."
     remark = optimize(spark, f"'{folder}' ZORDER BY (a, b) DRY RUN")["remark"]
     assert remark.startswith(
-        "Pays off, but only because it merges files: 50 files would become 1 file. The table is"
+        "Pays off, but only because it merges files: 50 files would become 1 file. The data is"
     )
-    assert "The table is too small to be divided into files of about " in remark
+    assert "The data is too small to be divided into files of about " in remark
     assert optimize(spark, f"'{folder}'")["numFilesAdded"] == 1
 
 
@@ -221,7 +221,7 @@ def test_a_remark_if_no_file_can_be_skipped(spark: SparkSession, tmp_path: Path)
     done = optimize(spark, f"'{folder}' ZORDER BY (a, b)", 8 << 20)
     assert (done["numFilesAdded"], done["dryRun"]) == (1, False)
     assert done["remark"].startswith(
-        "The table is too small to be divided into files of about 8 MiB"
+        "The data is too small to be divided into files of about 8 MiB"
     )
     # Files can be skipped after the suggested statement.
     suggested = (

@@ -118,11 +118,13 @@ object StatementGrammar extends NameGrammar {
 
   private def vacuum: Parser[ParsedStatement] =
     words("VACUUM") ~> onTable { target =>
-      opt(words("RETAIN") ~> hours <~ (word("HOURS") | word("HOUR"))) ~ flag("DRY",
-        "RUN") <~ theEnd ^^ {
+      opt(retention) ~ flag("DRY", "RUN") <~ theEnd ^^ {
         case retain ~ dryRun => ParsedVacuum(target, retain, dryRun)
       }
     }
+
+  private def retention: Parser[Int] =
+    words("RETAIN") ~> hours <~ (word("HOURS") | word("HOUR"))
 
   private def restore: Parser[ParsedStatement] =
     words("RESTORE") ~> onTable { target =>

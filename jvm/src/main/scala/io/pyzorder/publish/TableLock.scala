@@ -85,7 +85,7 @@ private[publish] object TableLock {
     // names.
     val fs = folder.zorder.getFileSystem(conf)
     Seq(folder.staging(run), folder.retired(run)).flatMap(path => Seq(path.getParent, path))
-      .foreach(MetadataFiles.checkNoFile(fs, _))
+      .foreach(MetadataFiles.existsAsFolder(fs, _))
     MetadataFiles.makeFolder(conf,
       folder.journal) // missing for the first run of an incarnation
     val lease = new Lease(conf, folder, run, record.owner, length)

@@ -39,8 +39,7 @@ object MetadataFiles {
   def makeFolder(hadoopConf: Configuration, folder: Path): Unit = {
     val fs = folder.getFileSystem(hadoopConf)
     if (Links.inOwn(folder)) throw ZOrderErrors.linked(folder.toString)
-    checkNoFile(fs, folder)
-    if (!FileSystems.exists(fs, folder)) {
+    if (!existsAsFolder(fs, folder)) {
       if (folder.getName == TableFolder.Name) {
         if (!FileSystems.exists(fs, folder.getParent)) {
           throw new FileNotFoundException(s"$folder cannot be created: its parent no longer exists")
@@ -52,11 +51,12 @@ object MetadataFiles {
     }
   }
 
-  /** Throws ZORDER_NOT_A_FOLDER if there is something other than a folder at the path. */
-  def checkNoFile(fs: FileSystem, folder: Path): Unit =
-    if (FileSystems.status(fs, folder).exists(!_.isDirectory)) {
-      throw ZOrderErrors.notAFolder(folder.toString)
-    }
+  /** Whether the folder exists. Throws ZORDER_NOT_A_FOLDER if something else has its name. */
+  def existsAsFolder(fs: FileSystem, folder: Path): Boolean = {
+    val found = FileSystems.status(fs, folder)
+    if (found.exists(!_.isDirectory)) throw ZOrderErrors.notAFolder(folder.toString)
+    found.isDefined
+  }
 
   /** Deletes one of pyzorder's own files or folders, unless it is reached through a link. */
   def delete(hadoopConf: Configuration, path: Path): Unit =

@@ -166,8 +166,8 @@ object OptimizeMetrics {
     .add("openedShares", ArrayType(sharesType),
       "For a DRY RUN with clustering columns, the shares of files (0 to 1) that queries open")
     .add("remark", StringType,
-      "For a DRY RUN, says whether the OPTIMIZE would pay off. Also says if no file can be " +
-        "skipped because the table is too small, and warns if clustered files are not rewritten " +
+      "For a DRY RUN, says whether the OPTIMIZE would pay off. Also says if the data is " +
+        "too small for files to be skipped, and warns if clustered files are not rewritten " +
         "although lookups read more than 1.5 times as much data from them as they " +
         "would after OPTIMIZE … FULL")
     .schema

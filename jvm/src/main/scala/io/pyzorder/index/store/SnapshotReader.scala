@@ -14,7 +14,7 @@ import org.apache.parquet.column.ColumnReader
 import org.apache.parquet.column.impl.ColumnReadStoreImpl
 import org.apache.parquet.example.DummyRecordConverter
 import org.apache.parquet.hadoop.ParquetFileReader
-import org.apache.parquet.hadoop.metadata.ColumnPath
+import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData
 import org.apache.parquet.io.InputFile
 import org.apache.parquet.io.api.Binary
 import org.apache.parquet.schema.MessageType
@@ -279,9 +279,7 @@ private[index] final class SnapshotReader(
     val wanted = new MessageType(schema.getName, schema.getType(schema.getFieldIndex(name)))
     reader.setRequestedSchema(wanted)
     val leaf = wanted.getColumns.get(0)
-    reader.getRowGroups.get(group).getColumns.asScala
-      .filter(_.getPath.toArray.sameElements(leaf.getPath))
-      .foreach(SnapshotPages.checkLengths(input(), _))
+    SnapshotReader.chunkOf(reader, name, group).foreach(SnapshotPages.checkLengths(input(), _))
     val pages = reader.readRowGroup(group)
     val store = new ColumnReadStoreImpl(
       pages, new DummyRecordConverter(wanted).getRootConverter, wanted, metadata.getCreatedBy)
@@ -327,6 +325,13 @@ private[index] object SnapshotReader {
   def rowGroups(input: InputFile): Seq[Int] =
     reading(input)(_.getRowGroups.asScala.map(group => Math.toIntExact(group.getRowCount)).toList)
 
+  /** The part of a row group that contains a column, which may be a list. */
+  private def chunkOf(
+      reader: ParquetFileReader,
+      name: String,
+      group: Int): Option[ColumnChunkMetaData] =
+    reader.getRowGroups.get(group).getColumns.asScala.find(_.getPath.toArray.head == name)
+
   /**
    * The value of a column in every row of a row group; None for null. Empty if the footer does not
    * say that all rows have the same value.
@@ -335,15 +340,14 @@ private[index] object SnapshotReader {
       reader: ParquetFileReader,
       name: String,
       group: Int): Option[Option[Any]] = {
-    val rows = reader.getRowGroups.get(group)
-    def hasName(path: ColumnPath): Boolean = path.size == 1 && path.toArray.head == name
-    rows.getColumns.asScala.find(column => hasName(column.getPath)).filter(
-      _.getValueCount == rows.getRowCount).map(_.getStatistics).filter(_.isNumNullsSet).collect {
-      case known if known.getNumNulls == rows.getRowCount => None
-      case known
-          if known.getNumNulls == 0 && known.hasNonNullValue &&
-            known.genericGetMin == known.genericGetMax => Some(known.genericGetMin)
-    }
+    val rows = reader.getRowGroups.get(group).getRowCount
+    chunkOf(reader, name, group).filter(_.getValueCount == rows).map(_.getStatistics)
+      .filter(_.isNumNullsSet).collect {
+        case known if known.getNumNulls == rows => None
+        case known
+            if known.getNumNulls == 0 && known.hasNonNullValue &&
+              known.genericGetMin == known.genericGetMax => Some(known.genericGetMin)
+      }
   }
 
   /**

@@ -130,13 +130,13 @@ object LayoutVerdict {
     else Some(tooSmall(work, full = true).capitalize)
 
   /**
-   * Explains that nothing can be skipped because the table or each of its partitions becomes a
-   * single file. Suggests a smaller target size if that would help.
+   * Explains that clustering has no effect because each partition becomes a single file. Suggests a
+   * smaller target size if that would help.
    *
    * @param full whether the statement with the smaller target size needs FULL
    */
   private def tooSmall(work: Work, full: Boolean = false): String = {
-    val what = if (work.partitions == 1) "the table is" else "the table's partitions are"
+    val what = if (work.partitions == 1) "the data is" else "each partition is"
     val smaller = work.rewritten / work.partitions / 16
     val least = LayoutSettings.Smallest / 16
     val hint =
@@ -147,8 +147,8 @@ object LayoutVerdict {
           (if (full) " and OPTIMIZE … FULL" else "") +
           s" (on the command line, --target-size $target${if (full) " --full" else ""})."
       }
-    s"$what too small to be divided into files of about ${size(work.targetSize)}, so nothing can " +
-      s"be skipped. $hint"
+    s"$what too small to be divided into files of about ${size(work.targetSize)}, so clustering " +
+      s"does not let queries skip files. $hint"
   }
 
   /** A target size that is a round number of bytes, no greater than `bytes`. */
