@@ -83,7 +83,7 @@ test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fi
 		tests/spark/test_partition_switch_killed.py tests/spark/test_staleness.py \
 		tests/spark/test_copied_records.py tests/spark/test_scheme_case.py \
 		tests/spark/test_older_plans.py tests/spark/test_moved_partitions.py \
-		tests/spark/test_reads_after_a_kill.py
+		tests/spark/test_reads_after_a_kill.py tests/spark/test_summary_files.py
 
 test-long: jar ## Run more variants of tests, for example joins without adaptive execution
 	$(RUN) -m pytest -m long -n $(JOBS) --dist worksteal tests

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from tests.spark.test_forged_records import COMMITTED, DEAD, life_of, put, tree
 from tests.support import scans
 from tests.support.processes.journal_driver import killed
+from tests.support.sampled import crash
 
 #: (the record to copy, the clause that partitions the victim, the fail point at which the victim's
 #: OPTIMIZE is killed)
@@ -28,14 +29,8 @@ RECORDS = {
 }
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        case if case.endswith("filled") else pytest.param(case, marks=pytest.mark.crash)
-        for case in RECORDS
-    ],
-)
-@pytest.mark.parametrize("outcome", ["none", pytest.param("COMMIT", marks=pytest.mark.crash)])
+@pytest.mark.parametrize("case", crash(RECORDS, "partitions, being filled"))
+@pytest.mark.parametrize("outcome", crash(["none", "COMMIT"], "none"))
 def test_copied(spark: SparkSession, tmp_path: Path, case: str, outcome: str) -> None:
     kind, partitioned, point = RECORDS[case]
     victim, thief = tmp_path / "victim", tmp_path / "thief"

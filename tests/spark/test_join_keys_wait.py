@@ -37,7 +37,10 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
         spark.sql(f"DROP TABLE {name}")
 
 
-@pytest.fixture(params=["true", "false"], ids=["adaptive", "not adaptive"])
+@pytest.fixture(params=[
+    pytest.param("true", id="adaptive"),
+    pytest.param("false", id="not adaptive", marks=pytest.mark.long),
+])  # fmt: skip
 def session(
     request: pytest.FixtureRequest, spark: SparkSession, tables: Path
 ) -> Iterator[SparkSession]:

@@ -19,6 +19,7 @@ from tests.support import scans
 from tests.support.engine_tables import ids_by_engines
 from tests.support.processes.journal_driver import Rewrite, killed, paused, read, through_journal
 from tests.support.processes.kill_matrix import reads
+from tests.support.sampled import crash
 from tests.support.tables import data_files, ids
 
 ALL = list(range(40))
@@ -43,9 +44,7 @@ POINTS = {
 SAMPLE = ("mid-retire", "after-commit")
 
 
-@pytest.mark.parametrize(
-    "point", [p if p in SAMPLE else pytest.param(p, marks=pytest.mark.crash) for p in POINTS]
-)
+@pytest.mark.parametrize("point", crash(POINTS, *SAMPLE))
 def test_killed_at(spark: SparkSession, tmp_path: Path, point: str) -> None:
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).selectExpr("id", "id % 2 as day").write.partitionBy("day").parquet(
@@ -264,6 +263,7 @@ def test_a_writer_that_wakes_up_in_another_incarnation(spark: SparkSession, tmp_
     assert ids(spark.read.parquet(str(table))) == ALL
 
 
+@pytest.mark.crash
 def test_declared_dead_before_it_moves_files(spark: SparkSession, tmp_path: Path) -> None:
     """A writer that was declared dead writes RETIRE after another process has begun to recover the
     writer's run. The other process undoes the run, although there was no RETIRE when it took over

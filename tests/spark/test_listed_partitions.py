@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.sampled import long
 from tests.support.scans import plain, settings
 
 #: Queries on a table with ten partitions, and the values of `p` in the partitions that each query
@@ -76,7 +77,7 @@ def files_in(folder: Path, partitions: set[int]) -> int:
 
 
 @pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.parametrize("adaptive", long(["true", "false"], "true"))
 def test_listed_partitions(spark: SparkSession, folder: Path, query: str, adaptive: str) -> None:
     with plain(spark):
         expected = spark.sql(query).collect()

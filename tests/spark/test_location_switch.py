@@ -24,6 +24,7 @@ from tests.support import scans
 from tests.support.processes import hive_session
 from tests.support.processes.journal_driver import killed
 from tests.support.processes.kill_matrix import reads
+from tests.support.sampled import crash
 from tests.support.staleness import bound, fresh
 from tests.support.tables import aim_at, data_files, ids, metrics, recorded_runs
 
@@ -343,10 +344,7 @@ def killed_at(spark: SparkSession, home: Path, point: str) -> None:
         assert read_there(spark) == ids(spark.table("switched")) == ALL
 
 
-@pytest.mark.parametrize(
-    "point",
-    [p if p == "switch-committed" else pytest.param(p, marks=pytest.mark.crash) for p in POINTS],
-)
+@pytest.mark.parametrize("point", crash(POINTS, "switch-committed"))
 def test_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
     home = make(spark, tmp_path)
     killed_at(spark, home, point)
@@ -370,9 +368,7 @@ MEANWHILE: dict[str, tuple[str, list[int]]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "case", [c if c == "append" else pytest.param(c, marks=pytest.mark.crash) for c in MEANWHILE]
-)
+@pytest.mark.parametrize("case", crash(MEANWHILE, "append"))
 def test_changed_meanwhile(spark: SparkSession, tmp_path: Path, case: str) -> None:
     home = make(spark, tmp_path)
     killed_at(spark, home, "switch-committed")

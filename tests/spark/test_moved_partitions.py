@@ -12,14 +12,13 @@ from pyspark.sql import SparkSession
 
 from tests.support import scans
 from tests.support.processes.journal_driver import killed
+from tests.support.sampled import crash
 from tests.support.tables import ids
 
 ROWS = list(range(40))
 
 
-@pytest.mark.parametrize(
-    "point", ["before-commit", pytest.param("after-commit", marks=pytest.mark.crash)]
-)
+@pytest.mark.parametrize("point", crash(["before-commit", "after-commit"], "before-commit"))
 def test_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
     table, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
     made = [

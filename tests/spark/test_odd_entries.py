@@ -31,6 +31,7 @@ from pyzorder.index.stores import LocalStore
 from pyzorder.index.table_folder import TableFolder
 from pyzorder.index.visible_files import visible_files
 from tests.support import scans
+from tests.support.sampled import long
 from tests.support.tables import delete_folder, ids
 
 ROWS = list(range(60))
@@ -238,9 +239,7 @@ def test_folders_named_like_old_snapshots(
     assert rows(spark, table) == ROWS
 
 
-@pytest.mark.parametrize(
-    "instead", ["folder", pytest.param("link to nothing", marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("instead", long(["folder", "link to nothing"], "folder"))
 def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, instead: str) -> None:
     """No row is lost if one of pyzorder's files is replaced with a folder or a dangling link.
 
@@ -495,10 +494,8 @@ def run(spark: SparkSession, table: Path, statement: str | None) -> None:
         spark.sql(statement.format(table)).collect()
 
 
-@pytest.mark.parametrize(
-    "instead", ["pipe", "checksum", pytest.param("checksum's pipe", marks=pytest.mark.long)]
-)
-@pytest.mark.parametrize("begun", [pytest.param(True, marks=pytest.mark.long), False])
+@pytest.mark.parametrize("instead", long(["pipe", "checksum", "checksum's pipe"], "pipe"))
+@pytest.mark.parametrize("begun", long([True, False], False))
 def test_reads_that_fail_or_wait(
     spark: SparkSession, source: Path, tmp_path: Path, instead: str, begun: bool
 ) -> None:

@@ -9,14 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.processes.journal_driver import killed
+from tests.support.sampled import crash
 
 ROWS = list(range(20))
 
 
-@pytest.mark.parametrize(
-    "point", ["before-commit", pytest.param("after-commit", marks=pytest.mark.crash)]
-)
-@pytest.mark.parametrize("partitioned", ["", "PARTITIONED BY (p)"])
+@pytest.mark.parametrize("point", crash(["before-commit", "after-commit"], "before-commit"))
+@pytest.mark.parametrize("partitioned", crash(["", "PARTITIONED BY (p)"], "PARTITIONED BY (p)"))
 def test_killed(spark: SparkSession, tmp_path: Path, partitioned: str, point: str) -> None:
     folder = tmp_path / "t"
     made = [

@@ -21,6 +21,7 @@ from tests.support.partitioned_table import (
 from tests.support.processes import hive_session
 from tests.support.processes.journal_driver import killed
 from tests.support.processes.kill_matrix import reads
+from tests.support.sampled import crash
 from tests.support.tables import ids
 
 pytestmark = pytest.mark.usefixtures("parted")
@@ -47,10 +48,7 @@ def killed_at(spark: SparkSession, home: Path, point: str) -> None:
         assert read_there(spark) == ids(spark.table("parted")) == ALL
 
 
-@pytest.mark.parametrize(
-    "point",
-    [p if p == "mid-move-in" else pytest.param(p, marks=pytest.mark.crash) for p in POINTS],
-)
+@pytest.mark.parametrize("point", crash(POINTS, "mid-move-in"))
 def test_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
     home = make(spark, tmp_path)
     before = places(spark)
@@ -81,7 +79,7 @@ MEANWHILE: dict[str, tuple[str, Callable[[int], bool], set[str]]] = {
 }
 
 
-@pytest.mark.parametrize("case", [pytest.param(c, marks=pytest.mark.crash) for c in MEANWHILE])
+@pytest.mark.parametrize("case", crash(MEANWHILE))
 def test_changed_meanwhile(spark: SparkSession, tmp_path: Path, case: str) -> None:
     home = make(spark, tmp_path)
     before = places(spark)

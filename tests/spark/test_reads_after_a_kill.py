@@ -16,6 +16,7 @@ from pyzorder.index.stores import LocalStore
 from pyzorder.index.table_folder import TableFolder
 from tests.support import scans
 from tests.support.processes.journal_driver import killed
+from tests.support.sampled import crash
 from tests.support.tables import ids
 
 ROWS = list(range(60))
@@ -27,7 +28,7 @@ COPIES: dict[str, Any] = {"without times": shutil.copyfile, "with times": shutil
 
 
 #: The fail points. `make test` uses only one of them.
-SAMPLED = [p if p == "after-commit" else pytest.param(p, marks=pytest.mark.crash) for p in POINTS]
+SAMPLED = crash(POINTS, "after-commit")
 
 
 @pytest.fixture(params=SAMPLED)
@@ -52,7 +53,7 @@ def vacuum(spark: SparkSession, folder: Path) -> None:
         spark.sql(f"VACUUM '{folder}'").collect()
 
 
-@pytest.mark.parametrize("kind", COPIES)
+@pytest.mark.parametrize("kind", crash(COPIES, "without times"))
 @pytest.mark.parametrize("point", SAMPLED)
 def test_copies(spark: SparkSession, tmp_path: Path, kind: str, point: str) -> None:
     """A copy contains every row exactly once, both before and after the next command finishes the
@@ -71,7 +72,7 @@ def test_copies(spark: SparkSession, tmp_path: Path, kind: str, point: str) -> N
             assert ids(spark.newSession().read.parquet(str(folder))) == ROWS
 
 
-@pytest.mark.parametrize("gone", ["a partition", "the catalog"])
+@pytest.mark.parametrize("gone", crash(["a partition", "the catalog"], "a partition"))
 def test_copies_of_partitions(spark: SparkSession, table: Path, gone: str) -> None:
     """A read of a copied table folder returns each row of the partitions in this folder once, even
     if a partition is missing. Whether a folder is a copy is decided for each partition separately.
@@ -85,7 +86,7 @@ def test_copies_of_partitions(spark: SparkSession, table: Path, gone: str) -> No
     assert ids(spark.read.schema("id BIGINT").parquet(str(copy))) == rows
 
 
-@pytest.mark.parametrize("schema", ["id BIGINT", "id BIGINT, d INT"])
+@pytest.mark.parametrize("schema", crash(["id BIGINT", "id BIGINT, d INT"], "id BIGINT"))
 def test_partitions_by_path(spark: SparkSession, table: Path, schema: str) -> None:
     """A read with a schema returns the rows of every partition in the table's folder."""
     reader = spark.read.schema(schema)

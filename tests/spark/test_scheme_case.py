@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from tests.support import scans
 from tests.support.processes.journal_driver import killed
+from tests.support.sampled import crash
 from tests.support.tables import data_files, ids
 
 ROWS = list(range(20))
@@ -24,7 +25,7 @@ TABLES = {
 }
 
 
-@pytest.fixture(params=TABLES)
+@pytest.fixture(params=crash(TABLES, "a partition outside"))
 def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
     """The folder of the table `capitals`."""
     folder = tmp_path / "t"
@@ -47,9 +48,7 @@ def statements(case: str, folder: Path) -> list[str]:
     return made
 
 
-@pytest.mark.parametrize(
-    "point", [pytest.param("before-commit", marks=pytest.mark.crash), "after-commit"]
-)
+@pytest.mark.parametrize("point", crash(["before-commit", "after-commit"], "after-commit"))
 def test_killed(spark: SparkSession, table: Path, request, point: str) -> None:
     case = request.node.callspec.params["table"]
     killed(table, point, "; ".join([*statements(case, table), "OPTIMIZE capitals ZORDER BY (id)"]))

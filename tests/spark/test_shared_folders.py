@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from tests.support import scans
 from tests.support.processes.journal_driver import Rewrite, killed
+from tests.support.sampled import crash
 from tests.support.tables import data_files, ids
 
 ROWS = 40
@@ -150,9 +151,7 @@ def test_both_at_once(spark: SparkSession, outer: Path, tmp_path: Path, elsewher
 KILLED_AT = ["after-markers", "after-retire", "after-commit", "before-done"]
 
 
-@pytest.mark.parametrize(
-    "point", [KILLED_AT[0], *(pytest.param(p, marks=pytest.mark.crash) for p in KILLED_AT[1:])]
-)
+@pytest.mark.parametrize("point", crash(KILLED_AT, "after-markers"))
 def test_the_other_was_killed(spark: SparkSession, outer: Path, point: str) -> None:
     """If a run on `outer` was killed, `inner` cannot be changed until a statement on `outer` has
     either completed or undone the run."""
@@ -205,13 +204,7 @@ def neighbours(spark: SparkSession, database: str, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     "point",
-    [
-        *(
-            pytest.param(p, marks=pytest.mark.crash)
-            for p in ("after-verify", "after-markers", "after-retire")
-        ),
-        "after-commit",
-    ],
+    crash(["after-verify", "after-markers", "after-retire", "after-commit"], "after-commit"),
 )
 def test_vacuum_of_a_table_that_shares_a_partition(
     spark: SparkSession, neighbours: Path, point: str
@@ -254,6 +247,7 @@ def test_a_switch_of_a_partition_that_another_table_uses(
     assert ids(spark.table("first")) == ids(spark.table("second")) == ALL
 
 
+@pytest.mark.crash
 def test_recovery_by_a_table_without_the_partition(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:

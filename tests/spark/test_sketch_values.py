@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import pyzorder
 from tests.support import indexes, scans, sketches
+from tests.support.sampled import long
 
 FILES = 6
 
@@ -92,8 +93,14 @@ def make(spark: SparkSession, table: Path, data_type: str, values: list[str]) ->
     reduce(DataFrame.union, map(rows, range(FILES))).write.format(kind(table)).save(str(table))
 
 
-@pytest.mark.parametrize("data_type", VALUES)
-@pytest.mark.parametrize("name", ["t", "t_orc"])
+@pytest.mark.parametrize(
+    ("name", "data_type"),
+    long(
+        [(name, data_type) for name in ("t", "t_orc") for data_type in VALUES],
+        ("t", "BIGINT"), ("t", "DOUBLE"), ("t", "DECIMAL(38,10)"), ("t", "TIMESTAMP"),
+        ("t", "STRING"), ("t_orc", "DATE"), ("t_orc", "STRING"),
+    ),
+)  # fmt: skip
 def test_every_type(spark: SparkSession, tmp_path: Path, name: str, data_type: str) -> None:
     spark.conf.set(sketches.BUDGET, "1")
     values = VALUES[data_type]

@@ -24,6 +24,7 @@ from pyzorder.index.coverage import Coverage
 from pyzorder.index.entries import FileEntry
 from tests.support import indexes
 from tests.support.processes.journal_driver import paused
+from tests.support.sampled import crash, long
 from tests.support.scans import FAILURES, explain, plain, settings
 from tests.support.staleness import KINDS, append, bound, count, fresh, insert
 from tests.support.tables import data_files, delete_folder
@@ -72,15 +73,9 @@ def test_what_sessions_with_pyzorder_write(spark: SparkSession, table: Path) -> 
     assert reader.sql("SELECT count(*), max(id) FROM stale").collect() == [(6, 5)]
 
 
-@pytest.mark.parametrize("indexed", ["true", pytest.param("false", marks=pytest.mark.long)])
+@pytest.mark.parametrize("indexed", long(["true", "false"], "true"))
 @pytest.mark.parametrize(
-    "point",
-    [
-        "after-index",
-        pytest.param("before-commit", marks=pytest.mark.crash),
-        "mid-move-in",
-        pytest.param("before-done", marks=pytest.mark.crash),
-    ],
+    "point", crash(["after-index", "before-commit", "mid-move-in", "before-done"], "mid-move-in")
 )
 def test_an_insert_while_another_process_optimizes(
     spark: SparkSession, table: Path, point: str, indexed: str
@@ -179,7 +174,7 @@ SEVERAL_SCANS = {
 }
 
 
-@pytest.mark.parametrize("adaptive", ["true", pytest.param("false", marks=pytest.mark.long)])
+@pytest.mark.parametrize("adaptive", long(["true", "false"], "true"))
 @pytest.mark.parametrize("query", SEVERAL_SCANS)
 def test_several_scans_and_a_file_that_has_gone(
     spark: SparkSession, table: Path, tmp_path: Path, query: str, adaptive: str

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests.support import scans
 from tests.support.processes.journal_driver import killed
+from tests.support.sampled import crash
 from tests.support.tables import data_files, ids, metrics, target_size
 
 SUMMARIES = ["_common_metadata", "_metadata"]
@@ -139,11 +140,7 @@ POINTS = ["after-markers", "after-retire", "mid-retire", "before-commit", "after
           "mid-move-in", "before-done"]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "point",
-    [p if p in ("mid-retire", "after-commit") else pytest.param(p, marks=pytest.mark.crash)
-     for p in POINTS],
-)  # fmt: skip
+@pytest.mark.parametrize("point", crash(POINTS, "after-commit"))  # fmt: skip
 @pytest.mark.parametrize(
     "statement", ["OPTIMIZE '{}' ZORDER BY (id)", "RESTORE '{}' TO BEFORE OPTIMIZE"]
 )

@@ -13,6 +13,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from tests.support import indexes, scans
+from tests.support.sampled import long
 from tests.support.tables import data_files, metrics, rows_of, sales, target_size
 
 FORMATS = ["parquet", "orc"]
@@ -391,10 +392,7 @@ FOLDER_VALUES = ["attempt_1", "_temporary", "task_0", "_zorder", "part-0.parquet
                  "x y", "x:y", "é", ".b", "", None]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name",
-    [*FOLDER_NAMES[:7], *(pytest.param(name, marks=pytest.mark.long) for name in FOLDER_NAMES[7:])],
-)
+@pytest.mark.parametrize("name", long(FOLDER_NAMES, "attempt_day", "_zorder", "p.parquet"))
 def test_partitions_named_like_folders_of_others(
     spark: SparkSession, database: str, tmp_path: Path, name: str
 ) -> None:

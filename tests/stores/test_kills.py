@@ -8,6 +8,7 @@ import pytest
 from tests.stores.tables import ALL, Table
 from tests.support.folders import Folder
 from tests.support.processes.journal_driver import killed
+from tests.support.sampled import crash
 from tests.support.tables import ids
 
 pytestmark = pytest.mark.stores
@@ -34,9 +35,7 @@ POINTS = {
 SAMPLE = ("mid-retire", "before-commit", "mid-move-in", "before-done")
 
 
-@pytest.mark.parametrize(
-    "point", [p if p in SAMPLE else pytest.param(p, marks=pytest.mark.crash) for p in POINTS]
-)
+@pytest.mark.parametrize("point", crash(POINTS, *SAMPLE))
 def test_killed_at(folder: Folder, point: str) -> None:
     table = Table(folder)
     table.run("CREATE SKIPPING INDEX ON {}")
