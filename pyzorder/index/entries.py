@@ -103,6 +103,14 @@ def _array(values: list[Any], stored: pa.DataType) -> pa.Array:
     return pa.array(values, stored)
 
 
+def has_gaps(snapshot: Snapshot) -> bool:
+    """Whether a value is missing that every row of a snapshot has. Readers do not need all of these
+    values, but pyzorder writes no snapshot without them."""
+    required = (field.name for field in schema_of(snapshot.columns) if not field.nullable)
+    known = snapshot.rows.column_names
+    return any(name in known and snapshot.rows[name].null_count for name in required)
+
+
 def kept_rows(
     old: Snapshot, columns: Sequence[IndexedColumn], keep: Callable[[pa.Table], Sequence[bool]]
 ) -> pa.Table:

@@ -135,7 +135,8 @@ def parsed(text: bytes, kind: str) -> dict[str, Any] | None:
         record = json.loads(text)
         is_whole_record = record["record"] == kind and is_id(record["incarnation"])
         is_whole_record &= all(name in record for name in FIELDS[kind])
-        is_whole_record &= isinstance(record.get("marked", []), list)
+        lists = (record.get(name, []) for name in ("folders", "marked"))
+        is_whole_record &= all(isinstance(listed, list) for listed in lists)
         is_known = kind != "outcome" or record["outcome"] in ("COMMIT", "ABORT")
         is_inside = not any(map(leaves, _named(record)))
         return record if is_whole_record and is_known and is_inside else None
@@ -146,7 +147,7 @@ def parsed(text: bytes, kind: str) -> dict[str, Any] | None:
 def _named(record: dict[str, Any]) -> list[str]:
     lists = (record.get(name, []) for name in ("retire", "add", "read"))
     files = [ref.path for listed in lists for ref in _all(listed)]
-    return files + [folder for folder in record.get("folders", []) if folder]
+    return files + [folder for folder in record.get("folders", []) if folder != ""]
 
 
 def _all(listed: list[dict[str, Any]]) -> list[FileRef]:

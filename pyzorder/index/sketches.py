@@ -27,6 +27,9 @@ _MOST_BUCKET_BITS = 16
 #: The maximum number of hashes in one file's sketch, which is far more than a writer keeps.
 _MOST_VALUES = 1 << 22
 
+#: Sketches of up to this many bytes may be longer than their files.
+_SHORT = 1 << 10
+
 #: The maximum number of hashes in a lookup, as a multiple of the average gap between a file's
 #: hashes. In a lookup of more hashes, one of them would probably match by chance.
 _MOST_FALSE = 4
@@ -73,6 +76,7 @@ def may_hold(
         return result
     names = snapshot.rows["sketch_file"].take(entries).to_pylist()
     numbers = snapshot.rows["sketch_number"].take(entries).fill_null(-1).to_numpy()
+    sizes = snapshot.rows["size"].take(entries).to_numpy()
     wanted = sorted(set(hashes))
     for segment in snapshot.pointer.sketches:
         places = np.flatnonzero([name == segment.file for name in names])
@@ -83,7 +87,7 @@ def may_hold(
             continue
         try:
             reader = _Segment(store, f"{snapshot.pointer.folder.index}/{segment.file}", segment)
-            result[places] = reader.may_hold(column, wanted, numbers[places])
+            result[places] = reader.may_hold(column, wanted, numbers[places], sizes[places])
         except Exception as failure:  # a broken index must not make a query fail
             effect = f"is used without the sketches in {segment.file}"
             warn_once(snapshot.pointer.folder, effect, str(failure))
@@ -102,10 +106,19 @@ class _Segment:
         self._ref = ref
 
     def may_hold(
-        self, column: IndexedColumn, hashes: Sequence[int], files: npt.NDArray[np.int64]
+        self,
+        column: IndexedColumn,
+        hashes: Sequence[int],
+        files: npt.NDArray[np.int64],
+        sizes: npt.NDArray[np.int64],
     ) -> Flags:
         """Returns, for each of the files (given by number), whether it may contain one of the
-        hashes."""
+        hashes.
+
+        Args:
+            sizes: the sizes of the files in bytes. A sketch that is longer than its file is not
+                used, so a lookup never takes longer than reading the files.
+        """
         found = self._column(column, len(files) and int(files.max()) + 1)
         result = np.ones(len(files), dtype=bool)
         if found is None:
@@ -126,6 +139,8 @@ class _Segment:
                 base = bucket << (bits - found.bucket_bits)
                 targets = [h >> (_HASH_BITS - bits) for h in own]
                 code = codes[positions[file]]
+                if len(code) > max(sizes[place], _SHORT):
+                    raise Unusable("a sketch is longer than its file")
                 if contains(code, base, int(found.rices[file]), targets):
                     result[place] = True
                 else:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from pyzorder import errors
 from pyzorder.index.coverage import Coverage
-from pyzorder.index.entries import FileEntry, kept_rows, table_of
+from pyzorder.index.entries import FileEntry, has_gaps, kept_rows, table_of
 from pyzorder.index.pointers import (
     GREATEST,
     IndexedColumn,
@@ -93,7 +93,7 @@ def publish(
             raise errors.used_up_numbers(folder.index)
         check_format(store, folder)
         old = latest(store, folder)
-        if old is not None and old.pointer.version != base:
+        if old is not None and (old.pointer.version != base or has_gaps(old)):
             old = None
         wanted = columns(old.pointer.columns if old is not None else ())
         kept = tuple(c for c in wanted if not is_denied(c))

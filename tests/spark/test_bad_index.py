@@ -199,6 +199,24 @@ def long_lists(rows: pa.Table) -> pa.Table:
     return rows.set_column(place, "clustered_by", lists)
 
 
+def without_values(column: str) -> Callable[[pa.Table], pa.Table]:
+    """Returns a function that replaces all values of a column with null."""
+
+    def put(rows: pa.Table) -> pa.Table:
+        place = rows.schema.get_field_index(column)
+        nulls = pa.nulls(rows.num_rows, rows.schema.field(place).type)
+        return rows.set_column(place, column, nulls)
+
+    return put
+
+
+def numbers_as_names(rows: pa.Table) -> pa.Table:
+    """Makes the names of the clustering columns numbers."""
+    place = rows.schema.get_field_index("clustered_by")
+    lists = pa.array([[1]] * rows.num_rows, pa.list_(pa.int32()))
+    return rows.set_column(place, "clustered_by", lists)
+
+
 PLAIN: dict[str, Any] = {"use_dictionary": False, "write_statistics": False}
 
 DAMAGE: dict[str, Callable[[Path], None]] = {
@@ -238,6 +256,9 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     ),
     "many entries of one path": rewritten(one_path),
     "many long names": rewritten(long_lists, store_schema=False),
+    "no read settings": rewritten(without_values("read_settings")),
+    "no flags": rewritten(without_values("id_exact")),
+    "numbers as names": rewritten(numbers_as_names),
     "many tokens": padded("[]", 2 << 20),
     "many columns": edited(columns=[{"path": ["id"], "type": "long"}] * 300_000),
     **{
@@ -262,6 +283,7 @@ def test_damaged(spark: SparkSession, source: Path, tmp_path: Path, what: str) -
     if not what.startswith(("many", "a long")):  # a collect of these could exhaust the memory
         try:
             spark.sql(f"SELECT * FROM skipping_index('{table}')").collect()
+            spark.sql(f"DESCRIBE SKIPPING INDEX ON '{table}'").collect()
         except AnalysisException as failure:
             assert "ZORDER_INDEX_NOT_FOUND" in str(failure)
     spark.sql(f"REFRESH SKIPPING INDEX ON '{table}'")

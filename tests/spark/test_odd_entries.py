@@ -31,6 +31,7 @@ from pyzorder.index.stores import LocalStore
 from pyzorder.index.table_folder import TableFolder
 from pyzorder.index.visible_files import visible_files
 from tests.support import scans
+from tests.support.processes.journal_driver import killed
 from tests.support.sampled import long
 from tests.support.tables import delete_folder, ids
 
@@ -262,6 +263,27 @@ def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, inste
                     assert "ZORDER_" in str(refused), (own, statement)
                 assert rows(spark, table) == ROWS, (own, statement)
     assert not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.parametrize("statement", ["OPTIMIZE '{}' ZORDER BY (id)", *STATEMENTS[1:4]])
+def test_a_file_instead_of_the_retired_files(
+    spark: SparkSession, tmp_path: Path, statement: str
+) -> None:
+    """If a run was killed and then a file took the place of the folder with its retired files,
+    statements fail only with one of pyzorder's errors."""
+    table = tmp_path / "t"
+    spark.range(0, 40, 1, 4).selectExpr("id", "id % 2 AS p").write.partitionBy("p").parquet(
+        str(table)
+    )
+    killed(table, "mid-retire", f"OPTIMIZE '{table}' ZORDER BY (id)")
+    for folder in (table / "_zorder" / "_retired" / "_1").iterdir():
+        shutil.rmtree(folder)
+        folder.touch()
+    with scans.settings(spark, spark__sql__zorder__journal__lease="1s"):
+        try:
+            spark.sql(statement.format(table)).collect()
+        except PySparkException as refused:
+            assert "ZORDER_" in str(refused)
 
 
 @pytest.mark.parametrize("text", [

@@ -37,3 +37,13 @@ def test_numbers_of_more_than_64_bits(tmp_path: Path, number: float) -> None:
     assert overlay is not None
     (file,) = overlay.shown
     assert -(1 << 63) <= file.size < 1 << 63 and -(1 << 63) <= file.modified < 1 << 63
+
+
+@pytest.mark.parametrize("folders", [[[]], [{}], [1], [None], [False], "x", {}])
+def test_folders_that_are_no_names(tmp_path: Path, folders: object) -> None:
+    journal = tmp_path / "_zorder" / "_journal"
+    journal.mkdir(parents=True)
+    record = {"record": "retire", "incarnation": "x", "retire": [], "add": [],
+              "folders": folders, "marked": [1]}  # fmt: skip
+    (journal / "_1.retire").write_text(json.dumps(record))
+    assert JournalState(LocalStore(), TableFolder(str(tmp_path))).overlay is None

@@ -106,6 +106,19 @@ def test_one_sketch_for_two_files(tmp_path: Path) -> None:
     assert ask(Snapshot(snapshot.pointer, rows), 1) == [False, True]
 
 
+def test_a_sketch_that_is_longer_than_its_file(tmp_path: Path) -> None:
+    """Otherwise, a lookup in a few small files could take minutes."""
+    block = bytes([0x80, 0x10]) + b"\xff" * 2048
+    checksum = zlib.crc32(block).to_bytes(4, "big")
+    directory = DIRECTORY.replace(bytes.fromhex("05f44dc7dc"), bytes([0x82, 0x10]) + checksum)
+    directory = directory.replace(bytes.fromhex("0105130101"), bytes.fromhex("01821014 0101"))
+    snapshot = snapshot_of(tmp_path, block + directory, directory)
+    assert ask(snapshot, 200) == [True, True]
+    place = snapshot.rows.schema.get_field_index("size")
+    sizes = snapshot.rows.set_column(place, "size", pa.chunked_array([[2048, 2048]], pa.int64()))
+    assert ask(Snapshot(snapshot.pointer, sizes), 200) == [True, False]
+
+
 def test_missing(tmp_path: Path) -> None:
     snapshot = snapshot_of(tmp_path, BLOCK + DIRECTORY)
     (tmp_path / "_zorder" / "_index" / SEGMENT).unlink()

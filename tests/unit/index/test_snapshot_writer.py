@@ -3,17 +3,21 @@ snapshots are deleted."""
 
 from __future__ import annotations
 
+import io
 import json
+import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pyzorder.errors import ZOrderError
 from pyzorder.index.coverage import Coverage
 from pyzorder.index.entries import ColumnStatistics, FileEntry
-from pyzorder.index.pointers import IndexedColumn, versions
+from pyzorder.index.pointers import IndexedColumn, pointer_name, versions
 from pyzorder.index.snapshot_writer import KEPT_SNAPSHOTS, publish
 from pyzorder.index.snapshots import Snapshot, _loaded, latest
 from pyzorder.index.stores import LocalStore
@@ -126,6 +130,24 @@ def test_nothing_is_covered_after_a_damaged_index(folder: TableFolder) -> None:
     _loaded.clear()
     publish(STORE, folder, lambda _: [A], coverage=lambda old, rows: Coverage(5, True))
     assert (read(folder).pointer.coverage, read(folder).pointer.coverable_since) == (None, 2)
+
+
+def test_a_snapshot_with_gaps_is_replaced(folder: TableFolder) -> None:
+    """pyzorder writes the flags of all files. A snapshot without them was forged."""
+    add(folder, "x")
+    old = read(folder)
+    place = old.rows.schema.get_field_index("a_exact")
+    sink = io.BytesIO()
+    pq.write_table(old.rows.set_column(place, "a_exact", pa.nulls(1, pa.bool_())), sink)
+    data = sink.getvalue()
+    Path(f"{folder.index}/{old.pointer.file}").write_bytes(data)
+    pointer = Path(f"{folder.index}/{pointer_name(old.pointer.version)}")
+    written = json.loads(pointer.read_text()) | {"length": len(data), "crc32": zlib.crc32(data)}
+    pointer.write_text(json.dumps(written))
+    _loaded.clear()
+    assert read(folder).rows["a_exact"].null_count == 1
+    add(folder, "y")
+    assert read(folder).rows["path"].to_pylist() == ["y"]
 
 
 def test_a_newer_format_is_not_replaced(folder: TableFolder) -> None:

@@ -108,7 +108,7 @@ object FileSystems {
         case NonFatal(failure) if isNotDirectory(failure) => None
       }
 
-  private def isNotDirectory(failure: Throwable): Boolean =
+  private[storage] def isNotDirectory(failure: Throwable): Boolean =
     failure.isInstanceOf[org.apache.hadoop.fs.ParentNotDirectoryException] ||
       String.valueOf(failure.getMessage).contains("Not a directory")
 }

@@ -77,7 +77,7 @@ private[pyzorder] object MoveFile {
           Files.deleteIfExists(source)
           Moved
         } else TargetTaken
-      case _: NoSuchFileException =>
+      case failure: java.nio.file.FileSystemException if isGone(failure) =>
         if (Files.exists(source)) FolderGone
         else if (Files.exists(target)) AlreadyThere
         else SourceGone
@@ -92,6 +92,10 @@ private[pyzorder] object MoveFile {
   private def renameLocal(source: java.nio.file.Path, target: java.nio.file.Path): Unit =
     if (Files.exists(target)) throw new FileAlreadyExistsException(target.toString)
     else Files.move(source, target, ATOMIC_MOVE)
+
+  /** Whether the failure says that a file or folder does not exist, or that a folder is a file. */
+  private def isGone(failure: java.nio.file.FileSystemException): Boolean =
+    failure.isInstanceOf[NoSuchFileException] || FileSystems.isNotDirectory(failure)
 
   private[storage] def removeChecksum(file: java.nio.file.Path): Unit = {
     val name = file.getFileName.toString

@@ -7,11 +7,12 @@ import scala.util.matching.Regex
 import org.apache.spark.sql.catalyst.analysis.{FunctionRegistry, UnresolvedAttribute}
 import org.apache.spark.sql.catalyst.analysis.{UnresolvedExtractValue, UnresolvedFunction}
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke
 import org.apache.spark.sql.catalyst.optimizer.ConstantFolding
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Generate, LogicalPlan, Window}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.pyzorder.shim
-import org.apache.spark.sql.types.{DecimalType, StructType}
+import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 import io.pyzorder.common.ZOrderErrors
@@ -83,7 +84,8 @@ private[collect] final class ExpressionChecks(text: String) {
     if (has(_.isInstanceOf[UserDefinedExpression])) throw ZOrderErrors.userFunction(text)
     if (has(!_.deterministic) || has(part => isOfQuery(part) && part.foldable))
       throw ZOrderErrors.notDeterministic(text)
-    if (has(isOfQuery) || has(isCostly)) throw ZOrderErrors.unknownParts(text)
+    if (has(isOfQuery) || has(isCostly) || has(growth(_) > MostGrowth))
+      throw ZOrderErrors.unknownParts(text)
   }
 
   /**
@@ -127,6 +129,12 @@ private[collect] object ExpressionChecks {
    */
   private val MostNodes = 1000
   private val DeepestCalls = 8
+
+  /**
+   * The maximum length of a value, as a multiple of the length of the row's values. A row may
+   * contain long strings, so nested functions must not multiply their length.
+   */
+  private val MostGrowth = 64
 
   /** The maximum number of rounds that `optimized` may take to evaluate all constants. */
   private val MostRounds = 5
@@ -194,6 +202,41 @@ private[collect] object ExpressionChecks {
     case _: StringRepeat | _: StringSpace | _: StringLPad | _: StringRPad => true
     case _: FormatNumber | _: FormatString => true
     case _: Sequence | _: ArrayRepeat | _: ArrayInsert => true
+    // These compare each element with all others if they cannot hash the elements.
+    case _: ArraySetLike | _: ArraysOverlap | _: ArrayExcept => true
+    case other => multiplied(other).exists(!_.foldable)
+  }
+
+  /**
+   * The operands whose length multiplies the time to evaluate the part, or the length of its value.
+   * They must be constants, which are short.
+   */
+  private def multiplied(part: Expression): Seq[Expression] = part match {
+    case _: StringLocate | _: FindInSet => part.children.take(1)
+    case _: StringInstr | _: Contains | _: SubstringIndex => part.children.slice(1, 2)
+    case call: StaticInvoke if call.functionName == "contains" => call.arguments.drop(1)
+    case _: String2TrimExpression => part.children.drop(1)
+    case _: ConcatWs => part.children.take(1)
+    case _: ArrayJoin => part.children.drop(1)
+    case _ => Nil
+  }
+
+  /**
+   * An upper bound of the length of the part's value, as a multiple of the total length of the
+   * row's values. Short values do not count. Each function at most doubles the length of its
+   * arguments, for example hex, apart from a constant.
+   */
+  private def growth(part: Expression): Long = part match {
+    case _: Literal => 0
+    case _ if isShort(part.dataType) => 0
+    case _: Concat | _: ConcatWs | _: CreateArray | _: If | _: CaseWhen | _: Coalesce | _: Cast |
+        _: Alias =>
+      part.children.map(growth).sum
+    case other => if (other.children.isEmpty) 1 else 2 * other.children.map(growth).sum
+  }
+
+  private def isShort(dataType: DataType): Boolean = dataType match {
+    case _: NumericType | BooleanType | DateType | TimestampType | TimestampNTZType => true
     case _ => false
   }
 

@@ -77,32 +77,34 @@ final class SegmentColumn(
     block.part(
       positions(file), bucket.toLong << (bits(file) - bucketBits), rices(file).toInt)
 
-  /** The hashes of each file, or None for a file without a sketch. Reads all blocks. */
-  def files(block: Int => SketchBlock): IndexedSeq[Option[CodedHashes]] = {
-    val blocks = checksums.indices.map(block)
-    bits.indices.map { file =>
-      if (bits(file) == 0) None
-      else {
-        val values = new ArrayBuilder.ofLong
-        var count = 0
-        blocks.indices.foreach { bucket =>
-          val reader = partOf(file, blocks(bucket), bucket)
-          val end = (bucket + 1L) << (bits(file) - bucketBits)
-          var value = reader.next()
-          while (value >= 0) {
-            count += 1
-            SegmentDirectory.checkCount(count)
-            if (value >= end) {
-              throw new IllegalStateException("a sketch has a value that belongs to another block")
-            }
-            values += value
-            value = reader.next()
+  /**
+   * The hashes of a file, or None if it has no sketch.
+   *
+   * @param blocks all blocks of the column
+   * @param most   the maximum length of the sketch in bytes
+   */
+  def hashesOf(file: Int, blocks: IndexedSeq[SketchBlock], most: Long): Option[CodedHashes] =
+    if (bits(file) == 0) None
+    else {
+      SegmentDirectory.checkLength(blocks.map(_.lengthOf(positions(file)).toLong).sum, most)
+      val values = new ArrayBuilder.ofLong
+      var count = 0
+      blocks.indices.foreach { bucket =>
+        val reader = partOf(file, blocks(bucket), bucket)
+        val end = (bucket + 1L) << (bits(file) - bucketBits)
+        var value = reader.next()
+        while (value >= 0) {
+          count += 1
+          SegmentDirectory.checkCount(count)
+          if (value >= end) {
+            throw new IllegalStateException("a sketch has a value that belongs to another block")
           }
+          values += value
+          value = reader.next()
         }
-        Some(CodedHashes.coded(values.result(), bits(file).toInt))
       }
+      Some(CodedHashes.coded(values.result(), bits(file).toInt))
     }
-  }
 
   def estimatedBytes: Int =
     6 * bits.length + 8 * checksums.length + column.path.map(2 * _.length + 64).sum + 100
@@ -116,6 +118,8 @@ final class SketchBlock(bytes: Array[Byte], starts: Array[Int], ends: Array[Int]
 
   private[sketch] def part(position: Int, base: Long, rice: Int): RiceReader =
     new RiceReader(bytes, starts(position), ends(position), base, rice)
+
+  private[sketch] def lengthOf(position: Int): Int = ends(position) - starts(position)
 
   /** The approximate heap size in bytes. */
   def estimatedBytes: Int = bytes.length + 8 * starts.length + 100
@@ -152,6 +156,17 @@ object SegmentDirectory {
 
   /** The maximum number of hashes in one file's sketch, which is far more than a writer keeps. */
   private[sketch] val MaxValues = 1 << 22
+
+  /** Sketches of up to this many bytes may be longer than their files. */
+  private val ShortBytes = 1024L
+
+  /**
+   * Throws if a sketch is longer than `most`, the length of its file. Decoding sketches then never
+   * takes longer than reading the files.
+   */
+  private[sketch] def checkLength(bytes: Long, most: Long): Unit =
+    if (bytes > math.max(most, ShortBytes))
+      throw new IllegalStateException("a sketch is longer than its file")
 
   private[sketch] def checkCount(values: Int): Unit =
     if (values > MaxValues) throw new IllegalStateException("a sketch has too many values")

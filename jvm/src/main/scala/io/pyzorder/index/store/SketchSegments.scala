@@ -43,11 +43,11 @@ private[store] final class SketchSegments(
    * @param version the version of the new snapshot
    */
   def store(version: Long, entries: Seq[FileEntry]): (Seq[FileEntry], Seq[SegmentRef]) = {
-    val users = mutable.HashMap.empty[String, mutable.ArrayBuffer[(String, Int)]]
+    val users = mutable.HashMap.empty[String, mutable.ArrayBuffer[(FileEntry, Int)]]
     entries.foreach(entry =>
       entry.sketches match {
         case FileSketches.Stored(segment, number) =>
-          users.getOrElseUpdate(segment, mutable.ArrayBuffer.empty) += entry.path -> number
+          users.getOrElseUpdate(segment, mutable.ArrayBuffer.empty) += entry -> number
         case _ =>
       })
     val used = before.filter(ref => users.contains(ref.file)).sortBy(_.length)
@@ -88,14 +88,17 @@ private[store] final class SketchSegments(
         (0 until directory.numFiles).forall(numbers))
 
   /** Reads the sketches that are still needed from a segment. */
-  private def stored(ref: SegmentRef, users: Seq[(String, Int)]): Seq[Sketched] =
+  private def stored(ref: SegmentRef, users: Seq[(FileEntry, Int)]): Seq[Sketched] =
     reading(ref) { reader =>
       val directory = reader.directory
       val live = directory.columns.filter(c => columns.contains(c.column))
-      val codes = live.map(c => c.column -> c.files(reader.block(c, _)))
-      users.map { case (path, number) =>
+      val blocks = live.map(c => c -> c.checksums.indices.map(reader.block(c, _)))
+      users.map { case (entry, number) =>
         Sketched(
-          path, codes.flatMap { case (column, files) => files(number).map(column -> _) }.toMap)
+          entry.path,
+          blocks.flatMap { case (own, all) =>
+            own.hashesOf(number, all, entry.size).map(own.column -> _)
+          }.toMap)
       }
     }.getOrElse(Nil).filter(_.codes.nonEmpty)
 

@@ -3,6 +3,7 @@ package io.pyzorder.index.store
 import com.google.common.cache.{Cache, CacheBuilder}
 import org.apache.hadoop.conf.Configuration
 import org.apache.parquet.io.InputFile
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 import org.apache.parquet.schema.Type
 import org.apache.spark.sql.execution.datasources.parquet.SparkToParquetSchemaConverter
 import org.apache.spark.sql.internal.SQLConf
@@ -102,6 +103,11 @@ object SnapshotChecks {
     }
   }
 
+  /** The physical types of the values in a column, which may be a list. */
+  private def leaves(column: Type): Seq[PrimitiveTypeName] =
+    if (column.isPrimitive) Seq(column.asPrimitiveType.getPrimitiveTypeName)
+    else column.asGroupType.getFields.asScala.toSeq.flatMap(leaves(_))
+
   /**
    * Throws unless Spark's Parquet reader can read the columns of `schema`, and every column is
    * compressed with a codec that pyzorder's writers use.
@@ -115,9 +121,7 @@ object SnapshotChecks {
         if (!found.containsField(expected.getName)) !expected.isRepetition(Type.Repetition.REQUIRED)
         else {
           val actual = found.getType(found.getFieldIndex(expected.getName))
-          !expected.isPrimitive || actual.isPrimitive &&
-          actual.asPrimitiveType.getPrimitiveTypeName ==
-            expected.asPrimitiveType.getPrimitiveTypeName
+          actual.isPrimitive == expected.isPrimitive && leaves(actual) == leaves(expected)
         }
       val converter = new SparkToParquetSchemaConverter(
         writeLegacyParquetFormat = false,

@@ -55,7 +55,12 @@ private[index] final class SnapshotReader(
     }
     val settings = new InternedValues.Builder[Binary, ReadSettings](
       numFiles, text => ReadSettings.parse(text.toStringUsingUTF8))
-    each(IndexSchema.ReadSettings)((i, reader) => settings.set(i, text(reader)))
+    var known = 0
+    each(IndexSchema.ReadSettings) { (i, reader) =>
+      settings.set(i, text(reader))
+      known += 1
+    }
+    if (known != numFiles) throw new IllegalStateException("a file has no read settings")
     new FileArrays(
       paths.result(),
       longs(IndexSchema.Size),

@@ -81,8 +81,9 @@ class CodedHashesSuite extends AnyFunSuite {
       assert(directory.numFiles == sizes.length)
       assert(directory.columns.map(_.column) == columns)
       directory.columns.zipWithIndex.foreach { case (column, c) =>
+        val blocks = column.checksums.indices.map(blockOf(segment, column))
         assert(
-          column.files(blockOf(segment, column)).map(_.map(_.prefixes.toSeq)) ==
+          sizes.indices.map(column.hashesOf(_, blocks, Long.MaxValue).map(_.prefixes.toSeq)) ==
             gaps(c).map(_.map(_.prefixes.toSeq)))
         sizes.indices.filter(column.bits(_) != 0).foreach { file =>
           values(c)(file).take(1000).foreach { hash =>

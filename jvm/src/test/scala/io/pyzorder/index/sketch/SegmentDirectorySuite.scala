@@ -39,26 +39,26 @@ class SegmentDirectorySuite extends AnyFunSuite {
     val block = SketchBlock.of(Arrays.copyOf(zeros, 3 + (1 << 20)), 1)
     val forged =
       new SegmentColumn(column(1), 0, Array[Byte](62), Array[Byte](0), Array(0, 9), Array(0))
-    assertThrows[IllegalStateException](forged.files(_ => block))
+    assertThrows[IllegalStateException](forged.hashesOf(0, IndexedSeq(block), Long.MaxValue))
   }
 
   /**
    * The sketch of one file that has one value in each of two blocks: value number `first` in the
    * first block, and value number `second` in the second block.
    */
-  private def forged(first: Int, second: Int): IndexedSeq[Option[CodedHashes]] = {
-    val blocks = Seq(first, second).map { ones =>
+  private def forged(first: Int, second: Int): Option[CodedHashes] = {
+    val blocks = IndexedSeq(first, second).map { ones =>
       val sink = new BitSink
       sink.ones(ones.toLong)
       sink.pad()
       SketchBlock.of((sink.result.length.toByte +: sink.result), 1)
     }
     new SegmentColumn(column(1), 1, Array[Byte](62), Array[Byte](0), Array(0, 1, 2), Array(0, 0))
-      .files(blocks)
+      .hashesOf(0, blocks, Long.MaxValue)
   }
 
   test("a forged parameter of the code cannot fill the memory when a sketch is copied") {
-    val codes = forged(5, 7).head.get
+    val codes = forged(5, 7).get
     assert(codes.prefixes.toSeq == Seq(5L, (1L << 61) + 7))
     assert(codes.code.length < 100)
   }
@@ -69,6 +69,15 @@ class SegmentDirectorySuite extends AnyFunSuite {
     val column2 =
       new SegmentColumn(column(1), 1, Array[Byte](bits.toByte), Array[Byte](0), Array(0, 1, 2),
         Array(0, 0))
-    assertThrows[IllegalStateException](column2.files(_ => block))
+    assertThrows[IllegalStateException](
+      column2.hashesOf(0, IndexedSeq(block, block), Long.MaxValue))
+  }
+
+  test("a sketch that is longer than its file is not decoded") {
+    val block = SketchBlock.of(Array(0x80, 0x10).map(_.toByte) ++ new Array[Byte](2048), 1)
+    val long =
+      new SegmentColumn(column(1), 0, Array[Byte](62), Array[Byte](0), Array(0, 2050), Array(0))
+    assert(long.hashesOf(0, IndexedSeq(block), 2048).get.count == 8 * 2048)
+    assertThrows[IllegalStateException](long.hashesOf(0, IndexedSeq(block), 2047))
   }
 }
