@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
 import org.apache.spark.sql.execution.datasources.{InMemoryFileIndex, PartitionSpec}
 import org.apache.spark.sql.types.StructType
 
-import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
+import io.pyzorder.storage.{FileRef, FileSystems, MoveFile, TableFolder}
 
 /**
  * A listing whose files contain every row of the tables in `folders` exactly once, even during an
@@ -82,11 +82,15 @@ final class JournaledFileIndex(
         val isBelow = roots.exists(TableFolder.isAtOrBelow(path, _))
         if (!result.contains(path) && isBelow && fits(over.table, file, roots)) {
           val fs = path.getFileSystem(hadoopConf)
-          if (FileSystems.status(fs, over.otherPlace(file))
-              .exists(found => found.isFile && found.getLen == file.size)) {
-            result.put(path, statusOf(fs.getDefaultBlockSize(path), file, path))
-          } else {
-            FileSystems.status(fs, path).filter(_.isFile).foreach(result.put(path, _))
+          FileSystems.status(fs, over.otherPlace(file))
+            .filter(found => found.isFile && found.getLen == file.size) match {
+            case Some(found) =>
+              // In a copy of the folder, the time may differ from the recorded one.
+              val time =
+                if (MoveFile.keepsTime(fs)) found.getModificationTime else file.modificationTime
+              result.put(path, statusOf(fs.getDefaultBlockSize(path), file.size, time, path))
+            case None =>
+              FileSystems.status(fs, path).filter(_.isFile).foreach(result.put(path, _))
           }
         }
       }
@@ -113,6 +117,6 @@ final class JournaledFileIndex(
     }
   }
 
-  private def statusOf(blockSize: Long, file: FileRef, path: Path): FileStatus =
-    new FileStatus(file.size, false, 1, blockSize, file.modificationTime, path)
+  private def statusOf(blockSize: Long, size: Long, time: Long, path: Path): FileStatus =
+    new FileStatus(size, false, 1, blockSize, time, path)
 }
