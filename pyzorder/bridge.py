@@ -260,6 +260,19 @@ def advisor(spark: SparkSession, target: str) -> Any:
     return jvm.io.pyzorder.api.AdvisorApi(jsession(spark), target)
 
 
+def clear_workload(spark: SparkSession, target: str) -> None:
+    """Deletes the workload that sessions have recorded for a table."""
+    jvm: Any = spark.sparkContext._jvm
+    jvm.io.pyzorder.api.WorkloadApi.clear(jsession(spark), target)
+
+
+def flush_workload(spark: SparkSession) -> None:
+    """Writes the workload that this application has recorded, without waiting for the timer."""
+    context: Any = spark.sparkContext
+    context._jsc.sc().listenerBus().waitUntilEmpty()
+    context._jvm.io.pyzorder.api.WorkloadApi.flush(jsession(spark))
+
+
 def _layout_api(spark: SparkSession) -> Any:
     jvm: Any = spark.sparkContext._jvm
     return jvm.io.pyzorder.api.LayoutApi

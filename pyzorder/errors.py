@@ -234,9 +234,9 @@ def where_twice() -> ZOrderError:
     return error("ZORDER_WHERE_TWICE")
 
 
-def no_workload() -> ZOrderError:
-    """advise() was called without queries or an event log."""
-    return error("ZORDER_NO_WORKLOAD")
+def no_workload(table: str) -> ZOrderError:
+    """advise() was called without queries or an event log, and no workload has been recorded."""
+    return error("ZORDER_NO_WORKLOAD", table=table)
 
 
 def unreadable_queries(path: str, reason: str) -> ZOrderError:

@@ -111,6 +111,11 @@ class ZOrderTable:
         """Returns the runs of OPTIMIZE, RESTORE and VACUUM, one per row, oldest first."""
         return self._spark.sql(f"SELECT * FROM optimize_history({quoted(self._target)})")
 
+    def workload(self) -> DataFrame:
+        """Returns how queries have read the table, one row per form of conditions, if the setting
+        `spark.sql.zorder.workload.record` is on."""
+        return self._spark.sql(f"SELECT * FROM zorder_workload({quoted(self._target)})")
+
     def __repr__(self) -> str:
         return f"ZOrderTable({self._target})"
 

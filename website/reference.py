@@ -208,6 +208,7 @@ def results(spark: SparkSession) -> dict[str, StructType]:
             "RESTORE": f"RESTORE {target} TO BEFORE OPTIMIZE",
             "statement_progress": "SELECT * FROM statement_progress('a-tag')",
             "optimize_history": f"SELECT * FROM optimize_history('{folder}/t')",
+            "zorder_workload": f"SELECT * FROM zorder_workload('{folder}/t')",
         }
         return {name: spark.sql(statement).schema for name, statement in statements.items()}
 

@@ -54,7 +54,9 @@ def advise(
     many parts of the workload the advisor could not use.
 
     Args:
-        table: the table's name in SQL syntax, or the path of its folder.
+        table: the table's name in SQL syntax, or the path of its folder. If neither `queries` nor
+            `event_log` is given, the workload is the one that sessions have recorded for the table
+            (`spark.sql.zorder.workload.record`).
         queries: a file of SQL statements that end with semicolons, or a list of statements.
         event_log: a folder of Spark event logs, or a single log. The logs may be compressed with
             Spark's codecs.
@@ -72,16 +74,14 @@ def advise(
         The recommendation and the evidence for it.
 
     Raises:
-        ZOrderError: no workload is given, the workload cannot be read, the session is a Connect
-            session, the session does not run pyzorder, sqlglot is not installed, or an argument is
-            out of range.
+        ZOrderError: no workload is given or recorded, the workload cannot be read, the session is a
+            Connect session, the session does not run pyzorder, sqlglot is not installed, or an
+            argument is out of range.
     """
     if bridge.is_connect(spark):
         raise errors.connect_has_no_advisor()
     check_parser()
     check_session(spark)
-    if queries is None and event_log is None:
-        raise errors.no_workload()
     for name, value, low, high in (("max_columns", max_columns, 1, 4), ("margin", margin, 0, 1),
                                    ("least_gain", least_gain, 0, 1),
                                    ("sample_rows", sample_rows, 1, 2**31 - 1)):  # fmt: skip
@@ -139,6 +139,8 @@ class WhatIf:
         from pyzorder.advisor import event_log as logs
         from pyzorder.advisor.statements import StatementReader
 
+        if queries is None and event_log is None:
+            self._read_recorded()
         database = self._spark.catalog.currentDatabase()
         reader = StatementReader(self._names, SparkCatalog(self._api), self.workload, database)
         if queries is not None:
@@ -146,6 +148,14 @@ class WhatIf:
                 reader.read(statement)
         if event_log is not None:
             logs.read(self._spark, event_log, self._names, reader, self.workload)
+
+    def _read_recorded(self) -> None:
+        from pyzorder.advisor import recorded
+
+        rows = self._spark.sql(f"SELECT * FROM zorder_workload({quoted(self._target)})").collect()
+        if not rows:
+            raise errors.no_workload(self._target)
+        recorded.read(rows, self._names, self.workload)
 
     def advice(
         self, max_columns: int, margin: float, least_gain: float, sample_rows: int, weigh: bool

@@ -89,13 +89,10 @@ def command(
 ) -> None:
     """Recommend clustering columns for a table and its queries.
 
-    The advice may be to change nothing. Layouts are evaluated on a sample, and the table is not
-    changed. The last line is the statement to run, if any.
+    Without --queries and --event-log, the queries are those that sessions have recorded (see
+    pyzorder workload). The advice may be to change nothing. Layouts are evaluated on a sample, and
+    the table is not changed. The last line is the statement to run, if any.
     """
-    if queries is None and event_log is None:
-        raise click.UsageError(
-            "Pass the queries to base the advice on: --queries FILE, --event-log DIR, or both."
-        )
     check_parser()
     asked = [sys.stdin.read()] if queries == "-" else queries
     with session(settings) as spark:

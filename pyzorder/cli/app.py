@@ -20,6 +20,7 @@ from pyzorder.cli import (
     report,
     restore,
     vacuum,
+    workload,
 )
 from pyzorder.cli.failures import Interrupted, exit_code, sentence
 from pyzorder.cli.output import print_text
@@ -27,8 +28,8 @@ from pyzorder.cli.without_spark import files, index
 
 #: All commands. To add one, write a module with a click command `command` and list it here.
 COMMANDS = (
-    advise, optimize, describe, explain, files, index, plot, report, history, vacuum, restore,
-    doctor,
+    advise, workload, optimize, describe, explain, files, index, plot, report, history, vacuum,
+    restore, doctor,
 )  # fmt: skip
 
 

@@ -65,7 +65,7 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("explain", "./sales"), 2, "not a query. To explain a query on a folder, name"),
     (("explain", "SELECT nothing FROM {table}"), 1, "[UNRESOLVED_COLUMN"),
     (("explain", "SELECT 1 FROM nowhere"), 1, "[ZORDER_TABLE_NOT_FOUND] The catalog has no table"),
-    (("advise", "{table}"), 2, "--queries FILE, --event-log DIR, or both"),
+    (("advise", "{table}"), 1, "--queries FILE or --event-log DIR"),
     (("advise", "{table}", "--queries", "/no/where.sql"), 2, "does not exist"),
     (("advise", "{table}", "--queries", "-", "--max-columns", "5"), 2, "--max-columns"),
     (("advise", "{table}", "--event-log", "/no/where"), 1, "[ZORDER_NO_EVENT_LOG]"),
@@ -159,6 +159,23 @@ def result_of(spark: SparkSession, *arguments: str) -> Any:
     done = invoke(spark, *arguments, "--json")
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
+
+
+def test_the_recorded_workload(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    spark.range(50).write.parquet(path)
+    assert "Nothing has been recorded" in invoke(spark, "workload", path).stdout
+    spark.conf.set("spark.sql.zorder.workload.record", "true")
+    for number in range(3):
+        spark.read.parquet(path).where(f"id = {number}").collect()
+    bridge.flush_workload(spark)
+    [row] = result_of(spark, "workload", path)
+    assert (row["filters"], row["join_keys"], row["queries"]) == ("(id = ?)", [], 3)
+    assert "(id = ?)" in invoke(spark, "workload", path).stdout
+    assert result_of(spark, "advise", path)["statements"] == 3
+    cleared = invoke(spark, "workload", path, "--clear").stdout
+    assert cleared == f"The recorded workload of {path} has been deleted.\n"
+    assert result_of(spark, "workload", path) == []
 
 
 @pytest.mark.parametrize(("arguments", "code", "says"), REFUSED)

@@ -36,6 +36,7 @@ STATEMENTS: dict[str, str | None] = {
     "DROP SKIPPING INDEX IF EXISTS ON {}": None,
     "SELECT * FROM skipping_index('{}')": NO_INDEX,
     "SELECT * FROM optimize_history('{}')": None,
+    "SELECT * FROM zorder_workload('{}')": None,
 }
 OF_PARTITIONS = {
     "OPTIMIZE {} WHERE p = 1": None,

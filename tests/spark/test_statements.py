@@ -95,7 +95,7 @@ ON_A_TABLE = [
     "OPTIMIZE {} ZORDER BY (a)", "OPTIMIZE TABLE {} DRY RUN", "CREATE SKIPPING INDEX ON {}",
     "REFRESH SKIPPING INDEX ON {}", "DESCRIBE SKIPPING INDEX ON {}", "DROP SKIPPING INDEX IF EXISTS ON {}",
     "VACUUM {}", "RESTORE {} TO BEFORE OPTIMIZE", "SELECT * FROM skipping_index('{}')",
-    "SELECT * FROM optimize_history('{}')",
+    "SELECT * FROM optimize_history('{}')", "SELECT * FROM zorder_workload('{}')",
 ]  # fmt: skip
 
 

@@ -23,7 +23,7 @@ FAILURES: list[tuple[BaseException, int, str]] = [
         "It stopped.",
     ),
     (ValueError("plain\n\tat org.x.Y(Z.scala:1)"), 1, "plain"),
-    (errors.no_workload(), 1, str(errors.no_workload())),
+    (errors.no_workload("t"), 1, str(errors.no_workload("t"))),
     *((errors.ZOrderError(condition, "No."), 3, f"[{condition}] No.") for condition in UNAVAILABLE),
     (Interrupted("Stopped."), 130, "Stopped."),
     (Interrupted("Stopped.", 15), 143, "Stopped."),

@@ -12,6 +12,7 @@ import io.pyzorder.metadataonly.{LimitStrategy, MetadataOnlyStrategy}
 import io.pyzorder.parser.ZOrderSqlParser
 import io.pyzorder.skipping.joins.{ApplyJoinKeys, PruneByFileRanges, PruneByJoinKeys}
 import io.pyzorder.skipping.plan.{DeferListing, SkippingStrategy, WrapFileIndexes}
+import io.pyzorder.workload.RecordWorkload
 import io.pyzorder.write.{ClusteredRowsStrategy, PrepareWrites}
 
 /**
@@ -36,6 +37,7 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
       PrepareWrites(session.asInstanceOf[shim.SparkSession])
     }
     extensions.injectPreCBORule(session => WrapFileIndexes(session.asInstanceOf[shim.SparkSession]))
+    extensions.injectPreCBORule(session => RecordWorkload(session.asInstanceOf[shim.SparkSession]))
     extensions.injectQueryStagePrepRule(_ => PruneByFileRanges(isAdaptive = true))
     extensions.injectQueryStagePrepRule(_ => PruneByJoinKeys(isAdaptive = true))
     extensions.injectQueryStageOptimizerRule(_ => ApplyJoinKeys)

@@ -15,10 +15,11 @@ import io.pyzorder.common.{JobDescription, ZOrderErrors}
 import io.pyzorder.index.store.IndexStore
 import io.pyzorder.parser.{StatementGrammar, ZOrderSqlParser}
 import io.pyzorder.publish.journal.HistoryEntry
+import io.pyzorder.workload.WorkloadRecorder
 
 /**
- * The table functions `skipping_index('target')`, `optimize_history('target')` and
- * `statement_progress('tag')`.
+ * The table functions `skipping_index('target')`, `optimize_history('target')`,
+ * `zorder_workload('target')` and `statement_progress('tag')`.
  */
 object TableFunctions {
 
@@ -29,6 +30,8 @@ object TableFunctions {
     describe("skipping_index", "the table", "db.t")((s, target) => index(s, tableOf(s, target))),
     describe("optimize_history", "the table", "db.t")((s, target) =>
       history(s, tableOf(s, target))),
+    describe("zorder_workload", "the table", "db.t")((s, target) =>
+      workload(s, tableOf(s, target))),
     describe("statement_progress", "the tag of the statement", "a-tag")(progress))
 
   /** The index table as a relation. */
@@ -80,6 +83,29 @@ object TableFunctions {
 
   private def foldersOf(run: HistoryEntry): Int =
     (run.retired ++ run.added).map(_.folder).distinct.length
+
+  private val workloadColumns: Seq[Attribute] = ResultColumns.none
+    .always("filters", StringType,
+      "The conditions of the queries, with `?` in place of constants; may be empty")
+    .always("join_keys", ArrayType(StringType, containsNull = false),
+      "The columns that a query joined with rows that have conditions of their own")
+    .always("queries", LongType, "Number of times that a query read the table in this way")
+    .always("last", TimestampType, "When the last of these queries ended")
+    .always("examples", ArrayType(StringType, containsNull = false),
+      "Conditions of up to 8 of the queries, with constants")
+    .attributes
+
+  /** The recorded workload, the most frequent conditions first. */
+  private def workload(session: shim.SparkSession, table: ResolvedTable): LogicalPlan = {
+    val shapes = WorkloadRecorder.read(session, table.folder(session)).shapes.toSeq
+    LocalRelation.fromExternalRows(workloadColumns.map(_.newInstance()),
+      shapes.sortBy { case (shape, count) => (-count.queries, shape.toString) }
+        .map { case (shape, count) =>
+          Row(
+            shape.filters.mkString(" AND "), shape.joinKeys, count.queries,
+            new Timestamp(count.last), count.examples.map(_.mkString(" AND ")))
+        })
+  }
 
   private val progressColumns: Seq[Attribute] = ResultColumns.none
     .always("job", LongType, "Number of the Spark job")

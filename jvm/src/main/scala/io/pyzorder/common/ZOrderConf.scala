@@ -175,6 +175,14 @@ object ZOrderConf {
       "written only by sessions with pyzorder. REFRESH SKIPPING INDEX picks up other writes.",
     boolean)
 
+  val workloadRecord: TableSetting[Boolean] = new TableSetting(
+    "spark.sql.zorder.workload.record",
+    "false",
+    "When true, queries are counted by the filters and join keys with which they read a table. " +
+      "The counts are written to the table's folder once a minute, with a few of the constants " +
+      "that the queries compare with. zorder_workload('table') returns them.",
+    boolean)
+
   val joinMaxKeys: Setting[Int] = new Setting(
     "spark.sql.zorder.join.maxKeys",
     "10000",
@@ -239,8 +247,7 @@ object ZOrderConf {
     skippingEnabled, journalOverlay, targetFileSize, batchSize, method, curve, sampleSize,
     rewriteFactor, publishMethod, readersByPath, writeCluster, writeIndex, indexMaxColumns,
     indexDenyColumns, indexCacheSize, indexDriverLimit, sketchBudget, indexMaxStaleness,
-    indexTrusted,
-    joinMaxKeys,
+    indexTrusted, workloadRecord, joinMaxKeys,
     vacuumRetention, vacuumCheck, journalLease, journalTakeOver, testKillAt, testPauseAt)
 
   private def boolean(text: String): Boolean =

@@ -102,6 +102,8 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
 
   val index: Path = new Path(zorder, "_index")
 
+  val workload: Path = new Path(zorder, "_workload")
+
   /**
    * The file with the id of the table's incarnation. It is deleted when the table is overwritten.
    */

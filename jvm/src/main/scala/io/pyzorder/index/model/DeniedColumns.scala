@@ -16,11 +16,16 @@ final class DeniedColumns private (paths: Seq[Seq[String]]) {
 
   /** Whether the column is denied. Nothing about a denied column may be recorded. */
   def apply(column: IndexedColumn): Boolean = column match {
-    // An expression on a struct may read any of the struct's fields.
-    case ExpressionColumn(expression) =>
-      paths.exists(denied => expression.inputs.exists(_.equalsIgnoreCase(denied.head)))
+    case ExpressionColumn(expression) => readIn(expression.inputs)
     case _ => ZValueColumn.unapply(column).getOrElse(Seq(column.path)).exists(denies)
   }
+
+  /**
+   * Whether an expression over these columns of the table may read a denied column. An expression
+   * on a struct may read any of the struct's fields.
+   */
+  def readIn(columns: Iterable[String]): Boolean =
+    paths.exists(denied => columns.exists(_.equalsIgnoreCase(denied.head)))
 
   /** Throws if one of these columns is denied. */
   def checkColumns(columns: Seq[IndexedColumn]): Unit =

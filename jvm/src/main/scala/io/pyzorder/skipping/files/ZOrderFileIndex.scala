@@ -40,7 +40,7 @@ final class ZOrderFileIndex private (
     private[skipping] val plan: PlanState,
     dataSchema: StructType,
     val table: String,
-    properties: Map[String, String],
+    val properties: Map[String, String],
     known: Seq[JoinKeyFilter],
     private[skipping] val ranges: Seq[FileRanges],
     val estimate: Option[Long],

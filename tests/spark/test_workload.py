@@ -1,0 +1,275 @@
+"""If the recording of the workload is turned on, queries are counted by their filters and join
+keys."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyzorder import ZOrderTable, bridge
+from pyzorder.advisor import advise
+from tests.support.scans import settings
+from tests.support.tables import ids
+
+APPLICATION = "0123456789abcdef" * 2
+
+
+@pytest.fixture
+def table(spark: SparkSession, database: str, tmp_path: Path) -> Iterator[Path]:
+    """The folder of the partitioned table `seen`, whose workload is recorded."""
+    folder = tmp_path / "t"
+    spark.sql(
+        "CREATE TABLE seen (id BIGINT, day DATE, s STRING, st STRUCT<a: INT>, ssn STRING, p INT)"
+        f" USING parquet PARTITIONED BY (p) LOCATION '{folder}' TBLPROPERTIES"
+        " ('zorder.workload.record' = 'true', 'zorder.index.denyColumns' = 'ssn')"
+    )
+    spark.sql(
+        "INSERT INTO seen SELECT id, DATE'2024-01-01' + int(id), 'x' || id,"
+        " named_struct('a', int(id)), 'secret', int(id % 2) FROM range(20)"
+    )
+    spark.sql("CREATE TABLE small USING parquet AS SELECT id AS k, id % 3 AS m FROM range(20)")
+    yield folder
+    bridge.clear_workload(spark, "seen")
+
+
+def recorded(spark: SparkSession, table: str = "seen") -> dict[tuple[str, str], int]:
+    """The number of queries for each pair of filters and join keys."""
+    bridge.flush_workload(spark)
+    rows = ZOrderTable.forName(spark, table).workload().collect()
+    return {(row.filters, ", ".join(row.join_keys)): row.queries for row in rows}
+
+
+#: (a query, its filters, its join keys)
+QUERIES = [
+    ("SELECT * FROM seen WHERE id = 3", "(id = ?)", ""),
+    ("SELECT * FROM seen WHERE id IN (1, 2, 3)", "(id IN (?))", ""),
+    (f"SELECT * FROM seen WHERE id IN ({', '.join(map(str, range(40)))})", "(id IN (?))", ""),
+    ("SELECT * FROM seen WHERE st.a > 3", "(st.`a` > ?)", ""),
+    ("SELECT * FROM seen WHERE s LIKE 'x%' AND id = 5", "(id = ?) AND startswith(s, ?)", ""),
+    ("SELECT * FROM seen WHERE s IS NOT NULL", "(s IS NOT NULL)", ""),
+    ("SELECT * FROM seen WHERE p = 1 AND day > '2024-01-03'", "(day > ?) AND (p = ?)", ""),
+    ("SELECT * FROM seen WHERE substring(s, 1, 1) = 'x'", "(substring(s, 1, 1) = ?)", ""),
+    ("SELECT x FROM (SELECT id AS x FROM seen) WHERE x = 3", "(id = ?)", ""),
+    ("SELECT * FROM seen WHERE ssn = 'secret' AND id = 9", "(id = ?)", ""),
+    ("SELECT * FROM seen WHERE rand() < 2 AND id = 9", "(id = ?)", ""),
+    ("SELECT * FROM seen JOIN small ON id = k WHERE m = 1", "", "id"),
+    ("SELECT * FROM small JOIN seen ON id = k WHERE m = 1 AND s = 'x3'", "(s = ?)", "id"),
+    ("SELECT * FROM seen WHERE id IN (SELECT k FROM small WHERE m = 1)", "", "id"),
+    ("SELECT * FROM small LEFT JOIN seen ON id = k WHERE m = 1", "", "id"),
+    ("SELECT k FROM small, (SELECT id FROM seen UNION ALL SELECT -1) WHERE id = k AND m = 1", "", "id"),
+    ("SELECT k FROM small WHERE k = (SELECT max(id) FROM seen WHERE s = 'x3')", "(s = ?)", ""),
+    ("CREATE TABLE copied USING parquet AS SELECT * FROM seen WHERE id = 11", "(id = ?)", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "filters", "join_keys"), QUERIES)
+def test_shapes(spark: SparkSession, table: Path, query: str, filters: str, join_keys: str) -> None:
+    spark.sql(query).collect()
+    assert recorded(spark) == {(filters, join_keys): 1}
+
+
+#: Queries of which nothing is recorded.
+UNRECORDED = [
+    "SELECT * FROM seen",
+    "SELECT * FROM seen WHERE ssn = 'secret'",
+    "SELECT * FROM seen JOIN small ON id = k",
+    "SELECT * FROM small LEFT JOIN seen ON id = k",
+    "SELECT * FROM seen LEFT JOIN small ON id = k AND m = 1",
+    "SELECT * FROM small WHERE m = 1",
+    "EXPLAIN SELECT * FROM seen WHERE id = 3",
+    "OPTIMIZE seen ZORDER BY (id)",
+    "REFRESH SKIPPING INDEX ON seen",
+]
+
+
+@pytest.mark.parametrize("statement", UNRECORDED)
+def test_nothing_to_record(spark: SparkSession, table: Path, statement: str) -> None:
+    spark.sql("CREATE SKIPPING INDEX ON seen")
+    spark.sql(statement).collect()
+    assert recorded(spark) == {}
+
+
+def test_examples_and_counts(spark: SparkSession, table: Path) -> None:
+    for number in range(20):
+        spark.sql(f"SELECT * FROM seen WHERE id = {number} AND ssn <> 'secret'").collect()
+    bridge.flush_workload(spark)
+    [row] = ZOrderTable.forName(spark, "seen").workload().collect()
+    assert (row.filters, row.queries, len(row.examples)) == ("(id = ?)", 20, 8)
+    assert set(row.examples) <= {f"(id = {number}L)" for number in range(20)}
+    [file] = (table / "_zorder" / "_workload").glob("*.json")
+    text = file.read_text()
+    assert "ssn" not in text and "secret" not in text
+
+
+def test_off(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    spark.range(9).write.parquet(str(tmp_path / "t"))
+    spark.sql(f"CREATE TABLE quiet USING parquet LOCATION '{tmp_path / 't'}'")
+    spark.sql("SELECT * FROM quiet WHERE id = 3").collect()
+    assert recorded(spark, "quiet") == {}
+    assert not (tmp_path / "t" / "_zorder").exists()
+    with settings(spark, spark__sql__zorder__workload__record="true"):
+        spark.sql("SELECT * FROM quiet WHERE id = 3").collect()
+        spark.read.parquet(str(tmp_path / "t")).where("id > 3").collect()
+    assert recorded(spark, "quiet") == {("(id = ?)", ""): 1, ("(id > ?)", ""): 1}
+    bridge.clear_workload(spark, "quiet")
+
+
+def test_the_property_can_be_overruled(spark: SparkSession, table: Path) -> None:
+    with settings(spark, spark__sql__zorder__workload__record="false"):
+        spark.sql("SELECT * FROM seen WHERE id = 3").collect()
+    assert recorded(spark) == {}
+
+
+def look_up(spark: SparkSession) -> None:
+    spark.sql("SELECT * FROM seen WHERE id = 3").collect()
+
+
+def test_several_applications(spark: SparkSession, table: Path) -> None:
+    look_up(spark)
+    assert recorded(spark) == {("(id = ?)", ""): 1}
+    folder = table / "_zorder" / "_workload"
+    [own] = folder.glob("*.json")
+    shutil.copy(own, folder / f"_{APPLICATION}.7.json")
+    (folder / f"_{APPLICATION}.6.json").write_text("{}")  # left by a killed application
+    assert recorded(spark) == {("(id = ?)", ""): 2}
+    look_up(spark)
+    assert recorded(spark) == {("(id = ?)", ""): 3}
+    assert sorted(path.name[33:] for path in folder.glob("*.json")) == [".2.json", ".6.json", ".7.json"]  # fmt: skip
+
+
+def test_the_oldest_applications_are_forgotten(spark: SparkSession, table: Path) -> None:
+    folder = table / "_zorder" / "_workload"
+    folder.mkdir(parents=True)
+    for number in range(70):
+        file = folder / f"_{number:032x}.1.json"
+        file.write_text("{}")
+        os.utime(file, (1_000_000 + number, 1_000_000 + number))
+    look_up(spark)
+    assert recorded(spark) == {("(id = ?)", ""): 1}
+    kept = {path.name[1:33] for path in folder.glob("*.json")}
+    assert len(kept) == 64
+    assert kept > {f"{number:032x}" for number in range(7, 70)}
+
+
+def test_clear(spark: SparkSession, table: Path) -> None:
+    look_up(spark)
+    assert recorded(spark) != {}
+    bridge.clear_workload(spark, "seen")
+    assert recorded(spark) == {}
+    assert not (table / "_zorder").exists()
+    look_up(spark)
+    assert recorded(spark) == {("(id = ?)", ""): 1}
+
+
+#: What happens to the table's folder, and the number of queries that are counted afterwards.
+CHANGES: dict[str, tuple[Callable[[SparkSession, Path], object], int]] = {
+    "its counts are deleted": (
+        lambda spark, table: shutil.rmtree(table / "_zorder" / "_workload"), 1
+    ),
+    "its metadata is deleted": (lambda spark, table: shutil.rmtree(table / "_zorder"), 1),
+    "it is optimized": (
+        lambda spark, table: spark.sql("OPTIMIZE seen ZORDER BY (id)").collect(), 2
+    ),
+    "it is vacuumed": (lambda spark, table: spark.sql("VACUUM seen").collect(), 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_changes_of_the_folder(spark: SparkSession, table: Path, change: str) -> None:
+    look_up(spark)
+    recorded(spark)
+    do, queries = CHANGES[change]
+    do(spark, table)
+    look_up(spark)
+    assert recorded(spark) == {("(id = ?)", ""): queries}
+    assert ids(spark.table("seen")) == list(range(20))
+
+
+def test_a_deleted_table_is_not_created_again(spark: SparkSession, table: Path) -> None:
+    look_up(spark)
+    shutil.rmtree(table)
+    bridge.flush_workload(spark)
+    assert not table.exists()
+
+
+GOOD = {"filters": ["(id = ?)"], "joinKeys": [], "queries": 5, "last": 1, "examples": [["(id = 3L)"]]}  # fmt: skip
+
+#: Contents of a file that nobody but an attacker would write.
+FORGED = {
+    "empty": "",
+    "no JSON": "{",
+    "a list": "[]",
+    "null": "null",
+    "another version": json.dumps({"formatVersion": 2, "shapes": [GOOD]}),
+    "no shapes": json.dumps({"formatVersion": 1}),
+    "deep": '{"formatVersion": 1, "shapes": ' + "[" * 100_000,
+    "long": json.dumps({"formatVersion": 1, "shapes": [GOOD], "x": "x" * (5 << 20)}),
+    "many shapes": json.dumps({"formatVersion": 1, "shapes": [GOOD] * 201}),
+    **{
+        f"{key} is {value!r:.20}": json.dumps({"formatVersion": 1, "shapes": [{**GOOD, key: value}]})
+        for key, value in [
+            ("filters", "x"), ("filters", [1]), ("filters", ["x" * 1001]), ("filters", None),
+            ("joinKeys", {}), ("joinKeys", ["k"] * 17), ("queries", 0), ("queries", -1),
+            ("queries", "x"), ("queries", 2**63 - 1), ("examples", [["a", "b"]]),
+            ("examples", [["a"]] * 9), ("examples", "x"),
+        ]
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FORGED)
+def test_forged_files(spark: SparkSession, table: Path, case: str) -> None:
+    folder = table / "_zorder" / "_workload"
+    folder.mkdir(parents=True)
+    (folder / f"_{APPLICATION}.1.json").write_text(FORGED[case])
+    look_up(spark)
+    assert recorded(spark) == {("(id = ?)", ""): 1}
+
+
+def test_strange_entries(spark: SparkSession, table: Path, tmp_path: Path) -> None:
+    """Links, folders and pipes are not read, and a count behind a link is not deleted."""
+    folder, good = (
+        table / "_zorder" / "_workload",
+        json.dumps({"formatVersion": 1, "shapes": [GOOD]}),
+    )
+    folder.mkdir(parents=True)
+    (tmp_path / "victim.json").write_text(good)
+    (folder / f"_{APPLICATION}.1.json").symlink_to(tmp_path / "victim.json")
+    os.mkfifo(folder / f"_{'1' * 32}.1.json")
+    (folder / f"_{'2' * 32}.1.json").mkdir()
+    (folder / f"_{'3' * 32}.99999999999999999999.json").write_text(good)
+    assert recorded(spark) == {}
+    bridge.clear_workload(spark, "seen")
+    assert (tmp_path / "victim.json").read_text() == good
+
+
+@pytest.mark.parametrize("linked", ["_zorder", "_zorder/_workload"])
+def test_a_linked_folder(spark: SparkSession, table: Path, tmp_path: Path, linked: str) -> None:
+    """Nothing is written or deleted through a link."""
+    victim = tmp_path / "victim"
+    (victim / "_workload").mkdir(parents=True)
+    (victim / f"_{APPLICATION}.1.json").write_text("{}")
+    (table / linked).parent.mkdir(exist_ok=True)
+    (table / linked).symlink_to(victim)
+    look_up(spark)
+    assert recorded(spark) == {}
+    bridge.clear_workload(spark, "seen")
+    assert sorted(path.name for path in victim.rglob("*")) == [
+        f"_{APPLICATION}.1.json",
+        "_workload",
+    ]
+
+
+def test_advice(spark: SparkSession, table: Path) -> None:
+    for number in range(5):
+        spark.sql(f"SELECT * FROM seen WHERE id = {number} AND st.a = 3").collect()
+    bridge.flush_workload(spark)
+    advice = advise(spark, "seen")
+    assert (advice.statements, advice.readings) == (5, 5)
+    assert [(use.column, use.equality) for use in advice.columns] == [("id", 5), ("st.a", 5)]
