@@ -181,6 +181,10 @@ bench-s3: $(VENV)/made-test,stores ## Time queries on tables with many files on 
 	@$(RUN) jvm/build.py
 	$(RUN) benchmarks/s3_tables.py
 
+bench-row-groups: $(VENV)/made-demo,bench ## Estimate how many tasks index entries for row groups would save
+	@$(RUN) jvm/build.py
+	@$(RUN) benchmarks/row_groups.py
+
 bench-engines: $(VENV)/made-test ## Measure how long other engines take to open tables of 10,000 and 100,000 files
 	$(RUN) benchmarks/engines.py
 

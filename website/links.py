@@ -17,7 +17,14 @@ ELSEWHERE = {
     "sql/FORMAT.md": "reference/format.md",
     **{
         f"benchmarks/results/{name}.md": f"results/{name}.md"
-        for name in ("advisor", "layout_peers", "optimize_peers", "curve_ranges", "engines")
+        for name in (
+            "advisor",
+            "layout_peers",
+            "optimize_peers",
+            "curve_ranges",
+            "engines",
+            "row_groups",
+        )
     },
 }
 

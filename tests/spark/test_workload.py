@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -141,6 +143,38 @@ def test_several_applications(spark: SparkSession, table: Path) -> None:
     look_up(spark)
     assert recorded(spark) == {("(id = ?)", ""): 3}
     assert sorted(path.name[33:] for path in folder.glob("*.json")) == [".2.json", ".6.json", ".7.json"]  # fmt: skip
+
+
+#: An application that records three queries, and then ends as the format argument says.
+APPLICATION_THAT_ENDS = """
+from pyzorder import bridge
+from tests.support import sessions
+spark = sessions.session(**{{"spark.sql.zorder.workload.record": "true"}})
+for number in range(3):
+    spark.read.parquet({path!r}).where(f"id = {{number}}").collect()
+{ending}
+"""
+
+#: How an application ends, and the number of queries that are counted.
+ENDINGS = {
+    "spark.stop()": 3,
+    "bridge.flush_workload(spark); spark._jvm.java.lang.Runtime.getRuntime().halt(1)": 3,
+    "spark._jvm.java.lang.Runtime.getRuntime().halt(1)": 0,
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_end_of_an_application(spark: SparkSession, tmp_path: Path, ending: str) -> None:
+    """An application whose JVM is killed loses only what has not been written yet."""
+    path = str(tmp_path / "t")
+    spark.range(9).write.parquet(path)
+    script = APPLICATION_THAT_ENDS.format(path=path, ending=ending)
+    folder = Path(__file__).parents[2]
+    subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, stderr=subprocess.DEVNULL, timeout=120
+    )
+    rows = ZOrderTable.forPath(spark, path).workload().collect()
+    assert sum(row.queries for row in rows) == ENDINGS[ending]
 
 
 def test_the_oldest_applications_are_forgotten(spark: SparkSession, table: Path) -> None:

@@ -1,6 +1,5 @@
 package io.pyzorder.workload
 
-import java.util.WeakHashMap
 import java.util.concurrent.{Executors, ThreadFactory, TimeUnit}
 
 import scala.collection.mutable
@@ -54,6 +53,7 @@ private[pyzorder] final class WorkloadRecorder private (context: SparkContext)
   override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = {
     timer.shutdown()
     flush()
+    WorkloadRecorder.forget(context)
   }
 
   private def note(execution: QueryExecution): Unit = {
@@ -128,7 +128,7 @@ private[pyzorder] object WorkloadRecorder {
   private val Seconds = 60L
   private val MaxTables = 1000
 
-  private val recorders = new WeakHashMap[SparkContext, WorkloadRecorder]
+  private val recorders = mutable.HashMap.empty[SparkContext, WorkloadRecorder]
 
   private val daemons: ThreadFactory = run => {
     val thread = new Thread(run, "pyzorder-workload")
@@ -151,16 +151,18 @@ private[pyzorder] object WorkloadRecorder {
 
   /** Starts the application's recorder unless it is running. */
   def start(context: SparkContext): Unit = synchronized {
-    if (!recorders.containsKey(context)) {
+    if (!recorders.contains(context)) {
       val recorder = new WorkloadRecorder(context)
-      recorders.put(context, recorder)
+      recorders(context) = recorder
       recorder.begin()
     }
   }
 
+  private def forget(context: SparkContext): Unit = synchronized(recorders.remove(context))
+
   /** The application's recorder, if it has been started. */
   private def of(session: shim.SparkSession): Option[WorkloadRecorder] =
-    synchronized(Option(recorders.get(session.sparkContext)))
+    synchronized(recorders.get(session.sparkContext))
 
   /** Whether queries on the table are to be recorded. */
   def isOn(session: shim.SparkSession, index: ZOrderFileIndex): Boolean =
