@@ -16,7 +16,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.pyzorder.shim
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.types.{ArrayType, StructField, StructType}
 import org.slf4j.LoggerFactory
 
 import io.pyzorder.common.{Printable, ReadFailure, ZOrderErrors}
@@ -195,7 +195,10 @@ object IndexStore {
   def removeOf(hadoopConf: Configuration, folder: TableFolder, incarnation: String): Unit =
     new OldSnapshots(folder.index.getFileSystem(hadoopConf), folder).removeOf(incarnation)
 
-  /** The index table as a relation over the snapshot's data file. */
+  /**
+   * The index table as a relation over the snapshot's data file. Every column is nullable, because
+   * Spark fails if a forged file lacks a value in another column.
+   */
   def relation(session: shim.SparkSession, ref: SnapshotRef): LogicalPlan = {
     val (path, schema) = (ref.dataFile, IndexSchema.of(ref.columns))
     val hadoopConf = session.sessionState.newHadoopConf()
@@ -211,8 +214,16 @@ object IndexStore {
     val location =
       new ExactFileIndex(path, new StructType(), Seq((InternalRow.empty, files)))
     LogicalRelation(HadoopFsRelation(
-        location, new StructType(), schema, None, new ParquetFileFormat, Map.empty)(session))
+        location, new StructType(), StructType(schema.map(nullable)), None,
+        new ParquetFileFormat, Map.empty)(session))
   }
+
+  private def nullable(field: StructField): StructField = field.copy(
+    nullable = true,
+    dataType = field.dataType match {
+      case ArrayType(elements, _) => ArrayType(elements, containsNull = true)
+      case other => other
+    })
 
   private def tryPublish(
       session: shim.SparkSession,
