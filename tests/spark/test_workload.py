@@ -128,6 +128,16 @@ def test_the_property_can_be_overruled(spark: SparkSession, table: Path) -> None
     assert recorded(spark) == {}
 
 
+def test_a_folder_that_is_named_like_a_partition(spark: SparkSession, tmp_path: Path) -> None:
+    """Nothing is written above the folder that a query reads, or into a part of a table."""
+    part = tmp_path / "t" / "p=1"
+    spark.range(9).write.parquet(str(part))
+    with settings(spark, spark__sql__zorder__workload__record="true"):
+        spark.read.parquet(str(part)).where("id = 3").collect()
+        bridge.flush_workload(spark)
+    assert not list(tmp_path.rglob("_zorder"))
+
+
 def look_up(spark: SparkSession) -> None:
     spark.sql("SELECT * FROM seen WHERE id = 3").collect()
 

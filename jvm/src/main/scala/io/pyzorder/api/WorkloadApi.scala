@@ -2,7 +2,6 @@ package io.pyzorder.api
 
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.catalog.ResolvedTable
 import io.pyzorder.commands.TableFunctions
 import io.pyzorder.workload.WorkloadRecorder
 
@@ -14,7 +13,7 @@ object WorkloadApi {
 
   /** Deletes the recorded workload. */
   def clear(session: shim.SparkSession, target: String): Unit = {
-    val table: ResolvedTable = TableFunctions.tableOf(session, target)
+    val table = TableFunctions.tableOf(session, target)
     WorkloadRecorder.clear(session, table.folder(session))
   }
 

@@ -184,11 +184,12 @@ private[pyzorder] object WorkloadRecorder {
   def flush(session: shim.SparkSession): Unit = of(session).foreach(_.flush())
 
   /**
-   * The folder of the table that an index lists; None if the index lists several folders. For a
-   * read of a single partition's folder, this is the folder that contains the partitions.
+   * The folder of the table that an index lists. None if the index lists several folders, or one
+   * that is named like a partition, because the recorder must not write outside the table's folder
+   * or into a part of it.
    */
   private def folderOf(index: ZOrderFileIndex): Option[TableFolder] = index.rootPaths match {
-    case Seq(root) => Some(new TableFolder(TableFolder.upwards(root).last))
+    case Seq(root) if !root.getName.contains("=") => Some(new TableFolder(root))
     case _ => None
   }
 }

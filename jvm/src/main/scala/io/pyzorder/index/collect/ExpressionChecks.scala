@@ -222,9 +222,9 @@ private[collect] object ExpressionChecks {
   }
 
   /**
-   * An upper bound of the length of the part's value, as a multiple of the total length of the
-   * row's values. Short values do not count. Each function at most doubles the length of its
-   * arguments, for example hex, apart from a constant.
+   * Estimates the length of the part's value, as a multiple of the total length of the row's
+   * values. Numbers and dates do not count. A function is assumed to double the length of its
+   * arguments, as hex does.
    */
   private def growth(part: Expression): Long = part match {
     case _: Literal => 0
