@@ -83,7 +83,7 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
       val files = item.putObject("files")
       for {
         examined <- index.toSeq.flatMap(_.examine(Nil, Seq(predicate), asked = false))
-        file <- examined.files
+        file <- examined.files.iterator ++ examined.skipped.examined
         known <- file.known
       } files.put(file.file.getPath.toString, known.outcomes)
     }

@@ -44,7 +44,8 @@ object IndexApi {
     val files = listing.allFiles().map(status =>
       FileRef(folder.relativize(status.getPath), status.getLen, status.getModificationTime))
     val data = DataFiles(
-      folder.root, format, dataSchema, listing.partitionSchema, options.asScala.toMap, files.toSeq)
+      folder.root, format, dataSchema, listing.partitionSchema, options.asScala.toMap,
+      files.toIndexedSeq)
     val indexed =
       if (columns.isEmpty) IndexedColumns.default(dataSchema, Int.MaxValue)
       else IndexedColumns.resolve(

@@ -52,7 +52,7 @@ object TableFiles {
     val folder = table.folder(session)
     DataFiles(
       table.root, table.provider, table.dataSchema, table.partitionSchema, table.options,
-      files.filterNot(file => folder.isStrange(folder.resolve(file.path))))
+      files.toIndexedSeq.filterNot(file => folder.isStrange(folder.resolve(file.path))))
   }
 
   /**

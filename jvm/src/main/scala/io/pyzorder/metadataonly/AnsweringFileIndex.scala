@@ -3,7 +3,7 @@ package io.pyzorder.metadataonly
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.DataType
 
-import io.pyzorder.skipping.files.{ExaminedPartition, PruningResult}
+import io.pyzorder.skipping.files.ExaminedPartition
 
 /**
  * Lists the files that an aggregation must read, and computes the aggregates over the other files
@@ -29,7 +29,7 @@ final class AnsweringFileIndex(scan: IndexedScan, aggregates: Seq[IndexedAggrega
     var inexact = Set.empty[IndexedAggregate]
     val opened = examined().map { partition =>
       partition -> partition.files.map { file =>
-        file.verdict != PruningResult.Skipped && (file.known.filter(_.allRows) match {
+        file.known.filter(_.allRows) match {
           case Some(known) =>
             val answers = functions.map(_.of(known, partition.values))
             val unknown = functions.zip(answers).collect { case (function, None) => function }
@@ -42,7 +42,7 @@ final class AnsweringFileIndex(scan: IndexedScan, aggregates: Seq[IndexedAggrega
             }
             unknown.nonEmpty
           case None => true
-        })
+        }
       }
     }
     new AnsweringFileIndex.Answers(

@@ -25,7 +25,7 @@ final class AnyRowsFileIndex(scan: IndexedScan, limit: Int) extends PlanBoundFil
           listed.map(p => p -> p.files.map(f => paths(f.file.fileStatus.getPath))))
       case None =>
         new PlanBoundFileIndex.Needed(
-          examined().map(p => p -> p.files.map(_.verdict != PruningResult.Skipped)))
+          examined().map(p => p -> p.files.map(_ => true)))
     }
   }
 

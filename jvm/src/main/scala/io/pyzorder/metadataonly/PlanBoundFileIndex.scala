@@ -80,11 +80,11 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
     SkippingOutcome(
       scan.index.table,
       selected = open(PruningResult.Selected),
-      skipped = decision.files.count(!_._2) - decision.answered,
+      skipped = decision.skipped - decision.answered,
       skippedByJoins = 0,
       unindexed = open(PruningResult.Unindexed),
       selectedBytes = opened.map(_.getLen).sum,
-      totalBytes = decision.files.map(_._1.file.fileStatus.getLen).sum,
+      totalBytes = decision.totalBytes,
       nanos = 0L,
       filter = PredicateRules(scan.judgedFilters).mayBeTrue,
       joins = Nil,
@@ -127,7 +127,10 @@ object PlanBoundFileIndex {
    */
   private val ShownNanos = 1000000000L
 
-  /** @param partitions the files, each with a flag that is true if the file must be opened */
+  /**
+   * @param partitions the files that are not skipped, each with a flag that is true if the file
+   *                   must be opened
+   */
   abstract class Decision(partitions: IndexedSeq[(ExaminedPartition, IndexedSeq[Boolean])]) {
 
     /**
@@ -141,6 +144,14 @@ object PlanBoundFileIndex {
 
     private[pyzorder] val files: Seq[(ExaminedFile, Boolean)] =
       partitions.flatMap { case (partition, open) => partition.files.zip(open) }
+
+    /** The number of files that are not opened. */
+    private[pyzorder] def skipped: Int =
+      partitions.map(_._1.skipped.number).sum + files.count(!_._2)
+
+    /** The total size of all files. */
+    private[pyzorder] def totalBytes: Long =
+      partitions.map(_._1.skipped.bytes).sum + files.map(_._1.file.fileStatus.getLen).sum
 
     private[pyzorder] def openedFiles: Seq[FileStatus] =
       files.collect { case (file, true) => file.file.fileStatus }

@@ -21,11 +21,11 @@ import io.pyzorder.skipping.predicate.FilterColumn
  */
 final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Boolean, limit: Int) {
 
-  /** Returns a predicate that says whether a file must be opened. */
+  /** Returns a predicate that says whether one of these files must be opened. */
   def open(files: Seq[ExaminedFile]): ExaminedFile => Boolean = {
     val facts = files.iterator.flatMap(_.known).flatMap(_.facts(column)).take(1).toSeq.headOption
     val last = facts.flatMap(lastPlace(files, _))
-    file => file.verdict != PruningResult.Skipped && !last.exists(place => isBeyond(file, place))
+    file => !last.exists(place => isBeyond(file, place))
   }
 
   /** A position in the order: a value, or None for nulls that come first. */

@@ -184,7 +184,8 @@ final class IndexedInsertCommand(
     val entries = ExpressionStatistics.added(
       session,
       DataFiles(
-        folder.root, format, fileSchema, new StructType(), options, written.map(_.file)),
+        folder.root, format, fileSchema, new StructType(), options,
+        written.map(_.file).toIndexedSeq),
       written, columns, wanted)
     if (entries.nonEmpty || before.isDefined && folders.nonEmpty) {
       val present = folders.flatMap(_.present.values).map(refOf(folder, _)).toSet

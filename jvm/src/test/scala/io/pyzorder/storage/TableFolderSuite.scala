@@ -17,6 +17,21 @@ class TableFolderSuite extends AnyFunSuite {
     }
   }
 
+  test("a name is resolved as Hadoop resolves it, whatever characters it has") {
+    val parts = Seq("a", "%20", " ", "#", "?", "é", "p=1/", "+", "\\", "b:", "[", "\t")
+    for (root <- Seq("file:/t", "file:/t u/v", "s3a://bucket/t", "file:/");
+      one <- parts; two <- parts; three <- Seq("", "x")) {
+      val (folder, name) = (new Path(root), one + two + three)
+      if (!TableFolder.leaves(name) && !TableFolder.isWhole(name)) {
+        val uri = folder.toUri
+        val path = uri.getPath.stripSuffix("/") + "/" + name
+        assert(
+          new TableFolder(folder).resolve(name) ==
+            new Path(uri.getScheme, uri.getAuthority, path), name)
+      }
+    }
+  }
+
   for (whole <- Seq("file:/t/part-0.parquet", "s3a://bucket/t/p=1/part-0.parquet"))
     test(s"$whole is accepted, and other spellings of it are not") {
       assert(!TableFolder.leaves(whole))

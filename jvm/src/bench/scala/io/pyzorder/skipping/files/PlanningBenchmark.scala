@@ -39,7 +39,8 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
 
   private val listing = list()
 
-  private val pruner = new FilePruner(session, "made_up", schema, Map.empty, Map.empty)
+  private def pruner =
+    new FilePruner(session, "made_up", schema, Map.empty, Map.empty, new EvaluatedFilters)
 
   private val ref: SnapshotRef = IndexStore.publish(
     session, folder, _ => columns, _ => (0 until numFiles).map(entry))

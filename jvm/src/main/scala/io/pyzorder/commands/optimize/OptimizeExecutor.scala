@@ -95,7 +95,7 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
         StagedFile(new Path(file.stagedPath), file.path, file.size, file.numRecords)
       },
       ExpressionStatistics.added(
-        session, TableFiles.toIndex(session, table, Nil).copy(files = staged), entries,
+        session, TableFiles.toIndex(session, table, Nil).copy(files = staged.toIndexedSeq), entries,
         expressionColumns, sketched),
       columnsWith(hasCurve = written.headOption.exists(_.statistics.contains(curve))))
   }

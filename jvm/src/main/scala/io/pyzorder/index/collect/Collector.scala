@@ -3,7 +3,7 @@ package io.pyzorder.index.collect
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.pyzorder.{shim, Requests}
 import org.apache.spark.util.SerializableConfiguration
 import org.slf4j.LoggerFactory
@@ -185,14 +185,16 @@ object Collector {
     val context = session.sparkContext
     val conf = context.broadcast(
       new SerializableConfiguration(session.sessionState.newHadoopConfWithOptions(data.options)))
-    val paths = data.files.indices.map(i => (i, data.locate(data.files(i)).toString))
+    val files = data.files.zipWithIndex.map { case (file, i) =>
+      ListedFile(i, data.locate(file).toString, file.size, file.modificationTime)
+    }
     val orc = data.format == "orc"
-    if (paths.isEmpty) {
+    if (files.isEmpty) {
       Map.empty
     } else {
-      val slices = math.min(paths.length, math.max(1, context.defaultParallelism * 4))
-      val footers = context.parallelize(paths, slices)
-        .mapPartitions(TaskFunction { (files: Iterator[(Int, String)]) =>
+      val slices = math.min(files.length, math.max(1, context.defaultParallelism * 4))
+      val footers = context.parallelize(files, slices)
+        .mapPartitions(TaskFunction { (files: Iterator[ListedFile]) =>
           Collector.footers(files.toSeq, orc, conf.value.value, question)
         })
       JobDescription.step(context, "read file statistics")(footers.collect()).toMap
@@ -201,29 +203,41 @@ object Collector {
 
   /** Reads the footers that can be read, several at a time if the store is remote. */
   private def footers(
-      files: Seq[(Int, String)],
+      files: Seq[ListedFile],
       orc: Boolean,
       conf: Configuration,
       question: FooterQuestion): Iterator[(Int, FileFooter)] =
-    files.headOption.iterator.flatMap { case (_, first) =>
-      Requests.inParallel(new Path(first).getFileSystem(conf), files) { case (i, path) =>
-        footer(path, orc, conf, question).map(i -> _)
+    files.headOption.iterator.flatMap { first =>
+      Requests.inParallel(new Path(first.path).getFileSystem(conf), files) { file =>
+        footer(file, orc, conf, question).map(file.number -> _)
       }.flatten
     }
 
   /** Reads one footer. Returns None if it cannot be read. */
   private def footer(
-      path: String,
+      file: ListedFile,
       orc: Boolean,
       conf: Configuration,
       question: FooterQuestion): Option[FileFooter] =
     try {
-      val file = new Path(path)
-      if (orc) OrcFooterStatistics.read(file, conf, question)
-      else Some(FooterStatistics.read(file, conf, question))
+      if (orc) OrcFooterStatistics.read(new Path(file.path), conf, question)
+      else Some(FooterStatistics.read(file.status, conf, question))
     } catch {
       case NonFatal(failure) =>
-        log.warn(s"$path has no readable footer and remains unindexed: ${failure.getMessage}")
+        log.warn(
+          s"${file.path} has no readable footer and remains unindexed: ${failure.getMessage}")
         None
     }
+
+  /** @param number the file's position in DataFiles.files */
+  private final case class ListedFile(
+      number: Int,
+      path: String,
+      size: Long,
+      modificationTime: Long) {
+
+    /** The file's status as listed, so that reading the file needs no request for it. */
+    def status: FileStatus =
+      new FileStatus(size, false, 1, 0, modificationTime, new Path(path))
+  }
 }

@@ -3,7 +3,7 @@ package io.pyzorder.index.collect
 import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.FileStatus
 import org.apache.parquet.HadoopReadOptions
 import org.apache.parquet.column.statistics.Statistics
 import org.apache.parquet.hadoop.ParquetFileReader
@@ -23,9 +23,10 @@ import org.apache.parquet.schema.{GroupType, PrimitiveType, Type}
 private[index] object FooterStatistics {
 
   /** Reads the statistics from the footer of one file. Propagates the reader's exceptions. */
-  def read(path: Path, conf: Configuration, question: FooterQuestion): FileFooter = {
-    val options = HadoopReadOptions.builder(conf, path).useSignedStringMinMax(false).build()
-    val reader = ParquetFileReader.open(HadoopInputFile.fromPath(path, conf), options)
+  def read(file: FileStatus, conf: Configuration, question: FooterQuestion): FileFooter = {
+    val options =
+      HadoopReadOptions.builder(conf, file.getPath).useSignedStringMinMax(false).build()
+    val reader = ParquetFileReader.open(HadoopInputFile.fromStatus(file, conf), options)
     val footer =
       try reader.getFooter
       finally reader.close()

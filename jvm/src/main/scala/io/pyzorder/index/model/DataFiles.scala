@@ -20,12 +20,14 @@ final case class DataFiles(
     dataSchema: StructType,
     partitionSchema: StructType,
     options: Map[String, String],
-    files: Seq[FileRef]) {
+    files: IndexedSeq[FileRef]) {
+
+  @transient private lazy val folder = new TableFolder(root)
 
   /**
    * The full path of a file. It is below the root unless the file's partition has its own location.
    */
-  def locate(file: FileRef): Path = new TableFolder(root).resolve(file.path)
+  def locate(file: FileRef): Path = folder.resolve(file.path)
 
   /** Whether this top-level column is read from the files. */
   def isFromFiles(column: String): Boolean =

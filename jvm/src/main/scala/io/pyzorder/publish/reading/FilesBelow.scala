@@ -16,7 +16,7 @@ private[reading] object FilesBelow {
       files: Seq[FileStatus],
       paths: Set[Path],
       none: Map[Path, Seq[FileStatus]]): Map[Path, Seq[FileStatus]] = {
-    val folders = files.groupBy(_.getPath.getParent).toSeq
+    val folders = FilesByFolder(files).toSeq
     val found = folders.flatMap { case (folder, each) =>
       upwards(folder).find(paths) match {
         case Some(path) => Seq(path -> each)

@@ -7,7 +7,12 @@ import scala.collection.mutable
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
-import org.apache.spark.sql.execution.datasources.{InMemoryFileIndex, PartitionSpec}
+import org.apache.spark.sql.catalyst.expressions.{
+  Expression, FileSourceConstantMetadataAttribute, PlanExpression
+}
+import org.apache.spark.sql.execution.datasources.{
+  InMemoryFileIndex, PartitionDirectory, PartitionSpec
+}
 import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.storage.{FileRef, FileSystems, MoveFile, TableFolder}
@@ -40,28 +45,91 @@ final class JournaledFileIndex(
     extends InMemoryFileIndex(
       session, paths, parameters, schema, userSpecifiedPartitionSpec = spec) {
 
-  // Called by the superclass constructor, when only constructor parameters are initialized.
-  override def listLeafFiles(roots: Seq[Path]): mutable.LinkedHashSet[FileStatus] =
-    JournalLook.unchangedDuring(() => folders.map(JournalLook(hadoopConf, _, roots))) { looks =>
-      overlay(roots, filesBelow(roots), looks)
-    }
+  /**
+   * All files, including those that options such as pathGlobFilter exclude. Set by the superclass
+   * constructor, so an initial value would overwrite it.
+   */
+  private var found: Seq[FileStatus] = _
 
-  private def filesBelow(roots: Seq[Path]): mutable.LinkedHashSet[FileStatus] = {
+  /**
+   * Called by the superclass constructor, when only constructor parameters are initialized. The
+   * superclass would arrange the files by path and by folder at once, which takes long if they are
+   * many. This class does that itself when necessary.
+   */
+  override def listLeafFiles(roots: Seq[Path]): mutable.LinkedHashSet[FileStatus] = {
+    found =
+      JournalLook.unchangedDuring(() => folders.map(JournalLook(hadoopConf, _, roots))) { looks =>
+        overlay(roots, filesBelow(roots), looks)
+      }
+    mutable.LinkedHashSet.empty
+  }
+
+  private lazy val byPath: mutable.LinkedHashMap[Path, FileStatus] =
+    mutable.LinkedHashMap[Path, FileStatus]() ++= found.iterator.map(s => s.getPath -> s)
+
+  private lazy val byFolder: Map[Path, Array[FileStatus]] =
+    FilesByFolder(found).map { case (folder, files) => folder -> files.toArray }
+
+  override protected def leafFiles: mutable.LinkedHashMap[Path, FileStatus] = byPath
+
+  override protected def leafDirToChildrenFiles: Map[Path, Array[FileStatus]] = byFolder
+
+  /**
+   * The partitions. If all files are directly in the root paths, there are none, and Spark need not
+   * look for them.
+   */
+  override def partitionSpec(): PartitionSpec = {
+    val isFlat = spec.isEmpty && !parameters.keys.exists(_.equalsIgnoreCase("basePath")) &&
+      byFolder.keys.forall(rootPaths.toSet)
+    if (isFlat) PartitionSpec.emptySpec else super.partitionSpec()
+  }
+
+  /** Does nothing, because these are the files at one moment. */
+  override def refresh(): Unit = ()
+
+  /** The last request to listFiles and its result. The steps of planning repeat the request. */
+  @volatile private var last: Option[(Seq[Expression], Seq[PartitionDirectory])] = None
+
+  override def listFiles(
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression]): Seq[PartitionDirectory] = {
+    val onFiles = dataFilters.filter(_.references.exists {
+      case FileSourceConstantMetadataAttribute(_) => true
+      case _ => false
+    })
+    val filters = partitionFilters ++ onFiles
+    last.collect { case (`filters`, partitions) => partitions }.getOrElse {
+      val partitions = super.listFiles(partitionFilters, onFiles).map(directory =>
+        directory.copy(files = directory.files.toIndexedSeq)).toIndexedSeq
+      // The result of a subquery may change.
+      if (!filters.exists(_.exists(_.isInstanceOf[PlanExpression[_]])))
+        last = Some((filters, partitions))
+      partitions
+    }
+  }
+
+  private def filesBelow(roots: Seq[Path]): Seq[FileStatus] = {
     val covered = known(roots.toSet)
     val unknown = roots.filterNot(covered.contains)
-    val files = mutable.LinkedHashSet[FileStatus]()
-    roots.foreach(root => files ++= covered.getOrElse(root, Nil))
-    if (unknown.nonEmpty) files ++= super.listLeafFiles(unknown)
-    files
+    val files = roots.distinct.flatMap(covered.getOrElse(_, Nil))
+    if (unknown.isEmpty) files
+    else (mutable.LinkedHashSet[FileStatus]() ++= files ++= super.listLeafFiles(unknown)).toSeq
   }
 
   /** All files, including those that options such as pathGlobFilter exclude. */
-  def statuses: Seq[FileStatus] = leafFiles.values.toSeq
+  def statuses: Seq[FileStatus] = found
 
   private def overlay(
       roots: Seq[Path],
-      listed: mutable.LinkedHashSet[FileStatus],
-      looks: Seq[JournalLook]): mutable.LinkedHashSet[FileStatus] = {
+      listed: Seq[FileStatus],
+      looks: Seq[JournalLook]): Seq[FileStatus] =
+    if (pinned.isEmpty && looks.forall(_.overlay.isEmpty)) listed
+    else corrected(roots, listed, looks)
+
+  private def corrected(
+      roots: Seq[Path],
+      listed: Seq[FileStatus],
+      looks: Seq[JournalLook]): Seq[FileStatus] = {
     val result = mutable.LinkedHashMap[Path, FileStatus]()
     listed.foreach(status => result.put(status.getPath, status))
     for (look <- looks; over <- look.overlay) {
@@ -99,7 +167,7 @@ final class JournaledFileIndex(
       if (!result.contains(status.getPath)) {
         result.put(status.getPath, status)
       })
-    mutable.LinkedHashSet[FileStatus]() ++= result.values
+    result.values.toSeq
   }
 
   /**

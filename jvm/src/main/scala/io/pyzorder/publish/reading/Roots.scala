@@ -33,8 +33,9 @@ private[reading] final case class Roots(
    * writer has since replaced the folder's files with differently partitioned files.
    */
   def fits(files: FileIndex): Boolean =
-    spec.isDefined || files.inputFiles.isEmpty ||
-      schema.forall(planned => files.partitionSchema.fieldNames.sameElements(planned.fieldNames))
+    spec.isDefined ||
+      schema.forall(planned => files.partitionSchema.fieldNames.sameElements(planned.fieldNames)) ||
+      files.inputFiles.isEmpty
 
   /**
    * Whether every change that a session with pyzorder makes to the files at these paths also

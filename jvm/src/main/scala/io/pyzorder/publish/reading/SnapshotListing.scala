@@ -1,5 +1,7 @@
 package io.pyzorder.publish.reading
 
+import java.util.Arrays
+
 import com.google.common.cache.{Cache, CacheBuilder}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
@@ -19,6 +21,9 @@ import io.pyzorder.storage.TableFolder
 final class SnapshotListing private (
     coverage: Coverage,
     folders: Map[Path, Seq[FileStatus]]) {
+
+  /** Whether all of the files are directly in this folder. */
+  def isFlat(folder: Path): Boolean = folders.keys.forall(_ == folder)
 
   /**
    * The files at or below each of these paths. Paths that the index does not cover are missing from
@@ -79,12 +84,14 @@ object SnapshotListing {
       snapshot: IndexSnapshot): SnapshotListing = {
     val blockSize = table.root.getFileSystem(hadoopConf).getDefaultBlockSize(table.root)
     val names = snapshot.paths()
-    val files = names.indices.filterNot(i => isForged(names(i))).map { i =>
-      new FileStatus(
-        snapshot.size(i), false, 1, blockSize, snapshot.modificationTime(i),
-        table.resolve(names(i)))
-    }
-    new SnapshotListing(coverage, files.groupBy(_.getPath.getParent))
+    val files = new Array[FileStatus](names.length)
+    Arrays.parallelSetAll[FileStatus](files,
+      (i: Int) =>
+        if (isForged(names(i))) null
+        else new FileStatus(
+          snapshot.size(i), false, 1, blockSize, snapshot.modificationTime(i),
+          table.resolve(names(i))))
+    new SnapshotListing(coverage, FilesByFolder(files.toSeq.filter(_ != null)))
   }
 
   /**

@@ -33,12 +33,34 @@ private[files] object ExaminedFile {
  * The files of one partition and the values of the partition columns. The files must be evaluated
  * eagerly, because Spark 3.5 may return the partitions as a lazy sequence. With lazy evaluation,
  * only the first partition's files would be evaluated before the results are added up.
+ *
+ * @param files   the files that are not skipped
+ * @param skipped the skipped files. There may be very many, so each is looked up only if it is used
  */
-final case class ExaminedPartition(values: InternalRow, files: IndexedSeq[ExaminedFile]) {
+final case class ExaminedPartition(
+    values: InternalRow,
+    files: IndexedSeq[ExaminedFile],
+    skipped: SkippedFiles) {
 
   /** The same partition, but without the index entries of its files. */
-  def unknown: ExaminedPartition =
-    copy(files = files.map(f => ExaminedFile(f.file, PruningResult.Unindexed, None)))
+  def unknown: ExaminedPartition = {
+    val every = files ++ skipped.examined
+    ExaminedPartition(
+      values, every.map(f => ExaminedFile(f.file, PruningResult.Unindexed, None)),
+      SkippedFiles.none)
+  }
+}
+
+/**
+ * @param number the number of files
+ * @param bytes  their total size
+ */
+final class SkippedFiles(val number: Int, val bytes: Long, look: () => Iterator[ExaminedFile]) {
+  def examined: Iterator[ExaminedFile] = look()
+}
+
+object SkippedFiles {
+  val none: SkippedFiles = new SkippedFiles(0, 0, () => Iterator.empty)
 }
 
 /**

@@ -47,7 +47,7 @@ final class FileEvaluator(
    *
    * @param files the files of one partition of `listing`
    */
-  def entries(listing: FileIndex, files: Array[FileStatusWithMetadata]): Array[Int] =
+  def entries(listing: FileIndex, files: IndexedSeq[FileStatusWithMetadata]): Array[Int] =
     MatchedListing.of(listing)
       .entries(s"${folder.root} ${settings.structural}", snapshotName, files)(entry)
 

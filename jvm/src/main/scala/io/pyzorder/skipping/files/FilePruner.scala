@@ -12,6 +12,7 @@ import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.skipping.predicate.{ConstantFileFilter, FileTest, FilterColumn, IndexFilter}
 import io.pyzorder.skipping.predicate.{IndexedExpressions, JoinKeyFilter, PredicateRules}
 import io.pyzorder.skipping.predicate.ZValueRangeFilter
+import io.pyzorder.storage.ChangedFiles
 
 /**
  * Removes from a listing each file that, according to its index entry, cannot contain a matching
@@ -21,13 +22,15 @@ import io.pyzorder.skipping.predicate.ZValueRangeFilter
  * @param dataSchema the columns stored in the files, with the types that the scan reads
  * @param options    the relation's options
  * @param properties the table's properties
+ * @param evaluated  the results of the plan's filters so far
  */
-final class FilePruner(
+final class FilePruner private[skipping] (
     session: shim.SparkSession,
     table: String,
     dataSchema: StructType,
     options: Map[String, String],
-    properties: Map[String, String]) {
+    properties: Map[String, String],
+    evaluated: EvaluatedFilters) {
 
   /** Whether files of the table may be skipped at all. */
   def isEnabled: Boolean = ZOrderConf.skippingEnabled.get(session.sessionState.conf, properties)
@@ -182,13 +185,18 @@ final class FilePruner(
     val reading = ColumnReading(
       dataSchema, session.sessionState.conf.caseSensitiveAnalysis, settings.temporal,
       evaluation(snapshots.map(_._1)))
+    lazy val confs = session.sessionState.conf.getAllConfs
     snapshots.flatMap { case (ref, snapshot) =>
       val facts = new SnapshotStatistics(snapshot, reading)
       val whole = ZValueRangeFilter.added(filter, snapshot.columns)
       def judge(test: FileTest, knows: FilterColumn => Boolean): FileEvaluator =
         new FileEvaluator(ref.folder, ref.file, snapshot, settings, facts, test, knows)
       if (isLarge(ref)) IndexQuery(session, ref, whole, reading).map(judge(_, facts.has))
-      else Some(judge(whole.bind(facts), facts(_).isDefined))
+      else {
+        val question = EvaluatedFilters.Question(ref.folder.root, ref.file, whole, reading, confs)
+        Some(judge(
+            evaluated.once(question, snapshot.numFiles)(whole.bind(facts)), facts(_).isDefined))
+      }
     }.toArray
   }
 }

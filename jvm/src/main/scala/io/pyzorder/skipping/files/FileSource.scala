@@ -11,7 +11,7 @@ import io.pyzorder.common.{Staleness, ZOrderConf}
 import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.publish.journal.{Journal, JournalState}
 import io.pyzorder.publish.reading.{JournaledListing, Listing, SelectedPartitions}
-import io.pyzorder.storage.{FileVersion, TableFolder}
+import io.pyzorder.storage.{ChangedFiles, FileVersion, TableFolder}
 
 /**
  * Finds the files for the scans of a plan. These are the files that Spark's own file index would

@@ -32,24 +32,24 @@ private[skipping] final class MatchedListing {
   def entries(
       table: String,
       snapshot: String,
-      files: Array[FileStatusWithMetadata])(find: FileStatus => Int): Array[Int] = synchronized {
-    if (files.isEmpty) Array.emptyIntArray
-    else {
-      val known = snapshots.get(table).filter(_.snapshot == snapshot).getOrElse {
-        val made = new OfSnapshot(snapshot)
-        snapshots.put(table, made)
-        made
-      }
-      val first = files.head.fileStatus.getPath
-      known.partitions.get(first).filter(_.isOf(files)).map(_.entries).getOrElse {
-        val statuses = files.map(_.fileStatus)
-        val found = new Array[Int](files.length)
-        Arrays.parallelSetAll(found, (i: Int) => find(statuses(i)))
-        known.partitions.put(first, new Partition(statuses, found))
-        found
+      files: IndexedSeq[FileStatusWithMetadata])(find: FileStatus => Int): Array[Int] =
+    synchronized {
+      if (files.isEmpty) Array.emptyIntArray
+      else {
+        val known = snapshots.get(table).filter(_.snapshot == snapshot).getOrElse {
+          val made = new OfSnapshot(snapshot)
+          snapshots.put(table, made)
+          made
+        }
+        val first = files.head.fileStatus.getPath
+        known.partitions.get(first).filter(_.isOf(files)).map(_.entries).getOrElse {
+          val found = new Array[Int](files.length)
+          Arrays.parallelSetAll(found, (i: Int) => find(files(i).fileStatus))
+          known.partitions.put(first, new Partition(files, found))
+          found
+        }
       }
     }
-  }
 }
 
 private[skipping] object MatchedListing {
@@ -58,11 +58,13 @@ private[skipping] object MatchedListing {
     val partitions = mutable.HashMap.empty[Path, Partition] // keyed by the first file's path
   }
 
-  private final class Partition(files: Array[FileStatus], val entries: Array[Int]) {
-    def isOf(others: Array[FileStatusWithMetadata]): Boolean = {
+  private final class Partition(
+      files: IndexedSeq[FileStatusWithMetadata],
+      val entries: Array[Int]) {
+    def isOf(others: IndexedSeq[FileStatusWithMetadata]): Boolean = (others eq files) || {
       var i = if (others.length == files.length) 0 else -1
       while (i >= 0 && i < files.length) {
-        i = if (files(i) eq others(i).fileStatus) i + 1 else -1
+        i = if (files(i).fileStatus eq others(i).fileStatus) i + 1 else -1
       }
       i >= 0
     }

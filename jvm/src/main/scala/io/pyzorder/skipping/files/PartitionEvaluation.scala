@@ -21,7 +21,7 @@ private[skipping] final class PartitionEvaluation(
     listing: FileIndex,
     judges: Array[FileEvaluator]) {
 
-  private val listed: Array[FileStatusWithMetadata] = directory.files.toArray
+  private val listed: IndexedSeq[FileStatusWithMetadata] = directory.files.toIndexedSeq
 
   /**
    * The positions of the entries, indexed by evaluator and file. The arrays belong to the cached
@@ -75,10 +75,12 @@ private[skipping] final class PartitionEvaluation(
     var i = 0
     while (i < listed.length) {
       if (verdicts(i) == PruningResult.Skipped) {
-        val number = judgeOf(i)
-        val entry = entries(number)(i)
-        val byJoins = withoutJoins.isEmpty || !withoutJoins(number).skips(entry)
-        counts.skip(judges(number).size(entry), byJoins)
+        val byJoins =
+          withoutJoins.isEmpty || {
+            val number = judgeOf(i)
+            !withoutJoins(number).skips(entries(number)(i))
+          }
+        counts.skip(skippedSize(i), byJoins)
       } else {
         counts.open(listed(i).fileStatus, verdicts(i))
         kept += listed(i)
@@ -88,19 +90,33 @@ private[skipping] final class PartitionEvaluation(
     directory.copy(files = kept.toIndexedSeq)
   }
 
-  /** Every file, together with its index entry and the outcomes for its rows. */
-  def examined(outcomes: Array[FileOutcomes]): ExaminedPartition =
+  /** The files, each with its index entry and the outcomes for its rows. */
+  def examined(outcomes: Array[FileOutcomes]): ExaminedPartition = {
+    def file(i: Int): ExaminedFile =
+      if (verdicts(i) == PruningResult.Unindexed) ExaminedFile(listed(i), verdicts(i), None)
+      else {
+        val number = judgeOf(i)
+        val known = new KnownFile(judges(number), entries(number)(i), outcomes(number))
+        ExaminedFile(listed(i), verdicts(i), Some(known))
+      }
+    val kept = ArrayBuffer.empty[ExaminedFile]
+    var bytes = 0L
+    var i = 0
+    while (i < listed.length) {
+      if (verdicts(i) == PruningResult.Skipped) bytes += skippedSize(i) else kept += file(i)
+      i += 1
+    }
+    def skipped = listed.indices.iterator.filter(verdicts(_) == PruningResult.Skipped).map(file)
     ExaminedPartition(
-      directory.values,
-      listed.indices.map { i =>
-        if (verdicts(i) == PruningResult.Unindexed)
-          ExaminedFile(listed(i), PruningResult.Unindexed, None)
-        else {
-          val number = judgeOf(i)
-          val known = new KnownFile(judges(number), entries(number)(i), outcomes(number))
-          ExaminedFile(listed(i), verdicts(i), Some(known))
-        }
-      })
+      directory.values, kept.toIndexedSeq,
+      new SkippedFiles(listed.length - kept.length, bytes, () => skipped))
+  }
+
+  /** The size of a skipped file. Its entry is much closer in memory than its status. */
+  private def skippedSize(i: Int): Long = {
+    val number = judgeOf(i)
+    judges(number).size(entries(number)(i))
+  }
 
   private def judgeOf(i: Int): Int = {
     var number = 0

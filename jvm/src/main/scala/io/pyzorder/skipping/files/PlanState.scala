@@ -55,6 +55,9 @@ private[skipping] final class PlanState {
     }
   }
 
+  /** The results of the plan's filters. */
+  private[files] val evaluated = new EvaluatedFilters
+
   /** The files of the plan's scans. */
   private[files] val files = new ScanFiles
 

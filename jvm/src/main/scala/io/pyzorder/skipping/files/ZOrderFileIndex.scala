@@ -10,7 +10,7 @@ import org.apache.spark.sql.types.StructType
 import io.pyzorder.index.model.ReadSettings
 import io.pyzorder.index.store.SnapshotRef
 import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeyFilter}
-import io.pyzorder.storage.TableFolder
+import io.pyzorder.storage.{ChangedFiles, TableFolder}
 
 /**
  * Wraps the file index of a Parquet or ORC relation. Lists the files, taking the journal into
@@ -52,7 +52,8 @@ final class ZOrderFileIndex private (
 
   private def folders: Seq[TableFolder] = source.folders
 
-  private val pruner = new FilePruner(session, table, ownSchema, source.options, properties)
+  private val pruner =
+    new FilePruner(session, table, ownSchema, source.options, properties, plan.evaluated)
 
   @volatile private var found: Seq[JoinKeyFilter] = known
 
@@ -376,7 +377,7 @@ object ZOrderFileIndex {
       properties: Map[String, String])
 
   private def read(partitions: IndexedSeq[ExaminedPartition]): IndexedSeq[ExaminedFile] =
-    partitions.flatMap(_.files).filter(_.verdict != PruningResult.Skipped)
+    partitions.flatMap(_.files)
 
   private final case class Request(
       partitionFilters: Seq[Expression],

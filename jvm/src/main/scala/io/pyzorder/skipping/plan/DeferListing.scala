@@ -22,9 +22,8 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.pyzorder.common.Staleness
-import io.pyzorder.index.memory.IndexSnapshot
 import io.pyzorder.index.store.IndexStore
-import io.pyzorder.publish.reading.DeferredFileIndex
+import io.pyzorder.publish.reading.{DeferredFileIndex, SnapshotListing}
 import io.pyzorder.storage.{FileSystems, TableFolder}
 
 /**
@@ -46,10 +45,9 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     plan.foreach {
-      case relation: UnresolvedRelation =>
-        prepare(relation, !relation.isStreaming && relation.options.isEmpty)
+      case relation: UnresolvedRelation => prepare(relation)
       case insert: InsertIntoStatement => insert.table match {
-          case target: UnresolvedRelation => prepare(target, mayDefer = false)
+          case target: UnresolvedRelation => prepare(target)
           case _ =>
         }
       case _ =>
@@ -57,7 +55,7 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
     plan
   }
 
-  private def prepare(relation: UnresolvedRelation, mayDefer: Boolean): Unit =
+  private def prepare(relation: UnresolvedRelation): Unit =
     // Errors are ignored, because Spark itself later reports an invalid name or table.
     try
       for (identifier <- identifierOf(relation.multipartIdentifier)
@@ -66,6 +64,7 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
         val name = QualifiedTableName(
           CatalogAccess.sessionCatalog, table.database, table.identifier.table)
         if (hasMoved(catalog.getCachedTable(name), table)) catalog.invalidateCachedTable(name)
+        val mayDefer = !relation.isStreaming && relation.options.isEmpty
         if (mayDefer && catalog.getCachedTable(name) == null)
           relationOf(table).foreach(catalog.cacheTable(name, _))
       }
@@ -107,7 +106,9 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
       ref <- IndexStore.latest(conf, folder)
       if ref.coverage.exists(known => known.isWhole && staleness.allows(known.listedAt))
       snapshot <- IndexStore.load(session, ref)
-      if isFlat(snapshot) && !FileSystems.exists(fs, new Path(location, DeferListing.StreamLog))
+      listing <- SnapshotListing.of(session, ref)
+      if listing.isFlat(folder.root) && !FileSystems.exists(fs,
+        new Path(location, DeferListing.StreamLog))
     } yield {
       val options = DataSourceUtils.generateDatasourceOptions(CaseInsensitiveStringMap.empty, table)
       val size = (0 until snapshot.numFiles).iterator.map(snapshot.size).sum
@@ -118,9 +119,6 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
           CaseInsensitiveMap(options))(session),
         table)
     }
-
-  private def isFlat(snapshot: IndexSnapshot): Boolean =
-    snapshot.paths().forall(path => !path.contains('/'))
 
   private def formatOf(table: CatalogTable): Option[FileFormat] =
     if (!DDLUtils.isDatasourceTable(table)) None

@@ -1,4 +1,4 @@
-package io.pyzorder.skipping.files
+package io.pyzorder.storage
 
 import java.io.IOException
 
@@ -9,10 +9,8 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.apache.spark.sql.pyzorder.Requests
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.storage.{FileSystems, S3Listing}
-
 /** Finds files that have changed in the store since they were listed. */
-private[skipping] object ChangedFiles {
+object ChangedFiles {
 
   private val log = LoggerFactory.getLogger(getClass)
 
