@@ -17,7 +17,7 @@ private[skipping] final class EvaluatedFilters {
   private val known = new ConcurrentHashMap[Question, Answers]
 
   /** The same test, which evaluates each entry only once in the plan. */
-  def once(question: Question, numFiles: Int)(test: FileTest): FileTest =
+  def once(question: => Question, numFiles: Int)(test: FileTest): FileTest =
     if (numFiles < Many) test
     else {
       val answers = known.computeIfAbsent(question, _ => new Answers(numFiles))

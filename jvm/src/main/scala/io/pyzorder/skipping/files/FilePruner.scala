@@ -193,7 +193,7 @@ final class FilePruner private[skipping] (
         new FileEvaluator(ref.folder, ref.file, snapshot, settings, facts, test, knows)
       if (isLarge(ref)) IndexQuery(session, ref, whole, reading).map(judge(_, facts.has))
       else {
-        val question = EvaluatedFilters.Question(ref.folder.root, ref.file, whole, reading, confs)
+        def question = EvaluatedFilters.Question(ref.folder.root, ref.file, whole, reading, confs)
         Some(judge(
             evaluated.once(question, snapshot.numFiles)(whole.bind(facts)), facts(_).isDefined))
       }
