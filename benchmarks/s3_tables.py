@@ -135,7 +135,9 @@ def main() -> int:
             sizes = [int(size) for size in arguments.files.split(",")]
             table = [["files", "reader", "first query", "second query", "later queries",
                       "pages, first query", "pages, later query", "other requests"]]  # fmt: skip
-            readers = [*many_files.OURS][int(arguments.without_plain) :]
+            readers = list(many_files.OURS)
+            if arguments.without_plain:
+                readers.remove("plain Spark")
             for row in rows(sizes, arguments.queries, arguments.seconds, readers):
                 table.append(row)
                 print(" | ".join(row), flush=True)

@@ -53,8 +53,8 @@ final class JournaledFileIndex(
 
   /**
    * Called by the superclass constructor, when only constructor parameters are initialized. The
-   * superclass would arrange the files by path and by folder at once, which takes long if they are
-   * many. This class does that itself when necessary.
+   * superclass would arrange the files by path and by folder at once, which takes a long time if
+   * there are many. This class does that itself when necessary.
    */
   override def listLeafFiles(roots: Seq[Path]): mutable.LinkedHashSet[FileStatus] = {
     found =

@@ -45,9 +45,10 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     plan.foreach {
-      case relation: UnresolvedRelation => prepare(relation)
+      case relation: UnresolvedRelation =>
+        prepare(relation, !relation.isStreaming && relation.options.isEmpty)
       case insert: InsertIntoStatement => insert.table match {
-          case target: UnresolvedRelation => prepare(target)
+          case target: UnresolvedRelation => prepare(target, mayDefer = false)
           case _ =>
         }
       case _ =>
@@ -55,7 +56,7 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
     plan
   }
 
-  private def prepare(relation: UnresolvedRelation): Unit =
+  private def prepare(relation: UnresolvedRelation, mayDefer: Boolean): Unit =
     // Errors are ignored, because Spark itself later reports an invalid name or table.
     try
       for (identifier <- identifierOf(relation.multipartIdentifier)
@@ -64,7 +65,6 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
         val name = QualifiedTableName(
           CatalogAccess.sessionCatalog, table.database, table.identifier.table)
         if (hasMoved(catalog.getCachedTable(name), table)) catalog.invalidateCachedTable(name)
-        val mayDefer = !relation.isStreaming && relation.options.isEmpty
         if (mayDefer && catalog.getCachedTable(name) == null)
           relationOf(table).foreach(catalog.cacheTable(name, _))
       }
