@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.sampled import long
-from tests.support.scans import plain, settings
+from tests.support.scans import discovered, plain, settings
 
 #: Queries on a table with ten partitions, and the values of `p` in the partitions that each query
 #: lists.
@@ -64,12 +64,6 @@ def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     spark.sql("REFRESH SKIPPING INDEX ON parts")
     yield path
     spark.sql("DROP TABLE parts")
-
-
-def discovered(spark: SparkSession) -> int:
-    """The number of files that Spark has found in listings."""
-    metrics = spark._jvm.org.apache.spark.metrics.source.HiveCatalogMetrics
-    return int(metrics.METRIC_FILES_DISCOVERED().getCount())
 
 
 def files_in(folder: Path, partitions: set[int]) -> int:

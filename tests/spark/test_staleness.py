@@ -16,18 +16,28 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import Row, SparkSession
 
 import pyzorder
-from pyzorder.index import LocalStore, TableFolder, snapshot_writer
+from pyzorder.index import LocalStore, TableFolder, latest, snapshot_writer
 from pyzorder.index.coverage import Coverage
 from pyzorder.index.entries import FileEntry
 from tests.support import indexes
 from tests.support.processes.journal_driver import paused
 from tests.support.sampled import crash, long
-from tests.support.scans import FAILURES, explain, plain, settings
+from tests.support.scans import FAILURES, discovered, explain, plain, settings
 from tests.support.staleness import KINDS, append, bound, count, fresh, insert
 from tests.support.tables import data_files, delete_folder
+
+#: Ways to select some of a table's files: options of a read by path, and a condition.
+SELECTIONS: dict[str, tuple[dict[str, str], str]] = {
+    "all": ({}, "true"),
+    "a pattern": ({"pathGlobFilter": "part-00000*"}, "true"),
+    "a time": ({"modifiedAfter": "2000-01-01T00:00:00"}, "true"),
+    "a name": ({}, "_metadata.file_name = '{}'"),
+    "a size": ({}, "_metadata.file_size > 100"),
+}
 
 
 @pytest.fixture(params=KINDS)
@@ -231,6 +241,60 @@ def test_explain_says_as_of_when(spark: SparkSession, table: Path) -> None:
     assert scan["skipped"] > 0
 
 
+@pytest.fixture
+def large(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+    """Creates an indexed table with 640 files of one row each, and returns its folder."""
+    folder = tmp_path / "t"
+    folder.mkdir()
+    for number in range(640):
+        append(folder, [number])
+    spark.sql(KINDS["a table"].format(folder))
+    spark.sql("CREATE SKIPPING INDEX ON stale (id)")
+    yield folder
+    spark.sql("DROP TABLE stale")
+
+
+def test_an_insert_into_a_large_table(spark: SparkSession, large: Path) -> None:
+    """An INSERT lists nothing while the index is recent enough. Such an INSERT does not make the
+    index more recent, so readers still see other writers' files in time."""
+
+    def listed_at() -> int:
+        found = latest(LocalStore(), TableFolder(str(large)))
+        assert found is not None and found.pointer.coverage is not None
+        return found.pointer.coverage.listed_at
+
+    before = discovered(spark), listed_at()
+    writer = bound(fresh(spark), "1h")
+    for _ in range(2):
+        insert(writer, 1000, 1001)
+    assert (discovered(spark), listed_at()) == before
+    append(large, [2000])
+    insert(writer, 1000, 1001)
+    assert (discovered(spark), listed_at()) == before
+    assert count(writer) == count(bound(fresh(spark), "1h")) == 643
+    assert count(writer, "id = 1000") == 3
+    assert count(fresh(spark)) == 644
+    time.sleep(1.1)
+    assert count(bound(fresh(spark), "1s")) == 644
+    insert(bound(fresh(spark), "1s"), 1000, 1001)  # the index is too old, so the table is listed
+    assert count(bound(fresh(spark), "1h")) == 644  # the other writer's file has no entry
+    assert count(fresh(spark)) == 645
+
+
+def test_statements_on_a_table_that_is_not_listed(spark: SparkSession, large: Path) -> None:
+    writer = bound(fresh(spark), "1h")
+    before = discovered(spark)
+    writer.sql("INSERT INTO stale SELECT * FROM stale WHERE id < 5")
+    assert count(writer, "id < 5") == 10
+    assert discovered(spark) == before
+    with pytest.raises(AnalysisException, match="being read from"):
+        writer.sql("INSERT OVERWRITE stale SELECT * FROM stale WHERE id < 5")
+    writer.sql("INSERT OVERWRITE stale VALUES (1, 0), (2, 0)")
+    writer.sql("INSERT INTO stale VALUES (3, 0)")
+    assert count(writer) == count(fresh(spark)) == 3
+    assert fresh(spark).sql("DESCRIBE SKIPPING INDEX ON stale").collect()
+
+
 def test_the_tables_property(spark: SparkSession, table: Path) -> None:
     spark.sql("ALTER TABLE stale SET TBLPROPERTIES ('zorder.index.maxStaleness' = '1h')")
     append(table, [100, 102])
@@ -285,6 +349,47 @@ def test_a_table_dropped_and_made_anew(
         assert count(fresh(reader)) == 3
 
 
+@pytest.mark.parametrize("select", SELECTIONS)
+def test_a_query_that_selects_files(spark: SparkSession, table: Path, select: str) -> None:
+    """Options and conditions on file metadata select among the files in the index."""
+    name = max(path.name for path in table.rglob("part-*.parquet"))
+    options, condition = SELECTIONS[select]
+
+    def answers(session: SparkSession) -> list[list[Row]]:
+        by_path = session.read.options(**options).parquet(str(table))
+        return [
+            rows.where(where).where(condition.format(name)).orderBy("id").collect()
+            for rows in (by_path, session.table("stale"))
+            for where in ("true", "id >= 30", "id = 99")
+        ]
+
+    with plain(spark):
+        expected = answers(spark)
+    assert answers(bound(fresh(spark), "1h")) == expected
+
+
+def test_an_index_that_names_a_file_twice(spark: SparkSession, tmp_path: Path) -> None:
+    """A forged index may name a file relative to the table's folder and by its whole path."""
+    folder = tmp_path / "t"
+    spark.range(0, 100, 1, 2).write.parquet(str(folder))
+    spark.sql(f"CREATE SKIPPING INDEX ON '{folder}' (id)")
+    first = min(folder.glob("*.parquet"))
+    read = indexes.table(spark, folder)[0]["read_settings"]
+    forge(folder, f"file:{first}", first, read)
+    with settings(spark, spark__sql__zorder__index__maxStaleness="1h"):
+        assert spark.read.parquet(str(folder)).where("id >= 0").count() == 100
+
+
+def forge(folder: Path, name: str, file: Path, read: str) -> None:
+    """Adds an entry for `file` under this name to the index in `folder`."""
+    seen = file.stat()
+    entry = FileEntry(name, seen.st_size, seen.st_mtime_ns // 1_000_000, 50, (), read)
+    snapshot_writer.publish(
+        LocalStore(), TableFolder(str(folder)), tuple, entries=[entry],
+        coverage=lambda old, rows: Coverage(int(time.time() * 1000), is_whole=True),
+    )  # fmt: skip
+
+
 def test_an_index_that_names_files_of_another_folder(spark: SparkSession, tmp_path: Path) -> None:
     """A query that reads two folders by path takes the files of each folder from the index of that
     folder."""
@@ -293,13 +398,7 @@ def test_an_index_that_names_files_of_another_folder(spark: SparkSession, tmp_pa
     spark.range(1000, 1010, 1, 1).write.parquet(str(theirs))
     for folder in (own, theirs):
         spark.sql(f"CREATE SKIPPING INDEX ON '{folder}' (id)")
-    first = sorted(own.glob("*.parquet"))[0]
-    seen = first.stat()
-    read = indexes.table(spark, theirs)[0]["read_settings"]
-    forged = FileEntry(f"file:{first}", seen.st_size, seen.st_mtime_ns // 1_000_000, 50, (), read)
-    snapshot_writer.publish(
-        LocalStore(), TableFolder(str(theirs)), tuple, entries=[forged],
-        coverage=lambda old, rows: Coverage(int(time.time() * 1000), is_whole=True),
-    )  # fmt: skip
+    first = min(own.glob("*.parquet"))
+    forge(theirs, f"file:{first}", first, indexes.table(spark, theirs)[0]["read_settings"])
     with settings(spark, spark__sql__zorder__index__maxStaleness="1h"):
         assert spark.read.parquet(str(own), str(theirs)).where("id >= 0").count() == 110

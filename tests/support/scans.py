@@ -169,3 +169,10 @@ def check_sound(spark: SparkSession, relation: str, predicates: Sequence[str]) -
                 unsound.append(f"{text}: skips {sorted(needed - read)}")
     assert not unsound, "\n".join(unsound)
     return counts
+
+
+def discovered(spark: SparkSession) -> int:
+    """The number of files that Spark has found in listings."""
+    jvm: Any = spark._jvm
+    metrics = jvm.org.apache.spark.metrics.source.HiveCatalogMetrics
+    return int(metrics.METRIC_FILES_DISCOVERED().getCount())

@@ -24,13 +24,13 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.util.SerializableConfiguration
 
-import io.pyzorder.common.ZOrderConf
+import io.pyzorder.common.{Staleness, ZOrderConf}
 import io.pyzorder.index.collect.{ExpressionStatistics, SketchedColumns}
 import io.pyzorder.index.model.{Calendars, DataFiles, DeniedColumns, FileEntry, IndexedColumn}
 import io.pyzorder.index.model.{IndexedColumns, ReadSettings}
 import io.pyzorder.index.sketch.NewSketches
 import io.pyzorder.index.store.{Coverage, IndexStore, ListedTable, SnapshotRef}
-import io.pyzorder.storage.{FileRef, TableFolder}
+import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
  * Runs Spark's insert and then adds entries for the new files to the table's index. If there is no
@@ -170,7 +170,8 @@ final class IndexedInsertCommand(
     val settings = ReadSettings.of(session, options, fileSchema).fingerprint
     val wanted = sketched(session, before)
     val listedAt = System.currentTimeMillis()
-    val folders = foldersOf(session, folder, files, conf)
+    val isRemembered = mayRemember(session, before, files.length)
+    val folders = foldersOf(session, folder, files, conf, isRemembered)
     val written = folders.flatMap { place =>
       val alone = place.others.isEmpty ||
         clusteredBy.nonEmpty && place.others.forall(withoutRows(folder, before, session))
@@ -201,6 +202,7 @@ final class IndexedInsertCommand(
       def coverage(ref: Option[SnapshotRef], all: Seq[FileEntry]): Option[Coverage] = {
         val old = ref.flatMap(_.coverage)
         if (lacksEntries) None
+        else if (isRemembered) old
         else if (all.map(_.file).filter(file => known(file.folder)).toSet != present)
           old.filter(_.isWhole)
         else if (whole && mode == SaveMode.Overwrite) Coverage.of(listed, ref, all)
@@ -219,17 +221,40 @@ final class IndexedInsertCommand(
     }
   }
 
-  /** The folders that the write has changed, each with its current files. */
+  /**
+   * Whether an append need not list the table's folder, because the index covers the folder and the
+   * settings allow its age. The coverage then keeps its age. A folder that would take few requests
+   * is listed anyway, which renews the coverage. Partitions are always listed: one that was empty
+   * until now may hold files that the index does not cover.
+   */
+  private def mayRemember(
+      session: shim.SparkSession,
+      before: Option[SnapshotRef],
+      numWritten: Int): Boolean = {
+    val staleness = Staleness.of(session.sessionState.conf, properties)
+    mode == SaveMode.Append && partitionColumns.isEmpty && clusteredBy.isEmpty &&
+    before.exists(ref =>
+      ref.coverage.exists(known => known.isWhole && staleness.allows(known.listedAt)) &&
+        numWritten.toLong * FilesPerStatus < ref.numFiles)
+  }
+
+  /**
+   * The folders that the write has changed, each with its current files or, if the table's files
+   * are remembered, with the files that the write has added.
+   */
   private def foldersOf(
       session: shim.SparkSession,
       folder: TableFolder,
       files: Seq[NewFile],
-      conf: Configuration): Seq[WrittenFolder] = {
+      conf: Configuration,
+      isRemembered: Boolean): Seq[WrittenFolder] = {
     val elsewhere = partitionsElsewhere(session)
     val written = files.groupBy(_.folder).toSeq.map { case (place, written) =>
       val path =
         place.fold(values => elsewhere.flatMap(_.of(values)), below => Some(folder.resolve(below)))
-      WrittenFolder(path, path.map(visible(_, conf)).getOrElse(Map.empty), written)
+      def present(at: Path): Map[String, FileStatus] =
+        if (isRemembered) statuses(at, written.map(_.name), conf) else visible(at, conf)
+      WrittenFolder(path, path.map(present).getOrElse(Map.empty), written)
     }
     val replaced = overwritten(session).filterNot(path => written.exists(_.path.contains(path)))
     written ++ replaced.map(path => WrittenFolder(Some(path), visible(path, conf), Nil))
@@ -289,6 +314,15 @@ final class IndexedInsertCommand(
       case _: FileNotFoundException => Map.empty // dropped in the meantime
     }
 
+  /** The statuses of the files with these names, like `visible`. */
+  private def statuses(
+      folder: Path,
+      names: Seq[String],
+      conf: Configuration): Map[String, FileStatus] = {
+    val fs = folder.getFileSystem(conf)
+    names.flatMap(name => FileSystems.status(fs, new Path(folder, name)).map(name -> _)).toMap
+  }
+
   private def properties: Map[String, String] =
     catalogTable.map(_.properties).getOrElse(Map.empty)
 
@@ -329,6 +363,12 @@ object IndexedInsertCommand {
 
   /** Milliseconds to wait before each further attempt to clear the folder. */
   private val Pauses: Seq[Long] = Seq(50, 100, 200, 400, 800, 1600)
+
+  /**
+   * The number of files that a store lists in about the time that it takes to return one file's
+   * status.
+   */
+  private val FilesPerStatus = 300
 
   /**
    * Whether files in this format are indexed. The format's class must be Spark's class itself, not

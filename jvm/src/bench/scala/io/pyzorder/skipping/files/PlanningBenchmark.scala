@@ -40,7 +40,7 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
   private val listing = list()
 
   private def pruner =
-    new FilePruner(session, "made_up", schema, Map.empty, Map.empty, new EvaluatedFilters)
+    new FilePruner(session, "made_up", schema, Map.empty, Map.empty, new EvaluatedPartitions)
 
   private val ref: SnapshotRef = IndexStore.publish(
     session, folder, _ => columns, _ => (0 until numFiles).map(entry))

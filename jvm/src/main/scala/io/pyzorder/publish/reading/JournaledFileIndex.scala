@@ -6,12 +6,14 @@ import scala.collection.mutable
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
 import org.apache.spark.sql.catalyst.expressions.{
   Expression, FileSourceConstantMetadataAttribute, PlanExpression
 }
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.execution.datasources.{
-  InMemoryFileIndex, PartitionDirectory, PartitionSpec
+  InMemoryFileIndex, PartitionDirectory, PartitionSpec, PathFilterFactory
 }
 import org.apache.spark.sql.types.StructType
 
@@ -75,14 +77,20 @@ final class JournaledFileIndex(
   override protected def leafDirToChildrenFiles: Map[Path, Array[FileStatus]] = byFolder
 
   /**
-   * The partitions. If all files are directly in the root paths, there are none, and Spark need not
-   * look for them.
+   * Whether all files are directly in the root paths. If so, there are no partitions, and Spark
+   * need not look for them.
    */
-  override def partitionSpec(): PartitionSpec = {
-    val isFlat = spec.isEmpty && !parameters.keys.exists(_.equalsIgnoreCase("basePath")) &&
-      byFolder.keys.forall(rootPaths.toSet)
-    if (isFlat) PartitionSpec.emptySpec else super.partitionSpec()
+  private lazy val isFlat: Boolean = {
+    def folders = found match {
+      case files: IndexedStatuses => Iterator(files.folder)
+      case _ => byFolder.keysIterator
+    }
+    spec.isEmpty && !parameters.keys.exists(_.equalsIgnoreCase("basePath")) &&
+    folders.forall(rootPaths.toSet)
   }
+
+  override def partitionSpec(): PartitionSpec =
+    if (isFlat) PartitionSpec.emptySpec else super.partitionSpec()
 
   /** Does nothing, because these are the files at one moment. */
   override def refresh(): Unit = ()
@@ -99,8 +107,13 @@ final class JournaledFileIndex(
     })
     val filters = partitionFilters ++ onFiles
     last.collect { case (`filters`, partitions) => partitions }.getOrElse {
-      val partitions = super.listFiles(partitionFilters, onFiles).map(directory =>
-        directory.copy(files = directory.files.toIndexedSeq)).toIndexedSeq
+      val partitions = (found match {
+        case files: IndexedStatuses if isFlat && onFiles.isEmpty && !selectsPaths =>
+          Seq(PartitionDirectory(InternalRow.empty, files.forScan))
+        case _ =>
+          super.listFiles(partitionFilters, onFiles).map(directory =>
+            directory.copy(files = directory.files.toIndexedSeq))
+      }).toIndexedSeq
       // The result of a subquery may change.
       if (!filters.exists(_.exists(_.isInstanceOf[PlanExpression[_]])))
         last = Some((filters, partitions))
@@ -108,11 +121,18 @@ final class JournaledFileIndex(
     }
   }
 
+  /** Whether the options exclude some of the files. */
+  private def selectsPaths: Boolean =
+    PathFilterFactory.create(CaseInsensitiveMap(parameters)).nonEmpty
+
   private def filesBelow(roots: Seq[Path]): Seq[FileStatus] = {
     val covered = known(roots.toSet)
     val unknown = roots.filterNot(covered.contains)
-    val files = roots.distinct.flatMap(covered.getOrElse(_, Nil))
-    if (unknown.isEmpty) files
+    def files = roots.distinct.flatMap(covered.getOrElse(_, Nil))
+    if (unknown.isEmpty) roots.distinct match {
+      case Seq(root) => covered(root)
+      case _ => files
+    }
     else (mutable.LinkedHashSet[FileStatus]() ++= files ++= super.listLeafFiles(unknown)).toSeq
   }
 

@@ -2,6 +2,8 @@ package io.pyzorder.publish.reading
 
 import java.util.Arrays
 
+import scala.collection.mutable
+
 import com.google.common.cache.{Cache, CacheBuilder}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
@@ -20,7 +22,7 @@ import io.pyzorder.storage.TableFolder
  */
 final class SnapshotListing private (
     coverage: Coverage,
-    folders: Map[Path, Seq[FileStatus]]) {
+    folders: Map[Path, IndexedStatuses]) {
 
   /** Whether all of the files are directly in this folder. */
   def isFlat(folder: Path): Boolean = folders.keys.forall(_ == folder)
@@ -42,7 +44,10 @@ final class SnapshotListing private (
       val above = if (inOwn) SnapshotListing.upwards(folder).find(paths) else Some(folder)
       above.filter(paths).map(_ -> files)
     }
-    found.groupBy(_._1).map { case (path, each) => path -> each.flatMap(_._2) }
+    found.groupBy(_._1).map {
+      case (path, Seq((_, files))) => path -> files
+      case (path, each) => path -> each.flatMap(_._2)
+    }
   }
 }
 
@@ -84,14 +89,35 @@ object SnapshotListing {
       snapshot: IndexSnapshot): SnapshotListing = {
     val blockSize = table.root.getFileSystem(hadoopConf).getDefaultBlockSize(table.root)
     val names = snapshot.paths()
-    val files = new Array[FileStatus](names.length)
-    Arrays.parallelSetAll[FileStatus](files,
+    // A forged snapshot may name a file in the table's folder twice, with and without the folder.
+    val folders = entriesByFolder(names)
+      .filter { case (folder, _) => folder.isEmpty || table.resolve(folder) != table.root }
+      .groupBy { case (folder, _) => table.resolve(folder) }
+    new SnapshotListing(coverage,
+      folders.map { case (folder, each) =>
+        val entries = each.valuesIterator.reduce(_ ++ _)
+        folder -> new IndexedStatuses(table, folder, snapshot, names, blockSize, entries)
+      })
+  }
+
+  /**
+   * The positions of the files in each folder. The folders and `names` are relative to the table's
+   * folder. Leaves out the names that must be forged.
+   */
+  private def entriesByFolder(names: Array[String]): Map[String, Array[Int]] = {
+    val folderOf = new Array[String](names.length)
+    Arrays.parallelSetAll[String](folderOf,
       (i: Int) =>
         if (isForged(names(i))) null
-        else new FileStatus(
-          snapshot.size(i), false, 1, blockSize, snapshot.modificationTime(i),
-          table.resolve(names(i))))
-    new SnapshotListing(coverage, FilesByFolder(files.toSeq.filter(_ != null)))
+        else names(i).substring(0, math.max(0, names(i).lastIndexOf('/'))))
+    val folders = mutable.HashMap.empty[String, mutable.ArrayBuilder[Int]]
+    var i = 0
+    while (i < names.length) {
+      if (folderOf(i) != null)
+        folders.getOrElseUpdate(folderOf(i), Array.newBuilder[Int]) += i
+      i += 1
+    }
+    folders.iterator.map { case (folder, entries) => folder -> entries.result() }.toMap
   }
 
   /**

@@ -5,6 +5,7 @@ import org.apache.spark.sql.execution.datasources.{FileIndex, FileStatusWithMeta
 
 import io.pyzorder.index.memory.IndexSnapshot
 import io.pyzorder.index.model.ReadSettings
+import io.pyzorder.publish.reading.IndexedFiles
 import io.pyzorder.skipping.predicate.{FileTest, FilterColumn}
 import io.pyzorder.storage.TableFolder
 
@@ -26,19 +27,19 @@ object PruningResult {
 /**
  * Evaluates an index snapshot for one scan and determines which of the indexed files may match.
  *
- * @param folder       the table's folder; file names are relative to it
- * @param snapshotName the snapshot's name, unique within the table
- * @param settings     the scan's read settings
- * @param facts        the statistics that the scan may use
- * @param test         determines which entries may match
- * @param knows        returns whether there are statistics for a column
+ * @param folder   the table's folder; file names are relative to it
+ * @param settings the scan's read settings
+ * @param facts    the statistics that the scan may use
+ * @param question what `test` evaluates
+ * @param test     determines which entries may match
+ * @param knows    returns whether there are statistics for a column
  */
 final class FileEvaluator(
     folder: TableFolder,
-    snapshotName: String,
     snapshot: IndexSnapshot,
     settings: ReadSettings,
     val facts: SnapshotStatistics,
+    val question: EvaluatedPartitions.Question,
     test: FileTest,
     val knows: FilterColumn => Boolean) {
 
@@ -47,9 +48,20 @@ final class FileEvaluator(
    *
    * @param files the files of one partition of `listing`
    */
-  def entries(listing: FileIndex, files: IndexedSeq[FileStatusWithMetadata]): Array[Int] =
-    MatchedListing.of(listing)
-      .entries(s"${folder.root} ${settings.structural}", snapshotName, files)(entry)
+  def entries(listing: FileIndex, files: IndexedSeq[FileStatusWithMetadata]): Array[Int] = {
+    val listed = files match {
+      case indexed: IndexedFiles => indexed.entriesIn(snapshot)
+      case _ => None
+    }
+    MatchedListing.of(listing).entries(key, question.snapshot, files) { i =>
+      listed match {
+        case Some(entries) => if (isReadAlike(entries(i))) entries(i) else -1
+        case None => entry(files(i).fileStatus)
+      }
+    }
+  }
+
+  private def key: String = s"${folder.root} ${settings.structural}"
 
   private def entry(status: FileStatus): Int = {
     val name = folder.relativize(status.getPath)
@@ -89,11 +101,11 @@ final class FileEvaluator(
     }
   }
 
-  /** Whether the file with this entry would be skipped. */
-  def skips(entry: Int): Boolean = snapshot.numRecords(entry) == 0 || !test.mayMatch(entry)
-
   private def valid(entry: Int, status: FileStatus): Boolean =
     snapshot.size(entry) == status.getLen &&
-      snapshot.modificationTime(entry) == status.getModificationTime &&
-      snapshot.readSettings(entry).structural == settings.structural
+      snapshot.modificationTime(entry) == status.getModificationTime && isReadAlike(entry)
+
+  /** Whether the entry's statistics were collected with the settings of this scan. */
+  private def isReadAlike(entry: Int): Boolean =
+    snapshot.readSettings(entry).structural == settings.structural
 }

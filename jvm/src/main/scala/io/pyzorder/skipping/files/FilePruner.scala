@@ -1,5 +1,6 @@
 package io.pyzorder.skipping.files
 
+import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.datasources.PartitionDirectory
 import org.apache.spark.sql.pyzorder.shim
@@ -30,7 +31,7 @@ final class FilePruner private[skipping] (
     dataSchema: StructType,
     options: Map[String, String],
     properties: Map[String, String],
-    evaluated: EvaluatedFilters) {
+    evaluated: EvaluatedPartitions) {
 
   /** Whether files of the table may be skipped at all. */
   def isEnabled: Boolean = ZOrderConf.skippingEnabled.get(session.sessionState.conf, properties)
@@ -61,13 +62,13 @@ final class FilePruner private[skipping] (
     val enabled = isEnabled
     val snapshots = if (enabled && filter != IndexFilter.Always) load(indexes) else Nil
     val judges = judgesOf(snapshots, filter)
+    val judged = evaluations(listed, judges)
     val withoutJoins =
-      if (joins.isEmpty || own == IndexFilter.Always) Array.empty[FileEvaluator]
-      else judgesOf(snapshots, own)
-    val judged = listed.partitions.map(new PartitionEvaluation(_, listed.listing, judges))
-    if (asked) forgetChanged(listed, indexes, judged, _ == PruningResult.Skipped)
+      if (joins.isEmpty || own == IndexFilter.Always) judged.map(_ => None)
+      else evaluations(listed, judgesOf(snapshots, own)).map(Some(_))
+    if (asked) forgetChanged(listed, indexes, judged, _.skipped)
     val counts = new SkippingCounts
-    val kept = judged.map(_.pruned(counts, withoutJoins))
+    val kept = judged.zip(withoutJoins).map { case (one, other) => one.pruned(counts, other) }
 
     val notUsed = filters.collect { case (p, IndexFilter.Always) => p.sql } ++
       unknown.map(p => s"${p.sql} (its subquery runs later)")
@@ -125,8 +126,8 @@ final class FilePruner private[skipping] (
     val judges =
       judgesOf(snapshots, joins.map(_.filter).foldLeft(judgement.mayBeTrue)(IndexFilter.and))
     val outcomes = judges.map(judge => judgement.bind(judge.facts))
-    val judged = listed.partitions.map(new PartitionEvaluation(_, listed.listing, judges))
-    if (asked) forgetChanged(listed, indexes, judged, _ != PruningResult.Unindexed)
+    val judged = evaluations(listed, judges)
+    if (asked) forgetChanged(listed, indexes, judged, _.indexed)
     judged.map(_.examined(outcomes))
   }
 
@@ -146,27 +147,32 @@ final class FilePruner private[skipping] (
       session.sessionState.conf.sessionLocalTimeZone)
 
   /**
-   * Marks files as unindexed if they have changed since they were listed. Checks only files whose
-   * pruning result satisfies `matters`. Does not check any files if they were listed recently
-   * enough, either for this query or for an index that covers all of them.
+   * Marks files as unindexed if they have changed since they were listed. Checks only the files in
+   * `checked`. Does not check any files if they were listed recently enough, either for this query
+   * or for an index that covers all of them.
    */
   private def forgetChanged(
       listed: ListedPartitions,
       indexes: Seq[SnapshotRef],
       judged: Seq[PartitionEvaluation],
-      matters: PruningResult => Boolean): Unit = {
+      checked: PartitionEvaluation => Iterator[FileStatus]): Unit = {
     val allows = (time: Long) => listed.staleness.allows(time)
     val isRecent = listed.isFresh || listed.asOf.exists(allows) ||
       listed.staleness.earliest == Long.MinValue ||
       indexes.nonEmpty && indexes.forall(_.coverage.exists(known => allows(known.listedAt)))
     if (!isRecent) {
-      val files = judged.flatMap(_.filesOf(matters))
-      if (files.nonEmpty) {
-        val changed = ChangedFiles.among(session.sessionState.newHadoopConf(), files.iterator)
+      val files = judged.iterator.flatMap(checked)
+      if (files.hasNext) {
+        val changed = ChangedFiles.among(session.sessionState.newHadoopConf(), files)
         if (changed.nonEmpty) judged.foreach(_.forget(file => changed(file.getPath)))
       }
     }
   }
+
+  private def evaluations(
+      listed: ListedPartitions,
+      judges: Array[FileEvaluator]): IndexedSeq[PartitionEvaluation] =
+    listed.partitions.map(new PartitionEvaluation(_, listed.listing, judges, evaluated))
 
   private def load(indexes: Seq[SnapshotRef]): Seq[(SnapshotRef, IndexSnapshot)] =
     indexes.flatMap(ref => IndexStore.load(session, ref).map(ref -> _))
@@ -185,18 +191,16 @@ final class FilePruner private[skipping] (
     val reading = ColumnReading(
       dataSchema, session.sessionState.conf.caseSensitiveAnalysis, settings.temporal,
       evaluation(snapshots.map(_._1)))
-    lazy val confs = session.sessionState.conf.getAllConfs
+    val confs = session.sessionState.conf.getAllConfs
     snapshots.flatMap { case (ref, snapshot) =>
       val facts = new SnapshotStatistics(snapshot, reading)
       val whole = ZValueRangeFilter.added(filter, snapshot.columns)
+      val question = EvaluatedPartitions.Question(
+        ref.folder.root, ref.file, snapshot.numFiles, whole, reading, confs)
       def judge(test: FileTest, knows: FilterColumn => Boolean): FileEvaluator =
-        new FileEvaluator(ref.folder, ref.file, snapshot, settings, facts, test, knows)
+        new FileEvaluator(ref.folder, snapshot, settings, facts, question, test, knows)
       if (isLarge(ref)) IndexQuery(session, ref, whole, reading).map(judge(_, facts.has))
-      else {
-        def question = EvaluatedFilters.Question(ref.folder.root, ref.file, whole, reading, confs)
-        Some(judge(
-            evaluated.once(question, snapshot.numFiles)(whole.bind(facts)), facts(_).isDefined))
-      }
+      else Some(judge(whole.bind(facts), facts(_).isDefined))
     }.toArray
   }
 }

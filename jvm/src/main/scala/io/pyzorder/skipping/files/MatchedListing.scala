@@ -5,7 +5,7 @@ import java.util.Arrays
 import scala.collection.mutable
 
 import com.google.common.cache.{Cache, CacheBuilder}
-import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.execution.datasources.{FileIndex, FileStatusWithMetadata}
 
 /**
@@ -27,12 +27,12 @@ private[skipping] final class MatchedListing {
    * @param table    identifies the snapshot's table and the read settings on which entries depend
    * @param snapshot the snapshot's name, unique within the table
    * @param files    the files of one partition
-   * @param find     finds the position of one file's entry
+   * @param find     finds the position of the i-th file's entry
    */
   def entries(
       table: String,
       snapshot: String,
-      files: IndexedSeq[FileStatusWithMetadata])(find: FileStatus => Int): Array[Int] =
+      files: IndexedSeq[FileStatusWithMetadata])(find: Int => Int): Array[Int] =
     synchronized {
       if (files.isEmpty) Array.emptyIntArray
       else {
@@ -44,7 +44,7 @@ private[skipping] final class MatchedListing {
         val first = files.head.fileStatus.getPath
         known.partitions.get(first).filter(_.isOf(files)).map(_.entries).getOrElse {
           val found = new Array[Int](files.length)
-          Arrays.parallelSetAll(found, (i: Int) => find(files(i).fileStatus))
+          Arrays.parallelSetAll(found, (i: Int) => find(i))
           known.partitions.put(first, new Partition(files, found))
           found
         }

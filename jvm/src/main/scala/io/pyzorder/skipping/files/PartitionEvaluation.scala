@@ -1,6 +1,8 @@
 package io.pyzorder.skipping.files
 
-import scala.collection.mutable.ArrayBuffer
+import java.util.Arrays
+
+import scala.collection.mutable.{ArrayBuffer, ArrayBuilder}
 
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.execution.datasources.{
@@ -13,13 +15,15 @@ import io.pyzorder.skipping.predicate.FileOutcomes
  * Evaluates one listed partition with the evaluators of one scan. If a file has valid entries in
  * several indexes, the entry in the first of these indexes is used.
  *
- * @param listing the listing that returned the partition
- * @param judges  one evaluator for each index that may contain the partition's files
+ * @param listing   the listing that returned the partition
+ * @param judges    one evaluator for each index that may contain the partition's files
+ * @param evaluated the results of the plan so far
  */
 private[skipping] final class PartitionEvaluation(
-    val directory: PartitionDirectory,
+    directory: PartitionDirectory,
     listing: FileIndex,
-    judges: Array[FileEvaluator]) {
+    judges: Array[FileEvaluator],
+    evaluated: EvaluatedPartitions) {
 
   private val listed: IndexedSeq[FileStatusWithMetadata] = directory.files.toIndexedSeq
 
@@ -29,98 +33,138 @@ private[skipping] final class PartitionEvaluation(
    */
   private val entries: Array[Array[Int]] = judges.map(_.entries(listing, listed))
 
-  /** The result for each file. */
-  private val verdicts: Array[PruningResult] = {
+  private var result: PartitionResult = evaluated.once(judges.map(_.question).zip(entries)) {
     val each = new Array[PruningResult](listed.length)
     judges.indices.foreach(number => judges(number).judge(entries(number), each))
-    var i = 0
-    while (i < each.length) {
-      if (each(i) == null) each(i) = PruningResult.Unindexed
-      i += 1
-    }
-    each
+    PartitionResult.of(each, skippedSize)
   }
 
-  /** The statuses, as listed, of the files whose results satisfy `matters`. */
-  def filesOf(matters: PruningResult => Boolean): Seq[FileStatus] = {
-    val found = ArrayBuffer.empty[FileStatus]
-    var i = 0
-    while (i < listed.length) {
-      if (matters(verdicts(i))) found += listed(i).fileStatus
-      i += 1
-    }
-    found.toSeq
-  }
+  /** The statuses, as listed, of the files that are skipped. */
+  def skipped: Iterator[FileStatus] = result.skipped.map(listed(_).fileStatus)
+
+  /** The statuses, as listed, of the files with a valid entry. */
+  def indexed: Iterator[FileStatus] =
+    listed.indices.iterator.filter(numberOf(_) >= 0).map(listed(_).fileStatus)
 
   /** Marks files as unindexed if they have changed since they were listed. */
-  def forget(changed: FileStatus => Boolean): Unit = {
-    var i = 0
-    while (i < listed.length) {
-      if (verdicts(i) != PruningResult.Unindexed && changed(listed(i).fileStatus)) {
-        verdicts(i) = PruningResult.Unindexed
-      }
-      i += 1
-    }
-  }
+  def forget(changed: FileStatus => Boolean): Unit =
+    result = result.unindexed(i => changed(listed(i).fileStatus), skippedSize)
 
   /**
    * Returns the partition without the skipped files. Adds every listed file, skipped or not, to
    * `counts`.
    *
-   * @param withoutJoins evaluators that ignore the join keys; empty if they would not skip any
-   *                     files
+   * @param withoutJoins the same partition, evaluated without the join keys; None if no file would
+   *                     be skipped
    */
-  def pruned(counts: SkippingCounts, withoutJoins: Array[FileEvaluator]): PartitionDirectory = {
-    val kept = ArrayBuffer.empty[FileStatusWithMetadata]
-    var i = 0
-    while (i < listed.length) {
-      if (verdicts(i) == PruningResult.Skipped) {
-        val byJoins =
-          withoutJoins.isEmpty || {
-            val number = judgeOf(i)
-            !withoutJoins(number).skips(entries(number)(i))
-          }
-        counts.skip(skippedSize(i), byJoins)
-      } else {
-        counts.open(listed(i).fileStatus, verdicts(i))
-        kept += listed(i)
-      }
-      i += 1
-    }
-    directory.copy(files = kept.toIndexedSeq)
+  def pruned(
+      counts: SkippingCounts,
+      withoutJoins: Option[PartitionEvaluation]): PartitionDirectory = {
+    val byJoins =
+      withoutJoins.fold(result.numSkipped)(other => result.numSkippedUnlike(other.result))
+    counts.skip(result.numSkipped, result.skippedBytes, byJoins)
+    directory.copy(files = result.kept.indices.map { k =>
+      val file = listed(result.kept(k))
+      counts.open(file.fileStatus, result.results(k))
+      file
+    })
   }
 
   /** The files, each with its index entry and the outcomes for its rows. */
   def examined(outcomes: Array[FileOutcomes]): ExaminedPartition = {
-    def file(i: Int): ExaminedFile =
-      if (verdicts(i) == PruningResult.Unindexed) ExaminedFile(listed(i), verdicts(i), None)
+    val now = result
+    def file(i: Int, verdict: PruningResult): ExaminedFile =
+      if (verdict == PruningResult.Unindexed) ExaminedFile(listed(i), verdict, None)
       else {
-        val number = judgeOf(i)
+        val number = numberOf(i)
         val known = new KnownFile(judges(number), entries(number)(i), outcomes(number))
-        ExaminedFile(listed(i), verdicts(i), Some(known))
+        ExaminedFile(listed(i), verdict, Some(known))
       }
-    val kept = ArrayBuffer.empty[ExaminedFile]
-    var bytes = 0L
-    var i = 0
-    while (i < listed.length) {
-      if (verdicts(i) == PruningResult.Skipped) bytes += skippedSize(i) else kept += file(i)
-      i += 1
-    }
-    def skipped = listed.indices.iterator.filter(verdicts(_) == PruningResult.Skipped).map(file)
     ExaminedPartition(
-      directory.values, kept.toIndexedSeq,
-      new SkippedFiles(listed.length - kept.length, bytes, () => skipped))
+      directory.values,
+      now.kept.indices.map(k => file(now.kept(k), now.results(k))),
+      new SkippedFiles(
+        now.numSkipped, now.skippedBytes,
+        () => now.skipped.map(file(_, PruningResult.Skipped))))
   }
 
   /** The size of a skipped file. Its entry is much closer in memory than its status. */
   private def skippedSize(i: Int): Long = {
-    val number = judgeOf(i)
+    val number = numberOf(i)
     judges(number).size(entries(number)(i))
   }
 
-  private def judgeOf(i: Int): Int = {
+  /** The number of the evaluator whose index has an entry for file i, or -1 if there is none. */
+  private def numberOf(i: Int): Int = {
     var number = 0
     while (number < entries.length && entries(number)(i) < 0) number += 1
     if (number < entries.length) number else -1
+  }
+}
+
+/**
+ * The results for the files of one partition. Most files of a large table are skipped, so only the
+ * others are enumerated.
+ *
+ * @param numFiles     the number of files in the partition
+ * @param kept         the positions of the files that are not skipped, in ascending order
+ * @param results      the results for these files
+ * @param skippedBytes the total size of the skipped files
+ */
+private[skipping] final class PartitionResult(
+    numFiles: Int,
+    val kept: Array[Int],
+    val results: Array[PruningResult],
+    val skippedBytes: Long) {
+
+  def numSkipped: Int = numFiles - kept.length
+
+  /** The positions of the skipped files. */
+  def skipped: Iterator[Int] = {
+    var next = 0
+    Iterator.range(0, numFiles).filter { i =>
+      val isKept = next < kept.length && kept(next) == i
+      if (isKept) next += 1
+      !isKept
+    }
+  }
+
+  /** The number of files that are skipped here but not in `other`, a result for the same files. */
+  def numSkippedUnlike(other: PartitionResult): Int =
+    other.kept.count(Arrays.binarySearch(kept, _) < 0)
+
+  /**
+   * The same results, except that the files that `isUnindexed` selects are unindexed.
+   *
+   * @param size the size of a file at a position
+   */
+  def unindexed(isUnindexed: Int => Boolean, size: Int => Long): PartitionResult = {
+    val each = Array.fill[PruningResult](numFiles)(PruningResult.Skipped)
+    kept.indices.foreach(k => each(kept(k)) = results(k))
+    each.indices.foreach(i => if (isUnindexed(i)) each(i) = PruningResult.Unindexed)
+    PartitionResult.of(each, size)
+  }
+}
+
+private[skipping] object PartitionResult {
+
+  /**
+   * @param each the result for each file; null if the file is unindexed
+   * @param size the size of a file at a position
+   */
+  def of(each: Array[PruningResult], size: Int => Long): PartitionResult = {
+    val kept = new ArrayBuilder.ofInt
+    val results = ArrayBuffer.empty[PruningResult]
+    var bytes = 0L
+    var i = 0
+    while (i < each.length) {
+      if (each(i) == PruningResult.Skipped) bytes += size(i)
+      else {
+        kept += i
+        results += (if (each(i) == null) PruningResult.Unindexed else each(i))
+      }
+      i += 1
+    }
+    new PartitionResult(each.length, kept.result(), results.toArray, bytes)
   }
 }

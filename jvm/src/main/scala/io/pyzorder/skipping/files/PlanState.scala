@@ -56,7 +56,7 @@ private[skipping] final class PlanState {
   }
 
   /** The results of the plan's filters. */
-  private[files] val evaluated = new EvaluatedFilters
+  private[files] val evaluated = new EvaluatedPartitions
 
   /** The files of the plan's scans. */
   private[files] val files = new ScanFiles

@@ -12,11 +12,16 @@ private[skipping] final class SkippingCounts {
   private var selectedBytes, skippedBytes = 0L
   private val opened = ArrayBuffer.empty[FileStatus]
 
-  /** Counts a skipped file of this size. */
-  def skip(bytes: Long, byJoins: Boolean): Unit = {
-    skipped += 1
+  /**
+   * Counts skipped files.
+   *
+   * @param bytes   their total size
+   * @param byJoins how many of them the join keys rule out
+   */
+  def skip(number: Int, bytes: Long, byJoins: Int): Unit = {
+    skipped += number
     skippedBytes += bytes
-    if (byJoins) skippedByJoins += 1
+    skippedByJoins += byJoins
   }
 
   /** Counts a file that is opened. */

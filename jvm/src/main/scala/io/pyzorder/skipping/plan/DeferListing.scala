@@ -45,10 +45,9 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     plan.foreach {
-      case relation: UnresolvedRelation =>
-        prepare(relation, !relation.isStreaming && relation.options.isEmpty)
+      case relation: UnresolvedRelation => prepare(relation)
       case insert: InsertIntoStatement => insert.table match {
-          case target: UnresolvedRelation => prepare(target, mayDefer = false)
+          case target: UnresolvedRelation => prepare(target)
           case _ =>
         }
       case _ =>
@@ -56,7 +55,7 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
     plan
   }
 
-  private def prepare(relation: UnresolvedRelation, mayDefer: Boolean): Unit =
+  private def prepare(relation: UnresolvedRelation): Unit =
     // Errors are ignored, because Spark itself later reports an invalid name or table.
     try
       for (identifier <- identifierOf(relation.multipartIdentifier)
@@ -65,7 +64,9 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
         val name = QualifiedTableName(
           CatalogAccess.sessionCatalog, table.database, table.identifier.table)
         if (hasMoved(catalog.getCachedTable(name), table)) catalog.invalidateCachedTable(name)
-        if (mayDefer && catalog.getCachedTable(name) == null)
+        // Spark adds an option to the target of an INSERT, but removes it before it reads options.
+        val hasOptions = !relation.clearWritePrivileges.options.isEmpty
+        if (!relation.isStreaming && !hasOptions && catalog.getCachedTable(name) == null)
           relationOf(table).foreach(catalog.cacheTable(name, _))
       }
     catch { case NonFatal(_) => }
