@@ -19,7 +19,12 @@ from pyzorder.engines.columns import format_of, schema_of
 from pyzorder.engines.guarantees import guarantees
 from pyzorder.engines.selection import select_where
 from pyzorder.engines.staleness import seconds_of
-from pyzorder.engines.tables import arrow_system, open_table, without_garbage_collection
+from pyzorder.engines.tables import (
+    arrow_system,
+    open_table,
+    place_of,
+    without_garbage_collection,
+)
 
 
 @without_garbage_collection()
@@ -51,7 +56,7 @@ def open_dataset(
         table = replace(table, files=table.files.only(kept))
     fragments = [
         file_format.make_fragment(
-            file.place[scheme:], filesystem=system, partition_expression=guarantee
+            place_of(file)[scheme:], filesystem=system, partition_expression=guarantee
         )
         for file, guarantee in zip(table.files, guarantees(table, schema, columns), strict=True)
     ]

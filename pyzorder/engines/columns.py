@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 from sqlglot import exp
 
 from pyzorder.engines import failures
-from pyzorder.engines.tables import Table, arrow_system
+from pyzorder.engines.tables import Table, arrow_system, place_of
 from pyzorder.index import VisibleFile
 from pyzorder.index.predicates.conditions import NotUnderstood, call_of, parts_of
 
@@ -113,13 +113,16 @@ def _schemas(table: Table, schema: pa.Schema | None) -> Iterator[pa.Schema]:
         yield schema
     file_format = format_of(table, None)
     newest = int(np.argmax(table.files.modified))
-    for number in dict.fromkeys((0, newest)):
-        yield _schema_in(table, table.files[number], file_format)
+    files = [table.files[number] for number in dict.fromkeys((0, newest))]
+    if not all(file.has_text_name for file in files):
+        files = [next((file for file in table.files if file.has_text_name), files[0])]
+    for file in files:
+        yield _schema_in(table, file, file_format)
 
 
 def _schema_in(table: Table, file: VisibleFile, file_format: ds.FileFormat) -> pa.Schema:
     system, scheme = arrow_system(table)
-    return file_format.inspect(file.place[scheme:], filesystem=system)
+    return file_format.inspect(place_of(file)[scheme:], filesystem=system)
 
 
 def _has(fields: pa.Schema | pa.StructType, parts: tuple[str, ...]) -> bool:

@@ -10,6 +10,9 @@ from collections.abc import Sequence
 
 from pyzorder.errors import ZOrderError, error, store_not_writable
 
+#: The reason for which no engine can open a file that Python can open.
+NOT_TEXT = "its name is not UTF-8"
+
 
 def package_missing(package: str, extra: str) -> ZOrderError:
     """A package that a function needs is not installed.

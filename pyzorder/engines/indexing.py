@@ -299,8 +299,8 @@ def _footer(
 ) -> tuple[int, dict[IndexedColumn, ColumnStatistics]] | str:
     """Returns the row count and statistics in a file's footer, or the reason why the file gets no
     entry."""
-    if any("\ud800" <= c <= "\udfff" for c in file.path):
-        return "its name is not UTF-8"
+    if not file.has_text_name:
+        return failures.NOT_TEXT
     try:
         return reader.read(file.place)
     except (OSError, pa.ArrowException) as failure:

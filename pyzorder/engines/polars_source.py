@@ -15,7 +15,7 @@ from pyzorder.engines import failures
 from pyzorder.engines.polars_filters import conditions_of
 from pyzorder.engines.selection import select_files
 from pyzorder.engines.staleness import seconds_of
-from pyzorder.engines.tables import Table, open_table, without_garbage_collection
+from pyzorder.engines.tables import Table, open_table, place_of, without_garbage_collection
 from pyzorder.index import VisibleFile
 
 #: The maximum total size in bytes of files that are read together. Because of this limit, a query
@@ -73,7 +73,7 @@ class _Source:
 
     def _columns_of(self, file: VisibleFile) -> dict[str, Any]:
         try:
-            return dict(pl.scan_parquet(file.place, glob=False).collect_schema())
+            return dict(pl.scan_parquet(place_of(file), glob=False).collect_schema())
         except (OSError, pl.exceptions.PolarsError) as failure:
             reason = str(failure).splitlines()[0].rstrip(".")
             raise failures.unreadable(file.path, reason) from failure
@@ -177,7 +177,7 @@ class _Source:
         if not files:
             return pl.LazyFrame(schema=self.schema)
         rows = pl.scan_parquet(
-            [file.place for file in files],
+            [place_of(file) for file in files],
             glob=False,
             hive_partitioning=False,
             use_statistics=trust_footers,

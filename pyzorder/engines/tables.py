@@ -23,7 +23,15 @@ import pyarrow.fs
 from pyzorder.engines import failures
 from pyzorder.engines.partitions import PartitionColumn, partition_columns
 from pyzorder.engines.staleness import covered_files
-from pyzorder.index import Snapshot, Store, TableFolder, VisibleFiles, latest, visible_files
+from pyzorder.index import (
+    Snapshot,
+    Store,
+    TableFolder,
+    VisibleFile,
+    VisibleFiles,
+    latest,
+    visible_files,
+)
 from pyzorder.index.fsspec_store import FsspecStore
 from pyzorder.index.stores import ArrowStore, LocalStore, is_whole, plain, store_of
 from pyzorder.index.table_folder import folders_above
@@ -198,6 +206,18 @@ def check_plain(store: Store, root: str, location: str) -> None:
             raise failures.foreign(root, format)
     if store.names(f"{root}/_spark_metadata"):
         raise failures.streaming_sink(root)
+
+
+def place_of(file: VisibleFile) -> str:
+    """Returns the path from which an engine reads a file.
+
+    Raises:
+        ZOrderError: the path is not valid UTF-8.
+    """
+    if not file.has_text_name:
+        shown = os.fsencode(file.path).decode("utf-8", "backslashreplace")
+        raise failures.unreadable(shown, failures.NOT_TEXT)
+    return file.place
 
 
 def arrow_system(table: Table) -> tuple[pyarrow.fs.FileSystem, int]:

@@ -43,6 +43,11 @@ class VisibleFile(NamedTuple):
     size: int
     modified: int
 
+    @property
+    def has_text_name(self) -> bool:
+        """Whether the path is valid UTF-8. Only Python can open other files."""
+        return not any("\ud800" <= c <= "\udfff" for c in self.path)
+
 
 @dataclass(frozen=True)
 class VisibleFiles:

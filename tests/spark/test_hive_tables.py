@@ -13,6 +13,7 @@ import pytest
 from pyhive import hive
 
 from tests.spark.test_thrift_server import files_selected
+from tests.support.processes import hive_session
 
 CASES = [
     (provider, partitioned, converted, "EXTERNAL " if partitioned != converted else "")
@@ -100,3 +101,26 @@ def test_files_that_hive_writes_are_seen_at_once(
     finally:
         cursor.execute("RESET spark.sql.zorder.index.maxStaleness")
         cursor.execute("DROP TABLE loaded")
+
+
+@pytest.mark.parametrize("provider", ["parquet", "orc"])
+def test_a_table_that_is_not_listed(tmp_path: Path, provider: str) -> None:
+    """While the index is recent enough, a session does not list a table when it resolves the
+    table's name. Spark then reads the table in the same way as after a listing."""
+    properties = f"TBLPROPERTIES ('{provider}.compression' = 'gzip', 'other' = 'x')"
+    listed = hive_session.told(
+        tmp_path, "t",
+        f"CREATE TABLE t (id BIGINT, MixedCase INT) STORED AS {provider} {properties}",
+        "INSERT INTO t SELECT id, 1 FROM range(0, 100, 1, 4)",
+        "CREATE SKIPPING INDEX ON t (id)",
+    )  # fmt: skip
+    hour = "SET spark.sql.zorder.index.maxStaleness=1h"
+    found = hive_session.told(tmp_path, "t", hour)
+    assert listed["discovered"] > 0
+    assert found["discovered"] == 0
+    assert found["relation"] == listed["relation"]
+    assert found["ids"] == listed["ids"] == list(range(100))
+    plain = hive_session.told(tmp_path, "t", plain=True)
+    assert found["relation"] == plain["relation"]
+    convert = f"SET spark.sql.hive.convertMetastore{provider.capitalize()}=false"
+    assert hive_session.run(tmp_path, "t", hour, convert)[0] == list(range(100))

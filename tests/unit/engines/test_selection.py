@@ -272,13 +272,22 @@ def test_names_that_differ_in_case(tmp_path: Path) -> None:
     assert kept(tmp_path, "a = 1") == "1" and kept(tmp_path, "A = -2") == "2"
 
 
-def test_a_name_that_is_not_text(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [b"f\xff.parquet", b"a\xff.parquet"])
+def test_a_name_that_is_not_text(tmp_path: Path, name: bytes) -> None:
+    """The file may be the first and the newest, whose schema would otherwise be read. Only Python
+    can open it."""
     make(tmp_path, FILES)
-    odd = os.fsencode(tmp_path) + b"/f\xff.parquet"
+    odd = os.fsencode(tmp_path) + b"/" + name
     with open(odd, "wb") as file:
         file.write((tmp_path / "f0.parquet").read_bytes())
     found = pyzorder.files(tmp_path, "i = 15")
-    assert [os.fsencode(path) for path in found] == [os.fsencode(tmp_path) + b"/f1.parquet", odd]
+    expected = {os.fsencode(tmp_path) + b"/f1.parquet", odd}
+    assert {os.fsencode(path) for path in found} == expected
+    message = "xff.parquet cannot be read: its name is not UTF-8"
+    with pytest.raises(ZOrderError, match=message):
+        pyzorder.dataset(tmp_path, where="i = 15")
+    with pytest.raises(ZOrderError, match=message):
+        pyzorder.scan_polars(tmp_path).collect()
 
 
 def test_an_empty_file(tmp_path: Path) -> None:

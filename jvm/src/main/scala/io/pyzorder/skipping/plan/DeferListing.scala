@@ -15,8 +15,9 @@ import org.apache.spark.sql.execution.command.DDLUtils
 import org.apache.spark.sql.execution.datasources.{DataSourceUtils, FileFormat, HadoopFsRelation}
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
-import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.execution.datasources.parquet.{ParquetFileFormat, ParquetOptions}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.internal.SQLConf.HiveCaseSensitiveInferenceMode
 import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
@@ -33,9 +34,11 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
  * and caches a relation that lists its files only when they are requested.
  *
  * In all other respects, the relation must be the same as the one that Spark would create. The rule
- * therefore applies only to data source tables that have a schema in the catalog, are not bucketed,
- * and have all their files directly in the table's folder. Tables with partitions in the catalog do
- * not need the rule, because Spark lists them only when it needs their files.
+ * therefore applies only to tables that have a schema in the catalog, are not bucketed, and have
+ * all their files directly in the table's folder. A table created for Hive (STORED AS) must also be
+ * one that Spark reads with its own data source; Spark caches its relation in the same place.
+ * Tables with partitions in the catalog do not need the rule, because Spark lists them only when it
+ * needs their files.
  *
  * The rule also removes a cached relation if another session has changed the table's location, for
  * example with an OPTIMIZE that switches the table to a new folder. Otherwise, this session would
@@ -96,7 +99,8 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
   private def relationOf(table: CatalogTable): Option[LogicalRelation] =
     for {
-      format <- formatOf(table)
+      provider <- providerOf(table)
+      format <- formatOf(provider)
       if table.partitionColumnNames.isEmpty && table.bucketSpec.isEmpty && table.schema.nonEmpty
       location <- table.storage.locationUri.map(new Path(_))
       staleness = Staleness.of(session.sessionState.conf, table.properties)
@@ -111,7 +115,7 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
       if listing.isFlat(folder.root) && !FileSystems.exists(fs,
         new Path(location, DeferListing.StreamLog))
     } yield {
-      val options = DataSourceUtils.generateDatasourceOptions(CaseInsensitiveStringMap.empty, table)
+      val options = optionsOf(table, provider)
       val size = (0 until snapshot.numFiles).iterator.map(snapshot.size).sum
       val index = new DeferredFileIndex(session, folder.root, options, new StructType(), size)
       LogicalRelation(
@@ -121,14 +125,38 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
         table)
     }
 
-  private def formatOf(table: CatalogTable): Option[FileFormat] =
-    if (!DDLUtils.isDatasourceTable(table)) None
-    else table.provider.map(_.toLowerCase(Locale.ROOT)) match {
-      case Some("parquet") => Some(new ParquetFileFormat)
-      case Some("orc")
-          if session.sessionState.conf.getConf(SQLConf.ORC_IMPLEMENTATION) == "native" =>
-        Some(new OrcFileFormat)
-      case _ => None
+  /** The name of the data source with which Spark reads the table. */
+  private def providerOf(table: CatalogTable): Option[String] = {
+    val conf = session.sessionState.conf
+    if (DDLUtils.isDatasourceTable(table)) table.provider.map(_.toLowerCase(Locale.ROOT))
+    else {
+      val serde = table.storage.serde.fold("")(_.toLowerCase(Locale.ROOT))
+      val infersSchema = !table.schemaPreservesCase &&
+        conf.caseSensitiveInferenceMode != HiveCaseSensitiveInferenceMode.NEVER_INFER
+      Seq("parquet", "orc").find(serde.contains).filter(provider =>
+        !infersSchema && conf.getConfString(DeferListing.Converts(provider), "true").toBoolean)
+    }
+  }
+
+  private def formatOf(provider: String): Option[FileFormat] = provider match {
+    case "parquet" => Some(new ParquetFileFormat)
+    case "orc" if session.sessionState.conf.getConf(SQLConf.ORC_IMPLEMENTATION) == "native" =>
+      Some(new OrcFileFormat)
+    case _ => None
+  }
+
+  /** The options of the relation that Spark would create. */
+  private def optionsOf(table: CatalogTable, provider: String): Map[String, String] =
+    if (DDLUtils.isDatasourceTable(table))
+      DataSourceUtils.generateDatasourceOptions(CaseInsensitiveStringMap.empty, table)
+    else {
+      val own = table.properties.filter { case (key, _) =>
+        key.startsWith(s"$provider.") || key.contains(s".$provider.")
+      }
+      val merges = session.sessionState.conf.getConfString(DeferListing.MergesSchemas, "false")
+      val added =
+        if (provider == "parquet") Map(ParquetOptions.MERGE_SCHEMA -> merges) else Map.empty
+      (own ++ table.storage.properties ++ added).filterNot(_._1.equalsIgnoreCase("path"))
     }
 }
 
@@ -136,4 +164,11 @@ object DeferListing {
 
   /** The log in which a streaming query records which files of its output folder are valid. */
   private val StreamLog = "_spark_metadata"
+
+  /** The settings that let Spark read Hive's tables with its own data sources, by data source. */
+  private val Converts: Map[String, String] = Map(
+    "parquet" -> "spark.sql.hive.convertMetastoreParquet",
+    "orc" -> "spark.sql.hive.convertMetastoreOrc")
+
+  private val MergesSchemas = "spark.sql.hive.convertMetastoreParquet.mergeSchema"
 }
