@@ -9,7 +9,8 @@ For each table and each way to read it, a fresh process runs one query after ano
 are the times of the first and the second query, and the median time of the later ones. On large
 tables, plain Spark runs only five queries, because it opens every file in each of them.
 
-With --peers, Delta and Iceberg also read the same files. They run on the Spark version that
+With --peers, Delta and Iceberg also read the same files (Iceberg only up to 20,000, because it
+takes too long to add more). They run on the Spark version that
 benchmarks/peers.py lists for them. The files are converted for Delta (CONVERT TO DELTA) and added
 to an Iceberg table (add_files). pyzorder is measured again on that Spark version.
 """
@@ -39,6 +40,8 @@ READ = 2
 
 #: Number of queries of plain Spark on tables with more than SMALL files.
 PLAIN, SMALL = 5, 1000
+#: Maximum number of files in a table of Iceberg's.
+ICEBERG_FILES = 20_000
 
 STALENESS = "spark.sql.zorder.index.maxStaleness"
 
@@ -159,6 +162,8 @@ def rows(sizes: list[int], queries: int, with_peers: bool) -> Iterator[list[str]
             ways += [(f"{name}", spark.environment) for name in (*OURS[1:], DELTA, ICEBERG)]
         for size in [READ * LINKS, *sizes]:
             for name, environment in ways:
+                if name == ICEBERG and size > ICEBERG_FILES:
+                    continue
                 asked = PLAIN if name == OURS[0] and size > SMALL else queries
                 taken = measure(name, source, home, size // LINKS, asked, environment)
                 shown = name if not environment else f"{name} (Spark {spark.spark})"

@@ -19,6 +19,9 @@ ELSEWHERE = {
         f"benchmarks/results/{name}.md": f"results/{name}.md"
         for name in (
             "advisor",
+            "many_files",
+            "s3_tables",
+            "scale",
             "layout_peers",
             "optimize_peers",
             "curve_ranges",
