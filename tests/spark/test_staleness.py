@@ -83,6 +83,16 @@ def test_what_sessions_with_pyzorder_write(spark: SparkSession, table: Path) -> 
     assert reader.sql("SELECT count(*), max(id) FROM stale").collect() == [(6, 5)]
 
 
+def test_several_inserts_in_one_statement(spark: SparkSession, table: Path) -> None:
+    reader, writer = bound(fresh(spark), "1h"), fresh(spark)
+    assert count(reader) == 40
+    source = "FROM (SELECT 100L id, 0 p) rows"
+    writer.sql(f"{source} INSERT INTO stale SELECT id, p INSERT INTO stale SELECT id + 1, p")
+    assert count(reader) == count(writer) == count(fresh(spark)) == 42
+    (scan,) = explain(reader.sql("SELECT * FROM stale WHERE id = 100"))
+    assert scan["unindexed"] == 0
+
+
 @pytest.mark.parametrize("indexed", long(["true", "false"], "true"))
 @pytest.mark.parametrize(
     "point", crash(["after-index", "before-commit", "mid-move-in", "before-done"], "mid-move-in")

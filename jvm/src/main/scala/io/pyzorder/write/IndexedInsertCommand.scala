@@ -61,10 +61,15 @@ final class IndexedInsertCommand(
   import IndexedInsertCommand._
 
   /**
-   * Makes this command unequal to the Spark command that it replaces. The two commands have the
-   * same parameters, so Spark's plan transformations would otherwise keep the original command.
+   * Makes this command unequal to the Spark command that it replaces, whichever of the two is
+   * compared with the other. The two commands have the same parameters, so Spark's plan
+   * transformations would otherwise keep the original command.
    */
   override def canEqual(other: Any): Boolean = other.isInstanceOf[IndexedInsertCommand]
+
+  override def equals(other: Any): Boolean = canEqual(other) && super.equals(other)
+
+  override def hashCode: Int = super.hashCode
 
   override protected def withNewChildInternal(
       newChild: LogicalPlan): InsertIntoHadoopFsRelationCommand =
