@@ -9,10 +9,10 @@ For each table and each way to read it, a fresh process runs one query after ano
 are the times of the first and the second query, and the median time of the later ones. On large
 tables, plain Spark runs only five queries, because it opens every file in each of them.
 
-With --peers, Delta and Iceberg also read the same files (Iceberg only up to 20,000, because it
-takes too long to add more). They run on the Spark version that
-benchmarks/peers.py lists for them. The files are converted for Delta (CONVERT TO DELTA) and added
-to an Iceberg table (add_files). pyzorder is measured again on that Spark version.
+With --peers, Delta and Iceberg also read the same files (Iceberg only up to 20,000, because
+adding more takes too long). They run on the Spark version that benchmarks/peers.py lists for them.
+The files are converted for Delta (CONVERT TO DELTA) and added to an Iceberg table (add_files).
+pyzorder is measured again on that Spark version.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ READ = 2
 
 #: Number of queries of plain Spark on tables with more than SMALL files.
 PLAIN, SMALL = 5, 1000
-#: Maximum number of files in a table of Iceberg's.
+#: Maximum number of files in an Iceberg table.
 ICEBERG_FILES = 20_000
 
 STALENESS = "spark.sql.zorder.index.maxStaleness"

@@ -378,6 +378,21 @@ def test_a_query_that_selects_files(spark: SparkSession, table: Path, select: st
     assert answers(bound(fresh(spark), "1h")) == expected
 
 
+def test_files_that_a_session_hides(spark: SparkSession, table: Path) -> None:
+    """Since version 4.3, Spark has a setting and an option for the names that listings hide."""
+    append(table, [100, 102])
+    spark.sql("REFRESH SKIPPING INDEX ON stale")
+    names = "^[._]|^foreign"
+    hiding, other = fresh(spark), bound(fresh(spark), "1h")
+    hiding.conf.set("spark.sql.files.ignoredPathSegmentRegex", names)
+    with plain(hiding):
+        expected = count(hiding)
+    assert count(bound(hiding, "1h")) == expected
+    by_path = other.read.option("ignoredPathSegmentRegex", names).parquet(str(table))
+    assert by_path.where("id >= 0 OR p = 7").selectExpr("sum(1)").collect() == [(expected,)]
+    assert count(other) == 42
+
+
 def test_an_index_that_names_a_file_twice(spark: SparkSession, tmp_path: Path) -> None:
     """A forged index may name a file relative to the table's folder and by its whole path."""
     folder = tmp_path / "t"

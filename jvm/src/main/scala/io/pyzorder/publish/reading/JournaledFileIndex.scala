@@ -15,6 +15,7 @@ import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.execution.datasources.{
   InMemoryFileIndex, PartitionDirectory, PartitionSpec, PathFilterFactory
 }
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.storage.{FileRef, FileSystems, MoveFile, TableFolder}
@@ -121,9 +122,16 @@ final class JournaledFileIndex(
     }
   }
 
-  /** Whether the options exclude some of the files. */
-  private def selectsPaths: Boolean =
-    PathFilterFactory.create(CaseInsensitiveMap(parameters)).nonEmpty
+  /**
+   * Whether options or settings may exclude some of the files. Spark 4.3 introduced a setting, and an
+   * option of the same name, for the names that listings hide.
+   */
+  private def selectsPaths: Boolean = {
+    val options = CaseInsensitiveMap(parameters)
+    PathFilterFactory.create(options).nonEmpty ||
+    options.contains(JournaledFileIndex.HiddenNames) ||
+    SQLConf.get.contains(s"spark.sql.files.${JournaledFileIndex.HiddenNames}")
+  }
 
   private def filesBelow(roots: Seq[Path]): Seq[FileStatus] = {
     val covered = known(roots.toSet)
@@ -207,4 +215,8 @@ final class JournaledFileIndex(
 
   private def statusOf(blockSize: Long, size: Long, time: Long, path: Path): FileStatus =
     new FileStatus(size, false, 1, blockSize, time, path)
+}
+
+private object JournaledFileIndex {
+  private val HiddenNames = "ignoredPathSegmentRegex"
 }

@@ -89,7 +89,7 @@ object SnapshotListing {
       snapshot: IndexSnapshot): SnapshotListing = {
     val blockSize = table.root.getFileSystem(hadoopConf).getDefaultBlockSize(table.root)
     val names = snapshot.paths()
-    // A forged snapshot may name a file in the table's folder twice, with and without the folder.
+    // A forged snapshot may name a file twice: by its name and by its fully qualified path.
     val folders = entriesByFolder(names)
       .filter { case (folder, _) => folder.isEmpty || table.resolve(folder) != table.root }
       .groupBy { case (folder, _) => table.resolve(folder) }
