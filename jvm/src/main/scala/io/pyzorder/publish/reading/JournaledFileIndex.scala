@@ -123,8 +123,8 @@ final class JournaledFileIndex(
   }
 
   /**
-   * Whether options or settings may exclude some of the files. Spark 4.3 introduced a setting, and an
-   * option of the same name, for the names that listings hide.
+   * Whether options or settings may exclude some of the files. Spark 4.3 introduced a setting, and
+   * an option of the same name, for the names that listings hide.
    */
   private def selectsPaths: Boolean = {
     val options = CaseInsensitiveMap(parameters)
