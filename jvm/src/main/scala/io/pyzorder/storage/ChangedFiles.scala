@@ -1,6 +1,8 @@
 package io.pyzorder.storage
 
 import java.io.IOException
+import java.nio.file.{Files, InvalidPathException, Paths}
+import java.nio.file.attribute.BasicFileAttributes
 
 import scala.util.control.NonFatal
 
@@ -20,20 +22,34 @@ object ChangedFiles {
    * whatever file has the listed name when the query runs.
    */
   def among(conf: Configuration, files: Iterator[FileStatus]): Set[Path] =
-    onEachStore(conf, files.toSeq) { (fs, folders) =>
-      val requests = folders.flatMap { case (folder, listed) => requestsFor(fs, folder, listed) }
-      Requests.inParallel(fs, requests) { request =>
-        val now = request.send().map(file => file.getPath.getName -> file).toMap
-        request.files.filterNot(file => now.get(file.getPath.getName).exists(isSame(_, file)))
-      }.flatten
+    onEachStore(conf, files.toSeq) { (fs, listed) =>
+      if (LocalDisk.has(fs)) oneByOne(fs, listed)
+      else {
+        val requests = FilesByFolder(listed).toSeq.flatMap { case (folder, known) =>
+          requestsFor(fs, folder, known)
+        }
+        Requests.inParallel(fs, requests) { request =>
+          val now = request.send().map(file => file.getPath.getName -> file).toMap
+          request.files.filterNot(file => now.get(file.getPath.getName).exists(isSame(_, file)))
+        }.flatten
+      }
     }.map(_.getPath).toSet
 
-  /** Groups the files on each file system by folder and calls `check` once for each file system. */
-  private def onEachStore[T](conf: Configuration, files: Seq[FileStatus])(
-      check: (FileSystem, Seq[(Path, Seq[FileStatus])]) => Seq[T]): Seq[T] =
-    files.groupBy(_.getPath.getParent).toSeq
-      .groupBy { case (folder, _) => (folder.toUri.getScheme, folder.toUri.getAuthority) }.values
-      .flatMap(folders => check(folders.head._1.getFileSystem(conf), folders)).toSeq
+  /** Calls `check` once for each file system, with the files on it. */
+  private def onEachStore(conf: Configuration, files: Seq[FileStatus])(
+      check: (FileSystem, Seq[FileStatus]) => Seq[FileStatus]): Seq[FileStatus] =
+    files
+      .groupBy(file => (file.getPath.toUri.getScheme, file.getPath.toUri.getAuthority)).values
+      .flatMap(each => check(each.head.getPath.getFileSystem(conf), each)).toSeq
+
+  /** Requests the status of each file. On a local disk, this is faster than listing folders. */
+  private def oneByOne(fs: FileSystem, files: Seq[FileStatus]): Seq[FileStatus] =
+    Requests.inParallel(fs, files) { file =>
+      val same =
+        if (LocalDisk.has(fs)) LocalDisk.version(file.getPath).contains(FileVersion.of(file))
+        else FileSystems.status(fs, file.getPath).exists(isSame(_, file))
+      if (same) None else Some(file)
+    }.flatten
 
   /**
    * A request to the store.
@@ -53,10 +69,11 @@ object ChangedFiles {
     val ranges =
       try if (files.length > S3Listing.PageSize) S3Listing.of(fs) else None
       catch { case NonFatal(failure) => notInRanges(folder, failure) }
-    val named = files.map(file => file.getPath.getName -> file).sortBy(_._1)
     // S3 sorts names by their bytes. Java sorts strings in the same order only if they are ASCII.
-    if (ranges.isEmpty || !named.forall(_._1.forall(_ < 128))) Seq(Request(files, () => whole()))
+    if (ranges.isEmpty || !files.forall(_.getPath.getName.forall(_ < 128)))
+      Seq(Request(files, () => whole()))
     else {
+      val named = files.map(file => file.getPath.getName -> file).sortBy(_._1)
       val parts = named.grouped(RangeSize).toSeq
       val starts = "" +: parts.map(_.last._1)
       parts.zip(starts).map { case (part, after) =>
@@ -88,12 +105,36 @@ object ChangedFiles {
    * folders.
    */
   def anyOf(conf: Configuration, files: Seq[FileStatus]): Boolean =
-    onEachStore(conf, files) { (fs, folders) =>
-      Requests.inParallel(fs, folders.flatMap(_._2)) { file =>
-        !FileSystems.status(fs, file.getPath).exists(isSame(_, file))
-      }
-    }.contains(true)
+    onEachStore(conf, files)(oneByOne).nonEmpty
 
   private def isSame(now: FileStatus, known: FileStatus): Boolean =
     now.getLen == known.getLen && now.getModificationTime == known.getModificationTime
+}
+
+/** Looks up files on a local disk. Hadoop sends the operating system several requests per file. */
+private[storage] object LocalDisk {
+
+  /** Hadoop's own file systems for local disks, and the one that Hive registers in its place. */
+  private val Own = Set(
+    "org.apache.hadoop.fs.LocalFileSystem",
+    "org.apache.hadoop.fs.RawLocalFileSystem",
+    "org.apache.hadoop.hive.ql.io.ProxyLocalFileSystem")
+
+  /** Whether the file system reads files directly from a local disk. */
+  def has(fs: FileSystem): Boolean =
+    Own(fs.getClass.getName) && Own(FileSystems.withoutChecksums(fs).getClass.getName)
+
+  /**
+   * The file's current version, in the same units as Hadoop's. Returns None if there is no such
+   * file, or if its path contains a link at or below `_zorder`.
+   */
+  def version(path: Path): Option[FileVersion] =
+    if (Links.inOwn(path)) None
+    else
+      try {
+        val now =
+          Files.readAttributes(Paths.get(path.toUri.getPath), classOf[BasicFileAttributes])
+        if (now.isDirectory) None
+        else Some(FileVersion(path, now.size, now.lastModifiedTime.toMillis))
+      } catch { case _: IOException | _: InvalidPathException => None }
 }

@@ -45,21 +45,43 @@ final class S3Listing private (fs: FileSystem) {
    * beyond `last`, because the last page is returned as a whole. Throws if the version of S3A or of
    * its client is not supported, or if a request fails.
    */
-  def range(folder: Path, after: String, last: String): Seq[FileStatus] = {
+  def range(folder: Path, after: String, last: String): Seq[FileStatus] =
+    listed(folder, after, last, Some("/"), PageSize)
+
+  /**
+   * Like `range`, but includes the files at any depth below the folder.
+   *
+   * @param pageSize the number of files per request, at most PageSize
+   */
+  def rangeBelow(folder: Path, after: String, last: String, pageSize: Int): Seq[FileStatus] =
+    listed(folder, after, last, None, pageSize)
+
+  private def listed(
+      folder: Path,
+      after: String,
+      last: String,
+      delimiter: Option[String],
+      pageSize: Int): Seq[FileStatus] = {
     val span = ofS3A(
       "createSpan", classOf[String] -> "op_list_status", classOf[String] -> folder.toString,
       classOf[String] -> null)
     call(span, AuditSpan, "activate")
-    try pages(folder, after, last).flatten.toList
+    try pages(folder, after, last, delimiter, pageSize).flatten.toList
     finally call(span, AuditSpan, "deactivate")
   }
 
-  private def pages(folder: Path, after: String, last: String): Iterator[Seq[FileStatus]] = {
+  private def pages(
+      folder: Path,
+      after: String,
+      last: String,
+      delimiter: Option[String],
+      pageSize: Int): Iterator[Seq[FileStatus]] = {
     val prefix = ofS3A("pathToKey", classOf[Path] -> folder).asInstanceOf[String] + "/"
     def page(token: AnyRef): AnyRef = {
       val request = call(
         ofS3A("getRequestFactory"), s"$S3A.api.RequestFactory", "newListObjectsV2RequestBuilder",
-        classOf[String] -> prefix, classOf[String] -> "/", classOf[Int] -> Int.box(PageSize))
+        classOf[String] -> prefix, classOf[String] -> delimiter.orNull,
+        classOf[Int] -> Int.box(pageSize))
       def set(name: String, value: AnyRef): Unit =
         call(request, s"$Model.ListObjectsV2Request$$Builder", name, classOf[String] -> value)
       if (token != null) set("continuationToken", token)
@@ -70,13 +92,16 @@ final class S3Listing private (fs: FileSystem) {
     }
     def get(response: AnyRef, name: String): AnyRef =
       call(response, s"$Model.ListObjectsV2Response", name)
+    // An object whose key ends in "/" stands for a folder.
     def files(response: AnyRef): Seq[FileStatus] =
-      get(response, "contents").asInstanceOf[JList[AnyRef]].asScala.toList.map { found =>
+      get(response, "contents").asInstanceOf[JList[AnyRef]].asScala.toList.flatMap { found =>
         def property(name: String): AnyRef = call(found, s"$Model.S3Object", name)
-        new FileStatus(
-          property("size").asInstanceOf[Long], false, 1, 0L,
-          property("lastModified").asInstanceOf[Instant].toEpochMilli,
-          new Path(folder, property("key").asInstanceOf[String].stripPrefix(prefix)))
+        val key = property("key").asInstanceOf[String]
+        if (key.endsWith("/")) None
+        else Some(new FileStatus(
+            property("size").asInstanceOf[Long], false, 1, 0L,
+            property("lastModified").asInstanceOf[Instant].toEpochMilli,
+            new Path(folder, key.stripPrefix(prefix))))
       }
     // A page ends the range if it is the folder's last page or reaches `last`.
     def isLast(response: AnyRef): Boolean =

@@ -23,7 +23,7 @@ import io.pyzorder.common.{Printable, ReadFailure, ZOrderErrors}
 import io.pyzorder.index.memory.IndexSnapshot
 import io.pyzorder.index.model.{DeniedColumns, FileEntry, IndexSchema, IndexedColumn}
 import io.pyzorder.storage.{CreateIfAbsent, ExactFileIndex, FileSystems, Incarnation, Links}
-import io.pyzorder.storage.{MetadataFiles, RunNumber, TableFolder}
+import io.pyzorder.storage.{ListedMetadata, MetadataFiles, RunNumber, TableFolder}
 
 /**
  * A table's index: immutable snapshots under `_zorder/_index`, each consisting of a data file and a
@@ -64,10 +64,15 @@ object IndexStore {
    * if there is no index. If the pointer is unreadable, or if it belongs to another table or to an
    * earlier incarnation of this table, also returns None and logs a warning once.
    */
-  def latest(hadoopConf: Configuration, folder: TableFolder): Option[SnapshotRef] = {
+  def latest(hadoopConf: Configuration, folder: TableFolder): Option[SnapshotRef] =
+    latest(hadoopConf, ListedMetadata.of(hadoopConf, folder))
+
+  /** Like `latest`, but uses an existing listing. */
+  def latest(hadoopConf: Configuration, listed: ListedMetadata): Option[SnapshotRef] = {
+    val folder = listed.folder
     val fileSystem = folder.index.getFileSystem(hadoopConf)
     try {
-      pointers(fileSystem, folder).lastOption.map { case (version, status) =>
+      pointers(listed.index).lastOption.map { case (version, status) =>
         val ref = known(fileSystem, folder, version, status)
         if (!isCurrent(hadoopConf, ref)) {
           throw new IllegalStateException(
@@ -402,11 +407,11 @@ object IndexStore {
 
   /** The versions that have a pointer, in ascending order. */
   private[store] def versions(fileSystem: FileSystem, folder: TableFolder): Array[Long] =
-    pointers(fileSystem, folder).map(_._1).toArray
+    pointers(FileSystems.list(fileSystem, folder.index)).map(_._1).toArray
 
-  /** The pointers with their versions, in ascending order. */
-  private def pointers(fileSystem: FileSystem, folder: TableFolder): Seq[(Long, FileStatus)] =
-    FileSystems.list(fileSystem, folder.index)
+  /** The pointers among the files with their versions, in ascending order. */
+  private def pointers(files: Seq[FileStatus]): Seq[(Long, FileStatus)] =
+    files
       .flatMap(status => SnapshotRef.versionOf(status.getPath.getName).map(_ -> status))
       .sortBy(_._1)
 

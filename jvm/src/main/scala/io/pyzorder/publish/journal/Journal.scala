@@ -6,7 +6,7 @@ import com.google.common.cache.{Cache, CacheBuilder}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 
-import io.pyzorder.storage.{FileSystems, RunNumber, TableFolder}
+import io.pyzorder.storage.{FileSystems, ListedMetadata, RunNumber, TableFolder}
 
 /**
  * The journal of a table, which records what each run intends to do and how it ended. Records are
@@ -28,9 +28,14 @@ object Journal {
     new Path(folder.journal, s"_$run.$kind")
 
   /** Reads the last run with one listing. Returns JournalState.none if there is no journal. */
-  def read(hadoopConf: Configuration, folder: TableFolder): JournalState = {
+  def read(hadoopConf: Configuration, folder: TableFolder): JournalState =
+    read(hadoopConf, ListedMetadata.of(hadoopConf, folder))
+
+  /** Like `read`, but uses an existing listing. */
+  def read(hadoopConf: Configuration, listed: ListedMetadata): JournalState = {
+    val folder = listed.folder
     val fs = folder.journal.getFileSystem(hadoopConf)
-    val all = records(fs, folder)
+    val all = records(listed.journal)
     if (all.isEmpty) {
       JournalState.none
     } else {
@@ -43,7 +48,7 @@ object Journal {
   /** All runs in the journal, in no particular order. Reads them with one listing. */
   private[publish] def runs(hadoopConf: Configuration, folder: TableFolder): Seq[JournalState] = {
     val fs = folder.journal.getFileSystem(hadoopConf)
-    records(fs, folder).groupBy(_._1).toSeq.map { case (run, ofRun) =>
+    records(FileSystems.list(fs, folder.journal)).groupBy(_._1).toSeq.map { case (run, ofRun) =>
       new JournalState(fs, folder, run, ofRun.map(r => r._2 -> r._3).toMap)
     }
   }
@@ -52,11 +57,11 @@ object Journal {
    * When each finished run ended, in milliseconds since the epoch according to the store's clock.
    */
   private[publish] def ended(hadoopConf: Configuration, folder: TableFolder): Map[Long, Long] =
-    records(folder.journal.getFileSystem(hadoopConf), folder)
+    records(FileSystems.list(folder.journal.getFileSystem(hadoopConf), folder.journal))
       .collect { case (run, "done", status) => run -> status.getModificationTime }.toMap
 
-  private def records(fs: FileSystem, folder: TableFolder): Seq[(Long, String, FileStatus)] =
-    FileSystems.list(fs, folder.journal).flatMap { status =>
+  private def records(files: Seq[FileStatus]): Seq[(Long, String, FileStatus)] =
+    files.flatMap { status =>
       status.getPath.getName match {
         case RecordName(run, kind) => RunNumber.of(run).map((_, kind, status))
         case _ => None

@@ -2,6 +2,8 @@ package io.pyzorder.publish.reading
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 
+import io.pyzorder.storage.FilesByFolder
+
 /**
  * Groups files by root path. A file belongs to the root path that is the file's own path or one of
  * its ancestors.

@@ -18,7 +18,7 @@ import org.apache.spark.sql.execution.datasources.{
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 
-import io.pyzorder.storage.{FileRef, FileSystems, MoveFile, TableFolder}
+import io.pyzorder.storage.{FileRef, FileSystems, FilesByFolder, MoveFile, TableFolder}
 
 /**
  * A listing whose files contain every row of the tables in `folders` exactly once, even during an

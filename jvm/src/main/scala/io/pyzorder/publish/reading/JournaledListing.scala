@@ -10,7 +10,7 @@ import org.apache.spark.sql.types.StructType
 import io.pyzorder.common.Staleness
 import io.pyzorder.index.store.SnapshotRef
 import io.pyzorder.publish.journal.{Journal, JournalState}
-import io.pyzorder.storage.{FileSystems, TableFolder}
+import io.pyzorder.storage.{FileSystems, ListedMetadata, TableFolder}
 
 /**
  * A listing of a relation's files.
@@ -38,17 +38,17 @@ object JournaledListing {
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
   /**
-   * The folders of all tables to which the relation's files may belong. Only folders with a
-   * `_zorder` are included. Candidates are the table's location in the catalog, the root paths
-   * outside it, and their ancestors up to the first folder whose name does not have the form
+   * The metadata of all tables to which the relation's files may belong. Only tables with a
+   * `_zorder` folder are included. Candidates are the table's location in the catalog, the root
+   * paths outside it, and their ancestors up to the first folder whose name does not have the form
    * `name=value`. If a root path is a file, the search also starts at its parent folder. If a root
    * path is a folder, the search does not start at its parent, because someone who can create a
    * `_zorder` folder beside a table must not be able to determine which files belong to the table.
    */
-  def foldersOf(
+  def tablesOf(
       hadoopConf: Configuration,
       rootPaths: Seq[Path],
-      tableLocation: Option[Path]): Seq[TableFolder] = {
+      tableLocation: Option[Path]): Seq[ListedMetadata] = {
     val location = tableLocation.map(qualified(hadoopConf, _))
     val roots = rootPaths.map(qualified(hadoopConf, _))
     val outside = roots.filterNot(root => location.exists(l => TableFolder.isAtOrBelow(root, l)))
@@ -56,11 +56,10 @@ object JournaledListing {
       outside.filter(isFileOfTable(hadoopConf, _)).flatMap(file =>
         TableFolder.upwards(file.getParent))
     candidates.distinct.map { path =>
-      if (location.contains(path)) new TableFolder(path).trusting(Set.empty)
-      else new TableFolder(path)
-    }.filter { folder =>
-      FileSystems.exists(folder.root.getFileSystem(hadoopConf), folder.zorder)
-    }
+      val folder = new TableFolder(path)
+      ListedMetadata.of(
+        hadoopConf, if (location.contains(path)) folder.trusting(Set.empty) else folder)
+    }.filter(_.exists)
   }
 
   /**
@@ -283,7 +282,7 @@ object JournaledListing {
     root.getParent != null && {
       val fs = root.getFileSystem(hadoopConf)
       TableFolder.upwards(root.getParent).exists(folder =>
-        FileSystems.exists(fs, new TableFolder(folder).zorder)) &&
+        ListedMetadata.of(hadoopConf, new TableFolder(folder)).exists) &&
       FileSystems.status(fs, root).forall(_.isFile)
     }
 

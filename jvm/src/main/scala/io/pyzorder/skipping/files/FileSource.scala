@@ -11,7 +11,7 @@ import io.pyzorder.common.{Staleness, ZOrderConf}
 import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.publish.journal.{Journal, JournalState}
 import io.pyzorder.publish.reading.{JournaledListing, Listing, SelectedPartitions}
-import io.pyzorder.storage.{ChangedFiles, FileVersion, TableFolder}
+import io.pyzorder.storage.{ChangedFiles, FileVersion, ListedMetadata, TableFolder}
 
 /**
  * Finds the files for the scans of a plan. These are the files that Spark's own file index would
@@ -20,7 +20,7 @@ import io.pyzorder.storage.{ChangedFiles, FileVersion, TableFolder}
  * @param wrapped         Spark's own file index
  * @param options         the relation's options
  * @param partitionSchema the relation's partition columns
- * @param findFolders     returns the folders of the tables to which the files may belong
+ * @param findTables      finds the tables to which the files may belong, and lists their metadata
  * @param table           the table, if the catalog tracks its partitions; distinguishes tables that
  *                        share a folder but have different partitions
  * @param properties      the table's properties; empty if the table is read by path
@@ -30,22 +30,25 @@ private[skipping] final class FileSource(
     val wrapped: FileIndex,
     val options: Map[String, String],
     val partitionSchema: StructType,
-    findFolders: () => Seq[TableFolder],
+    findTables: () => Seq[ListedMetadata],
     val table: Option[TableIdentifier],
     properties: Map[String, String]) {
 
-  @volatile private var found: Option[Seq[TableFolder]] = None
+  @volatile private var found: Option[Seq[ListedMetadata]] = None
+
+  /** The folders of the tables to which the files may belong. */
+  def folders: Seq[TableFolder] = tables.map(_.folder)
 
   /**
-   * The folders of the tables to which the files may belong. The store is searched on first use,
-   * because a source is not used if the plan already has an equivalent one.
+   * The tables to which the files may belong. The store is searched on first use, because a source
+   * is not used if the plan already has an equivalent one.
    */
-  def folders: Seq[TableFolder] = found.getOrElse(search())
+  private def tables: Seq[ListedMetadata] = found.getOrElse(search())
 
-  private def search(): Seq[TableFolder] = {
-    val folders = findFolders()
-    found = Some(folders)
-    folders
+  private def search(): Seq[ListedMetadata] = {
+    val tables = findTables()
+    found = Some(tables)
+    tables
   }
 
   /**
@@ -109,7 +112,7 @@ private[skipping] final class FileSource(
   /** A copy of this source for another plan. The state of the copy is not pinned. */
   def unfixed: FileSource = {
     val copy =
-      new FileSource(session, wrapped, options, partitionSchema, findFolders, table, properties)
+      new FileSource(session, wrapped, options, partitionSchema, findTables, table, properties)
     copy.selected = selected
     copy
   }
@@ -128,7 +131,7 @@ private[skipping] final class FileSource(
   def seen: TableState.Seen = fixed.fold(TableState.Seen.now(session, folders))(_.seen)
 
   /** The journal and index at the time of planning. They are read once for all scans. */
-  lazy val planned: TableState.Seen = TableState.Seen.now(session, folders)
+  lazy val planned: TableState.Seen = TableState.Seen.of(session, tables)
 
   /** Like `seen`, but if no state is pinned, the journal and index at the time of planning. */
   def known: TableState.Seen = fixed.fold(planned)(_.seen)
@@ -257,12 +260,17 @@ private[skipping] object TableState {
       val states: Seq[JournalState])
 
   object Seen {
-    def now(session: shim.SparkSession, folders: Seq[TableFolder]): Seen =
-      if (folders.isEmpty) Seen(Nil, Nil)(Nil) // the most common case, which must cost nothing
+    def now(session: shim.SparkSession, folders: Seq[TableFolder]): Seen = {
+      lazy val conf = session.sessionState.newHadoopConf()
+      of(session, folders.map(ListedMetadata.of(conf, _)))
+    }
+
+    def of(session: shim.SparkSession, listed: Seq[ListedMetadata]): Seen =
+      if (listed.isEmpty) Seen(Nil, Nil)(Nil) // the most common case, which must cost nothing
       else {
         val conf = session.sessionState.newHadoopConf()
-        val states = folders.map(Journal.read(conf, _))
-        Seen(states.map(_.token), folders.flatMap(IndexStore.latest(conf, _)))(states)
+        val states = listed.map(Journal.read(conf, _))
+        Seen(states.map(_.token), listed.flatMap(IndexStore.latest(conf, _)))(states)
       }
   }
 }

@@ -98,7 +98,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     val source = new FileSource(
       session, files.location, files.options, files.partitionSchema,
       () =>
-        JournaledListing.foldersOf(
+        JournaledListing.tablesOf(
           session.sessionState.newHadoopConf(), files.location.rootPaths, location),
       partitioned.map(_.identifier), properties)
     val name = relation.catalogTable.map(_.identifier.table)

@@ -1,4 +1,4 @@
-package io.pyzorder.publish.reading
+package io.pyzorder.storage
 
 import scala.util.Random
 

@@ -1,11 +1,11 @@
-package io.pyzorder.publish.reading
+package io.pyzorder.storage
 
 import scala.collection.mutable
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 
 /** Groups files by folder. The files of a folder keep their order. */
-private[reading] object FilesByFolder {
+private[pyzorder] object FilesByFolder {
 
   def apply(files: Seq[FileStatus]): Map[Path, Seq[FileStatus]] = {
     val folders = mutable.LinkedHashMap.empty[Path, mutable.ArrayBuffer[FileStatus]]
