@@ -9,10 +9,10 @@ For each table and each way to read it, a fresh process runs one query after ano
 are the times of the first and the second query, and the median time of the later ones. On large
 tables, plain Spark runs only five queries, because it opens every file in each of them.
 
-With --peers, Delta and Iceberg also read the same files (Iceberg only up to 20,000, because
-adding more takes too long). They run on the Spark version that benchmarks/peers.py lists for them.
-The files are converted for Delta (CONVERT TO DELTA) and added to an Iceberg table (add_files).
-pyzorder is measured again on that Spark version.
+With --peers, Delta and Iceberg also read the same files. They run on the Spark version that
+benchmarks/peers.py lists for them. The files are converted for Delta (CONVERT TO DELTA) and added
+to an Iceberg table (add_files). Iceberg records minima and maxima only of files whose columns have
+field ids, so the files have them. pyzorder is measured again on that Spark version.
 """
 
 from __future__ import annotations
@@ -40,14 +40,22 @@ READ = 2
 
 #: Number of queries of plain Spark on tables with more than SMALL files.
 PLAIN, SMALL = 5, 1000
-#: Maximum number of files in an Iceberg table.
-ICEBERG_FILES = 20_000
 
 STALENESS = "spark.sql.zorder.index.maxStaleness"
 
 #: The ways to read a table. `prepare` sets up a table for each of them.
 OURS = ("plain Spark", "pyzorder, 0s", "pyzorder, 1h")
 DELTA, ICEBERG = "Delta 4.4.0", "Iceberg 1.10.0"
+
+
+def write(spark: SparkSession, folder: Path, distinct: int) -> None:
+    """Writes the distinct files."""
+    rows = spark.range(0, distinct * ROWS, 1, distinct).selectExpr("id", "-id AS v")
+    numbered = [
+        rows[name].alias(name, metadata={"parquet.field.id": number})
+        for number, name in enumerate(rows.columns, 1)
+    ]
+    rows.select(numbered).write.parquet(str(folder))
 
 
 def link(source: Path, folder: Path, distinct: int, first: int = 0) -> None:
@@ -162,8 +170,6 @@ def rows(sizes: list[int], queries: int, with_peers: bool) -> Iterator[list[str]
             ways += [(f"{name}", spark.environment) for name in (*OURS[1:], DELTA, ICEBERG)]
         for size in [READ * LINKS, *sizes]:
             for name, environment in ways:
-                if name == ICEBERG and size > ICEBERG_FILES:
-                    continue
                 asked = PLAIN if name == OURS[0] and size > SMALL else queries
                 taken = measure(name, source, home, size // LINKS, asked, environment)
                 shown = name if not environment else f"{name} (Spark {spark.spark})"
@@ -185,8 +191,7 @@ def main() -> int:
     match arguments.child:
         case ["source", folder, distinct]:
             spark = start("plain Spark", Path(folder).parent)
-            frame = spark.range(0, int(distinct) * ROWS, 1, int(distinct))
-            frame.selectExpr("id", "-id AS v").write.parquet(folder)
+            write(spark, Path(folder), int(distinct))
         case ["prepare", name, folder, home]:
             prepare(name, Path(folder), Path(home))
         case ["run", name, folder, home, distinct, queries]:

@@ -89,7 +89,7 @@ STATEMENTS = [
 ]
 
 
-@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("name", long(ODD, *ODD[::3]))
 def test_names_of_no_run(spark: SparkSession, source: Path, tmp_path: Path, name: str) -> None:
     table = shutil.copytree(source, tmp_path / "t")
     (table / name).parent.mkdir(parents=True, exist_ok=True)
@@ -625,7 +625,7 @@ def test_pipe_as_checksum_of_a_retired_file(
 LINKED = ["_zorder", *(place for place in PLACES if place != "_zorder")]
 
 
-@pytest.mark.parametrize("place", LINKED)
+@pytest.mark.parametrize("place", long(LINKED, *LINKED[::3]))
 def test_links(spark: SparkSession, source: Path, tmp_path: Path, place: str) -> None:
     """pyzorder does not read, write, move or delete anything through a link in `_zorder`."""
     table, victim = shutil.copytree(source, tmp_path / "t"), tmp_path / "victim"

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.support.sampled import long
 from tests.support.scans import FAILURES, settings
 from tests.support.tables import data_files
 
@@ -71,7 +72,11 @@ class Table:
             rows.write.insertInto(self.name)
 
 
-@pytest.fixture(params=["table", "partitioned table", "partitioned path"])
+#: The kinds of tables that most tests use.
+TABLES = ["table", "partitioned table", "partitioned path"]
+
+
+@pytest.fixture(params=long(TABLES, *TABLES[:2]))
 def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[Table]:
     """An optimized and indexed table of 20 rows. A single task reads all rows."""
     folder = tmp_path / "t"
@@ -96,7 +101,7 @@ def assert_one_state(rows: list) -> None:
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.parametrize("adaptive", long(["true", "false"], "true"))
 def test_rows_appended_meanwhile(spark, table, held, pair, adaptive) -> None:
     with settings(spark, spark__sql__adaptive__enabled=adaptive):
         df = spark.sql(PAIRS[pair].format(t=table.name))

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Row, SparkSession
 
 import pyzorder
@@ -91,6 +91,20 @@ def test_several_inserts_in_one_statement(spark: SparkSession, table: Path) -> N
     assert count(reader) == count(writer) == count(fresh(spark)) == 42
     (scan,) = explain(reader.sql("SELECT * FROM stale WHERE id = 100"))
     assert scan["unindexed"] == 0
+
+
+def test_an_overwrite_that_fails(spark: SparkSession, table: Path) -> None:
+    """Spark deletes the old files, and with them the index, before it writes the new ones."""
+    reader = bound(fresh(spark), "1h")
+    assert count(reader, "id >= 0") == 40
+    with pytest.raises(PySparkException, match="on purpose"):
+        spark.sql(
+            "INSERT OVERWRITE stale SELECT CAST(raise_error('on purpose') AS BIGINT), 1 FROM range(3)"
+        )
+    left = 40 if data_files(table) else 0
+    assert count(fresh(spark), "id >= 0") == count(reader, "id >= 0") == left
+    insert(fresh(spark), 100, 107)
+    assert count(fresh(spark), "id >= 0") == count(reader, "id >= 0") == left + 7
 
 
 @pytest.mark.parametrize("indexed", long(["true", "false"], "true"))

@@ -101,9 +101,10 @@ final class IndexedInsertCommand(
       catch {
         // A failed overwrite may have deleted files, and a failed append may have left some behind.
         case NonFatal(failure) if mode == SaveMode.Overwrite || mode == SaveMode.Append =>
-          val changed = folder +: around
-          try changed.foreach(IndexStore.uncover(session, _, properties))
-          catch { case NonFatal(second) => failure.addSuppressed(second) }
+          try {
+            before.filter(_ => mode == SaveMode.Overwrite).foreach(keep(session, _, conf))
+            (folder +: around).foreach(IndexStore.uncover(session, _, properties))
+          } catch { case NonFatal(second) => failure.addSuppressed(second) }
           throw failure
       }
     try {
@@ -133,6 +134,17 @@ final class IndexedInsertCommand(
           if pauses.nonEmpty && refused.getMessage.contains("Unable to clear ") =>
         Thread.sleep(pauses.head)
         insert(session, child, pauses.tail)
+    }
+
+  /**
+   * Recreates the index, without entries, if a failed overwrite has deleted it together with the
+   * old files. Otherwise, sessions would no longer notice what other sessions write.
+   */
+  private def keep(session: shim.SparkSession, before: SnapshotRef, conf: Configuration): Unit =
+    if (IndexStore.latest(conf, before.folder).isEmpty) {
+      IndexStore.publish(
+        session, before.folder, _ => before.columns, identity, properties, voids = true,
+        sketched = _ => before.sketched)
     }
 
   /**
