@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Row, SparkSession
@@ -180,8 +181,47 @@ def test_a_partition_that_only_the_catalog_has_got(spark: SparkSession, tmp_path
         spark.sql("DROP TABLE stale")
 
 
-def test_a_selected_file_that_has_gone(spark: SparkSession, table: Path) -> None:
-    reader = bound(fresh(spark), "1h")
+def test_spark_lists_once_per_change(spark: SparkSession, tmp_path: Path) -> None:
+    """A table that was never optimized. By default, queries use Spark's own listing of the table."""
+    spark.sql(KINDS["a table"].format(tmp_path / "t"))
+    try:
+        insert(spark, 0, 40)
+        spark.sql("CREATE SKIPPING INDEX ON stale")
+        reader, writer = fresh(spark), fresh(spark)
+        assert count(reader) == count(writer) == 40
+        insert(writer, 40, 50)
+        files, before = len(data_files(tmp_path / "t")), discovered(spark)
+        for times, session in enumerate((writer, reader), 1):
+            assert count(session) == count(session, "id < 45") + 5 == 50
+            assert discovered(spark) == before + times * files
+    finally:
+        spark.sql("DROP TABLE stale")
+
+
+@pytest.mark.parametrize("staleness", ["0s", "1h"])
+def test_a_cached_dataframe(spark: SparkSession, table: Path, staleness: str) -> None:
+    """A write updates cached data."""
+    writer, other = bound(fresh(spark), staleness), bound(fresh(spark), staleness)
+    cached = writer.table("stale").cache()
+    try:
+        assert cached.count() == count(writer) == 40
+        writer.sql("INSERT INTO stale VALUES (100, 0)")
+        assert count(writer) == count(other) == writer.table("stale").count() == 41
+        other.sql("INSERT INTO stale VALUES (101, 0), (102, 1)")
+        assert count(writer) == count(other) == 43
+        writer.sql("INSERT OVERWRITE stale VALUES (1, 1)")
+        assert count(writer) == count(other) == 1
+    finally:
+        cached.unpersist()
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_selected_file_that_has_gone(spark: SparkSession, table: Path, listed: bool) -> None:
+    """Spark may have listed the table when the reader used it for the first time."""
+    reader = fresh(spark)
+    if listed:
+        assert count(reader, "id >= 0") == 40
+    reader = bound(reader, "1h")
     assert count(reader, "id >= 0") == 40
     for file in data_files(table):
         file.unlink()
@@ -344,6 +384,21 @@ def test_trusted_has_no_bound(spark: SparkSession, table: Path) -> None:
         assert count(spark) == 40
         spark.sql("REFRESH SKIPPING INDEX ON stale")
         assert count(spark) == 42
+
+
+@pytest.mark.skipif(pyspark.__version__ < "4", reason="Spark caches the table before any rule runs")
+@pytest.mark.parametrize("staleness", ["0s", "1h"])
+def test_a_table_made_anew_in_another_format(
+    spark: SparkSession, table: Path, tmp_path: Path, staleness: str
+) -> None:
+    reader = bound(fresh(spark), staleness)
+    assert count(reader) == 40
+    spark.sql("DROP TABLE stale")
+    spark.sql(
+        f"CREATE TABLE stale USING orc LOCATION '{tmp_path / 'orc'}' AS SELECT 7 AS x, 1 AS id"
+    )
+    assert count(reader) == 1
+    assert reader.table("stale").columns == ["x", "id"]
 
 
 def test_a_table_dropped_and_made_anew(

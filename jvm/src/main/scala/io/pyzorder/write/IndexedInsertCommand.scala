@@ -113,6 +113,8 @@ final class IndexedInsertCommand(
         case None => IndexStore.uncover(session, folder, properties)
       }
       around.foreach(IndexStore.uncover(session, _))
+      // Spark has planned cached DataFrames again before the index included the new files.
+      session.catalog.refreshByPath(folder.root.toString)
     } catch {
       case NonFatal(failure) =>
         log.warn(

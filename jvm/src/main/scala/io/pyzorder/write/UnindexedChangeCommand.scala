@@ -103,7 +103,11 @@ object UnindexedChangeCommand {
       // A command that fails may still have changed some files.
       for (changed <- table; location <- changed.storage.locationUri) {
         try {
-          folderOf(session, changed).foreach(IndexStore.uncover(session, _, changed.properties))
+          folderOf(session, changed).foreach { folder =>
+            IndexStore.uncover(session, folder, changed.properties)
+            // Spark may have planned cached DataFrames again while the index still covered the table.
+            session.catalog.refreshByPath(folder.root.toString)
+          }
         } catch {
           case NonFatal(failure) =>
             log.warn(

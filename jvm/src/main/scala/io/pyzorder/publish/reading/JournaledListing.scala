@@ -37,6 +37,10 @@ object JournaledListing {
   private val cache: Cache[FileIndex, Cached] =
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
+  /** The indexes that a table had when Spark last listed it; see refreshIfWritten. */
+  private val listedWith: Cache[FileIndex, Seq[String]] =
+    CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Seq[String]]()
+
   /**
    * The metadata of all tables to which the relation's files may belong. Only tables with a
    * `_zorder` folder are included. Candidates are the table's location in the catalog, the root
@@ -113,6 +117,7 @@ object JournaledListing {
     }
 
     if (!journals.exists(_.exists) && (indexes.isEmpty || !staleness.remembers)) {
+      if (indexes.nonEmpty) refreshIfWritten(wrapped, indexes)
       Listing(wrapped, isFresh = false, asOf = None)
     } else (wrapped, Roots.of(session, wrapped, options, selected)) match {
       case (_, None) => Listing(wrapped, isFresh = false, asOf = None)
@@ -236,13 +241,21 @@ object JournaledListing {
     else indexes.filter(_.coverage.exists(known => staleness.allows(known.listedAt)))
 
   /**
-   * Discards the listings of `wrapped`. The files are listed again when they are next requested.
+   * Refreshes `wrapped` if the indexes have changed since this method was last called for it. Other
+   * sessions change the index when they write, but Spark refreshes only the file index of the
+   * session that writes.
    */
-  def forget(wrapped: FileIndex): Unit = {
-    wrapped match {
-      case deferred: DeferredFileIndex => deferred.refresh()
-      case _ =>
+  private def refreshIfWritten(wrapped: FileIndex, indexes: Seq[SnapshotRef]): Unit = {
+    val now = indexes.map(_.file)
+    if (listedWith.get(wrapped, () => now) != now) {
+      wrapped.refresh()
+      listedWith.put(wrapped, now)
     }
+  }
+
+  /** Discards all listings of `wrapped`, including Spark's own, and lists the files again. */
+  def forget(wrapped: FileIndex): Unit = {
+    wrapped.refresh()
     cache.invalidate(wrapped)
   }
 

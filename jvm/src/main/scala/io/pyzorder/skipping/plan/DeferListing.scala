@@ -41,8 +41,8 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
  * needs their files.
  *
  * The rule also removes a cached relation if another session has changed the table's location, for
- * example with an OPTIMIZE that switches the table to a new folder. Otherwise, this session would
- * continue to read and write the old folder.
+ * example with an OPTIMIZE that switches the table to a new folder, or has dropped the table and
+ * created it again. Otherwise, this session would continue to use the old folder or the old format.
  */
 case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
@@ -66,7 +66,7 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
         val table = catalog.getTableMetadata(identifier)
         val name = QualifiedTableName(
           CatalogAccess.sessionCatalog, table.database, table.identifier.table)
-        if (hasMoved(catalog.getCachedTable(name), table)) catalog.invalidateCachedTable(name)
+        if (isOutdated(catalog.getCachedTable(name), table)) catalog.invalidateCachedTable(name)
         // Spark adds an option to the target of an INSERT, but removes it before it reads options.
         val hasOptions = !relation.clearWritePrivileges.options.isEmpty
         if (!relation.isStreaming && !hasOptions && catalog.getCachedTable(name) == null)
@@ -74,9 +74,11 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
       }
     catch { case NonFatal(_) => }
 
-  private def hasMoved(cached: LogicalPlan, now: CatalogTable): Boolean = cached match {
+  private def isOutdated(cached: LogicalPlan, now: CatalogTable): Boolean = cached match {
     case relation: LogicalRelation =>
-      relation.catalogTable.exists(_.storage.locationUri != now.storage.locationUri)
+      relation.catalogTable.exists(known =>
+        known.storage.locationUri != now.storage.locationUri ||
+          known.createTime != now.createTime || known.provider != now.provider)
     case _ => false
   }
 
