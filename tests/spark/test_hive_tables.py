@@ -78,7 +78,7 @@ def test_files_that_hive_writes_are_seen_at_once(
     cursor: Any, tmp_path: Path, partitioned: bool
 ) -> None:
     """Queries immediately see files that Hive has written, even if the settings allow planning
-    without a listing."""
+    without a listing. So do queries on cached rows."""
     pq.write_table(pa.table({"id": pa.array([100, 102], pa.int64())}), tmp_path / "new.parquet")
     keys, partition = (" PARTITIONED BY (p INT)", " PARTITION (p = 1)") if partitioned else ("", "")
     cursor.execute("DROP TABLE IF EXISTS loaded")
@@ -87,19 +87,23 @@ def test_files_that_hive_writes_are_seen_at_once(
     cursor.execute("OPTIMIZE loaded ZORDER BY (id)")
     cursor.execute("SET spark.sql.zorder.index.maxStaleness=1h")
     try:
+        cursor.execute("CACHE TABLE cached AS SELECT * FROM loaded")
         assert rows(cursor, "SELECT count(*) FROM loaded") == [(20,)]
         cursor.execute(
             f"LOAD DATA LOCAL INPATH '{tmp_path}/new.parquet' INTO TABLE loaded{partition}"
         )
         assert rows(cursor, "SELECT count(*) FROM loaded") == [(22,)]
         assert rows(cursor, "SELECT id FROM loaded WHERE id > 50") == [(100,), (102,)]
+        assert rows(cursor, "SELECT count(*) FROM cached") == [(22,)]
         cursor.execute("REFRESH SKIPPING INDEX ON loaded")
         cursor.execute("SET spark.sql.hive.convertMetastoreParquet=false")
         cursor.execute(f"INSERT INTO loaded{partition} VALUES (104)")
         cursor.execute("RESET spark.sql.hive.convertMetastoreParquet")
         assert rows(cursor, "SELECT count(*) FROM loaded") == [(23,)]
+        assert rows(cursor, "SELECT count(*) FROM cached") == [(23,)]
     finally:
         cursor.execute("RESET spark.sql.zorder.index.maxStaleness")
+        cursor.execute("DROP VIEW IF EXISTS cached")
         cursor.execute("DROP TABLE loaded")
 
 

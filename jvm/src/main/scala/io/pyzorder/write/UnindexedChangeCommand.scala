@@ -103,11 +103,7 @@ object UnindexedChangeCommand {
       // A command that fails may still have changed some files.
       for (changed <- table; location <- changed.storage.locationUri) {
         try {
-          folderOf(session, changed).foreach { folder =>
-            IndexStore.uncover(session, folder, changed.properties)
-            // Spark may have planned cached DataFrames again while the index still covered the table.
-            session.catalog.refreshByPath(folder.root.toString)
-          }
+          folderOf(session, changed).foreach(IndexStore.uncover(session, _, changed.properties))
         } catch {
           case NonFatal(failure) =>
             log.warn(
