@@ -76,7 +76,8 @@ def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") ->
     conf = session.sessionState().newHadoopConf()
     relation = df._jdf.queryExecution().analyzed().relation()
     listing, roots = package(spark).JournaledListing, relation.location().rootPaths()
-    folders = listing.foldersOf(conf, roots, none(spark))
+    tables = listing.tablesOf(conf, roots, none(spark))
+    folders = scala_seq(spark, [tables.apply(i).folder() for i in range(tables.length())])
     location = listing.whole(
         session, relation.location(), relation.options(), relation.partitionSchema(), folders
     ).files()
