@@ -4,6 +4,7 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
+import org.slf4j.LoggerFactory
 
 /**
  * The files in a table's `_journal` and `_index` folders. Each folder is listed when its files are
@@ -23,6 +24,8 @@ final class ListedMetadata private (
 }
 
 object ListedMetadata {
+
+  private val log = LoggerFactory.getLogger(getClass)
 
   def of(hadoopConf: Configuration, folder: TableFolder): ListedMetadata = {
     val fs = folder.zorder.getFileSystem(hadoopConf)
@@ -45,5 +48,9 @@ object ListedMetadata {
       val names = Seq(folder.index, folder.journal).map(_.getName).sorted
       S3Listing.of(fs).map(_.rangeBelow(folder.zorder, names.head, s"${names.last}/\uffff",
           PageSize))
-    } catch { case NonFatal(_) => None }
+    } catch {
+      case NonFatal(failure) =>
+        log.info(s"The folders in ${folder.zorder} are listed one by one: $failure")
+        None
+    }
 }
