@@ -109,6 +109,28 @@ def test_rows_appended_meanwhile(spark, table, held, pair, adaptive) -> None:
     assert spark.sql(f"SELECT count(*) FROM {table.name}").first()[0] == 30
 
 
+@pytest.mark.parametrize("pair", ["a join", "NOT IN", "stages far apart"])
+def test_another_query_notices_new_rows(spark, tmp_path, held, pair) -> None:
+    """The table has an index but no journal. Two queries of one session share Spark's listing."""
+    noticed = []
+    table = Table("one_state", tmp_path / "t", "")
+    spark.sql(f"CREATE TABLE one_state (id BIGINT, p INT) USING parquet LOCATION '{table.path}'")
+    try:
+        table.write(spark, 0, 20)
+        spark.sql("CREATE SKIPPING INDEX ON one_state")
+
+        def append() -> None:
+            table.append(spark)
+            noticed.extend(spark.sql("SELECT sum(1) FROM one_state WHERE id >= 0").collect())
+
+        with settings(spark, spark__sql__files__minPartitionNum="1"):
+            df = spark.sql(PAIRS[pair].format(t="one_state"))
+            assert_one_state(held(df.collect, append))
+        assert noticed == [(30,)]
+    finally:
+        spark.sql("DROP TABLE one_state")
+
+
 @pytest.mark.parametrize("pair", ["a join", "an answer from the index", "scalar subqueries"])
 def test_without_skipping(spark, table, held, pair) -> None:
     with settings(spark, spark__sql__zorder__skipping__enabled="false"):

@@ -37,7 +37,7 @@ object JournaledListing {
   private val cache: Cache[FileIndex, Cached] =
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
-  /** The indexes that a table had when Spark last listed it; see refreshIfWritten. */
+  /** The indexes that a table had when a file index was first used; see hasBeenWritten. */
   private val listedWith: Cache[FileIndex, Seq[String]] =
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Seq[String]]()
 
@@ -116,13 +116,13 @@ object JournaledListing {
         }
     }
 
-    if (!journals.exists(_.exists) && (indexes.isEmpty || !staleness.remembers)) {
-      if (indexes.nonEmpty) refreshIfWritten(wrapped, indexes)
+    val isWritten = indexes.nonEmpty && hasBeenWritten(wrapped, indexes)
+    if (!journals.exists(_.exists) && !isWritten && (indexes.isEmpty || !staleness.remembers)) {
       Listing(wrapped, isFresh = false, asOf = None)
     } else (wrapped, Roots.of(session, wrapped, options, selected)) match {
       case (_, None) => Listing(wrapped, isFresh = false, asOf = None)
       case (deferred: DeferredFileIndex, Some(at))
-          if recentEnough(at, folders, indexes, staleness).isEmpty =>
+          if !isWritten && recentEnough(at, folders, indexes, staleness).isEmpty =>
         current(
           session, deferred.listed, options, selected, folders, journals, indexes, staleness)
       case (_, Some(at)) => listed(at)
@@ -241,16 +241,13 @@ object JournaledListing {
     else indexes.filter(_.coverage.exists(known => staleness.allows(known.listedAt)))
 
   /**
-   * Refreshes `wrapped` if the indexes have changed since this method was last called for it. Other
+   * Whether the indexes have changed since this method was first called for `wrapped`. Other
    * sessions change the index when they write, but Spark refreshes only the file index of the
-   * session that writes.
+   * session that writes. `wrapped` itself is not refreshed, because running queries may use it.
    */
-  private def refreshIfWritten(wrapped: FileIndex, indexes: Seq[SnapshotRef]): Unit = {
+  private def hasBeenWritten(wrapped: FileIndex, indexes: Seq[SnapshotRef]): Boolean = {
     val now = indexes.map(_.file)
-    if (listedWith.get(wrapped, () => now) != now) {
-      wrapped.refresh()
-      listedWith.put(wrapped, now)
-    }
+    listedWith.get(wrapped, () => now) != now
   }
 
   /** Discards all listings of `wrapped`, including Spark's own, and lists the files again. */
