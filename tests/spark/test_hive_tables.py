@@ -14,6 +14,7 @@ from pyhive import hive
 
 from tests.spark.test_thrift_server import files_selected
 from tests.support.processes import hive_session
+from tests.support.sampled import long
 
 CASES = [
     (provider, partitioned, converted, "EXTERNAL " if partitioned != converted else "")
@@ -36,7 +37,10 @@ def rows(cursor: Any, statement: str) -> list[Any]:
     return sorted(cursor.fetchall())
 
 
-@pytest.mark.parametrize(("provider", "partitioned", "converted", "external"), CASES)
+@pytest.mark.parametrize(
+    ("provider", "partitioned", "converted", "external"),
+    long(CASES, CASES[0], CASES[3], *CASES[5:7]),
+)
 def test_optimize(
     cursor: Any, tmp_path: Path, provider: str, partitioned: bool, converted: bool, external: str
 ) -> None:
@@ -107,7 +111,7 @@ def test_files_that_hive_writes_are_seen_at_once(
         cursor.execute("DROP TABLE loaded")
 
 
-@pytest.mark.parametrize("provider", ["parquet", "orc"])
+@pytest.mark.parametrize("provider", long(["parquet", "orc"], "parquet"))
 def test_a_table_that_is_not_listed(tmp_path: Path, provider: str) -> None:
     """While the index is recent enough, a session does not list a table when it resolves the
     table's name. Spark then reads the table in the same way as after a listing."""

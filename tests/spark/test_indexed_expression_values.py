@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support import scans, sketches
+from tests.support.sampled import long
 
 #: Strings whose conversion to upper or lower case is unusual, empty strings, and text that
 #: resembles a number.
@@ -97,7 +98,7 @@ def row(rng: random.Random) -> str:
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize("format", ["parquet", "orc"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", long(range(3), 0))
 def test_random_predicates(
     spark: SparkSession, rng: random.Random, zone: str, ansi: str, format: str, seed: int
 ) -> None:

@@ -547,7 +547,7 @@ def test_reads_that_fail_or_wait(
         else:
             file.write_bytes(b"crc\0" + (512).to_bytes(4, "big") + b"\0\0\0\1" * 8)
         with (
-            scans.settings(spark, spark__sql__zorder__journal__lease="2s"),
+            scans.settings(spark, spark__sql__zorder__journal__lease="1s"),
             ThreadPoolExecutor(1) as pool,
         ):
             for statement in [None, STATEMENTS[0], STATEMENTS[2], None]:

@@ -199,7 +199,7 @@ READS = {
 @pytest.mark.parametrize("query", READS)
 @pytest.mark.parametrize("executed", [False, True])
 @pytest.mark.parametrize("journaled", [False, True])
-@pytest.mark.parametrize("column", ["", "p"])
+@pytest.mark.parametrize("column", long(["", "p"], "p"))
 def test_reads_before_and_after_rows_came(spark, tmp_path, column, journaled, executed, query):
     folder = tmp_path / "t"
     writer = spark.range(0, 20, 1, 2).selectExpr("id", "cast(0 as int) p").write

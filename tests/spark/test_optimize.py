@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import decimal
-from itertools import islice, permutations
+from itertools import islice, permutations, product
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from tests.support.sampled import long
 from tests.support.scans import opened
 from tests.support.tables import aim_at, data_files, metrics, rows_of, sales, target_size
 
@@ -17,8 +18,10 @@ FORMATS = ["parquet", "orc"]
 
 
 @pytest.mark.parametrize("provider", FORMATS)
-@pytest.mark.parametrize("external", [False, True])
-@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize(
+    ("external", "partitioned"),
+    long(product([False, True], repeat=2), (False, True), (True, False)),
+)
 def test_catalog_tables(
     spark: SparkSession,
     database: str,

@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.support import scans
+from tests.support.sampled import long
 from tests.support.tables import data_files, ids
 
 OWN, FOREIGN = list(range(0, 40)), list(range(100_000, 100_040))
@@ -209,7 +210,7 @@ def switch(spark: SparkSession, home: Path) -> Path:
 
 
 @pytest.mark.parametrize("place", ["elsewhere/sub", "p/day=0/sub", "p/sub", "switched/day=1/sub"])
-@pytest.mark.parametrize("state", ["ABORT", "COMMIT", "done"])
+@pytest.mark.parametrize("state", long(["ABORT", "COMMIT", "done"], "COMMIT"))
 def test_whole_paths_through_links(
     spark: SparkSession, parted: Path, victim: Path, tmp_path: Path, place: str, state: str
 ) -> None:
@@ -278,7 +279,7 @@ def linked(spark: SparkSession, home: Path, place: str) -> Path:
     return link
 
 
-@pytest.mark.parametrize("method", ["rename", "location"])
+@pytest.mark.parametrize("method", long(["rename", "location"], "location"))
 @pytest.mark.parametrize("place", ["elsewhere/sub", "p/day=0/sub", "p/day=0", "switched/day=1"])
 def test_links_in_a_partition(
     spark: SparkSession, parted: Path, victim: Path, tmp_path: Path, method: str, place: str
@@ -294,7 +295,7 @@ def test_links_in_a_partition(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can change the owner of a link")
-@pytest.mark.parametrize("method", ["rename", "location"])
+@pytest.mark.parametrize("method", long(["rename", "location"], "rename"))
 @pytest.mark.parametrize(
     "place",
     ["elsewhere/sub", "p/day=0/sub", "p/day=0", "switched/day=1", "elsewhere/x.parquet",

@@ -3,6 +3,7 @@ without a listing (spark.sql.zorder.index.maxStaleness)."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +95,7 @@ CASES = {
     "buckets in partitions": Case(BUCKETED_PARTITIONS, CREATE, INSERT, 45),
     "buckets in partitions, overwrite": Case(BUCKETED_PARTITIONS, CREATE, OVERWRITE_1, 23),
     "no index": Case(FLAT, NO_INDEX, INSERT, 45, ("1h",)),
+    "no index, overwrite": Case(FLAT, NO_INDEX, OVERWRITE, 3),
     "no index, partitions": Case(PARTITIONED, NO_INDEX, INSERT, 45),
     "no index, overwrite a partition": Case(PARTITIONED, NO_INDEX, OVERWRITE_1, 23),
     "no index, a folder": Case(PARTITIONED, NO_INDEX, through("{t}/p=1"), 42),
@@ -157,6 +159,46 @@ def test_a_change_by_another_session(spark: SparkSession, case: Case, folder: st
         assert reader.sql("SELECT count(*) FROM stale").collect() == [(count(reader),)]
     run(spark, case.change, folder)
     assert_seen(spark, readers, case.rows)
+
+
+def tear(folder: Path, pattern: str) -> None:
+    """Damages the newest of the index's files that match the pattern."""
+    newest = max(
+        (folder / "_zorder" / "_index").glob(pattern), key=lambda file: file.stat().st_mtime
+    )
+    newest.write_text("{")
+
+
+#: Ways to lose a table's index, as functions of a session and the table's folder.
+LOSSES: dict[str, Callable[[SparkSession, Path], object]] = {
+    "dropped": lambda spark, _: spark.sql("DROP SKIPPING INDEX ON stale"),
+    "damaged pointer": lambda _, folder: tear(folder, "_v*.json"),
+    "damaged snapshot": lambda _, folder: tear(folder, "_snapshot-*"),
+    "deleted": lambda _, folder: shutil.rmtree(folder / "_zorder"),
+}
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [Case(FLAT, CREATE, "", 40), Case(PARTITIONED, CREATE, "", 40)],
+    indirect=True,
+    ids=["a table", "a partitioned table"],
+)
+@pytest.mark.parametrize(
+    ("change", "rows"), [(INSERT, 45), (OVERWRITE, 3)], ids=["INSERT", "OVERWRITE"]
+)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_an_index_is_lost(
+    spark: SparkSession, folder: str, change: str, rows: int, loss: str
+) -> None:
+    """Rows that a session has seen stay visible if the index is then dropped or damaged."""
+    readers = [bound(fresh(spark), time) for time in ("0s", "1h")]
+    assert [count(reader) for reader in readers] == [40, 40]
+    run(spark, change, folder)
+    assert [count(reader) for reader in readers] == [rows, rows]
+    LOSSES[loss](fresh(spark), Path(folder))
+    for _ in range(2):
+        assert [count(reader) for reader in readers] == [rows, rows]
 
 
 #: (the statement that creates the table, the statements that create its first index)

@@ -3,7 +3,10 @@ with those of other files, and files that are not data files."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -176,3 +179,24 @@ def test_odd_names_of_data_files(spark: SparkSession, database: str, tmp_path: P
     with scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false"):
         spark.sql("VACUUM t RETAIN 0 HOURS")
     assert {path.name for path in data_files(folder)} == {*NAMES}
+
+
+@pytest.mark.parametrize("provider", ["parquet", "orc"])
+@pytest.mark.parametrize("statement", [*BY_PATH, "RESTORE {} TO BEFORE OPTIMIZE"])
+def test_a_pipe(spark: SparkSession, tmp_path: Path, provider: str, statement: str) -> None:
+    """No statement on a path waits for a pipe among the data files."""
+    folder = tmp_path / "t"
+    write(folder, provider, [1, 2], [3, 4])
+    pipe = folder / f"pipe.{provider}"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(lambda: spark.sql(statement.format(f"'{folder}'")).collect())
+        try:
+            running.result(timeout=60)
+        except TimeoutError:
+            while not running.done():
+                with contextlib.suppress(OSError):  # no reader is waiting
+                    os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+            pytest.fail(f"{statement} hangs")
+        except AnalysisException as refused:
+            assert "ZORDER_" in str(refused)

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from pyzorder import ZOrderTable, bridge
 from pyzorder.advisor import advise
+from tests.support.sampled import long
 from tests.support.scans import settings
 from tests.support.tables import ids
 
@@ -173,7 +174,7 @@ ENDINGS = {
 }
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", long(ENDINGS, "spark.stop()"))
 def test_the_end_of_an_application(spark: SparkSession, tmp_path: Path, ending: str) -> None:
     """An application whose JVM is killed loses only what has not been written yet."""
     path = str(tmp_path / "t")

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from tests.support.indexes import build
+from tests.support.sampled import long
 from tests.support.scans import FAILURES, check_sound, explain, opened, plain, settings
 
 FORMATS = pytest.mark.parametrize("fmt", ["parquet", "orc"])
@@ -254,7 +255,7 @@ def test_expressions_that_see_the_file(spark: SparkSession, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("fmt", ["parquet", "orc"])
-@pytest.mark.parametrize("optimized", [False, True])
+@pytest.mark.parametrize("optimized", long([False, True], True))
 @pytest.mark.parametrize("kind", ["table", "path"])
 def test_python_functions_of_partition_columns(
     spark: SparkSession, database: str, tmp_path: Path, fmt: str, optimized: bool, kind: str

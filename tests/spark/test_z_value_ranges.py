@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support import indexes, scans
+from tests.support.sampled import long
 from tests.support.tables import aim_at, data_files
 
 COLUMNS = {
@@ -60,8 +61,12 @@ def folder_of(
 
 
 @pytest.mark.parametrize(
-    ("data_type", "provider"), [*((t, "parquet") for t in COLUMNS), ("bigint", "orc")]
-)
+    ("data_type", "provider"),
+    long(
+        [*((t, "parquet") for t in COLUMNS), ("bigint", "orc")],
+        ("string", "parquet"), ("decimal(25,3)", "parquet"), ("bigint", "orc"),
+    ),
+)  # fmt: skip
 def test_sound(
     spark: SparkSession, folder_of: Callable[[str, str], Path], data_type: str, provider: str
 ) -> None:

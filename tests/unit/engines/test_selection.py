@@ -18,6 +18,7 @@ import pyzorder
 from pyzorder import ZOrderError
 from pyzorder.engines.matching_files import matching_files
 from tests.support.engine_tables import index, make, write
+from tests.support.sampled import long
 
 
 def rows(k: int) -> pa.Table:
@@ -189,7 +190,7 @@ def test_a_deep_condition(table: Path) -> None:
     assert kept(table, "NOT (" * 3000 + "i = 15" + ")" * 3000) == "01234"
 
 
-@pytest.mark.parametrize("count", [100, 3000])
+@pytest.mark.parametrize("count", long([100, 1000, 3000], 100, 1000))
 def test_a_long_condition(table: Path, count: int) -> None:
     """If a condition is too long for the parser or for the rules, either all files or exactly the
     matching files are kept."""

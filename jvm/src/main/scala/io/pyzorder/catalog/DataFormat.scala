@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 
 import io.pyzorder.common.ZOrderErrors
-import io.pyzorder.storage.TableFolder
+import io.pyzorder.storage.{FileSystems, TableFolder}
 
 /** Infers the format of a folder's data files from their names or their first bytes. */
 object DataFormat {
@@ -35,18 +35,25 @@ object DataFormat {
     dataFiles(fs, root).map(_.getPath.toString).toSeq
 
   /**
-   * The data files in a folder and its subfolders, listed lazily. Hadoop's own recursive listing is
-   * not used, because it queries each file's permissions, which starts one process per file on a
-   * local disk.
+   * A pipe or a socket among the data files. Spark would wait for it when it infers the schema of
+   * an ORC table.
    */
+  def special(fs: FileSystem, root: Path): Option[Path] =
+    entries(fs, root).filter(_.getLen == 0).map(_.getPath).find(FileSystems.isSpecial)
+
   private def dataFiles(fs: FileSystem, folder: Path): Iterator[FileStatus] =
+    entries(fs, folder).filter(_.getLen > 0)
+
+  /**
+   * The data files in a folder and its subfolders, including empty files, listed lazily. Hadoop's
+   * own recursive listing is not used, because it queries each file's permissions, which starts one
+   * process per file on a local disk.
+   */
+  private def entries(fs: FileSystem, folder: Path): Iterator[FileStatus] =
     fs.listStatus(folder).iterator
       .filterNot(entry => TableFolder.isHiddenName(entry.getPath.getName))
-      .flatMap { entry =>
-        if (entry.isDirectory) dataFiles(fs, entry.getPath)
-        else if (entry.getLen > 0) Iterator(entry)
-        else Iterator.empty
-      }
+      .flatMap(entry =>
+        if (entry.isDirectory) entries(fs, entry.getPath) else Iterator(entry))
 
   private def ofFile(fs: FileSystem, path: Path, sniff: Boolean): Option[String] =
     if (path.getName.endsWith(".parquet")) Some("parquet")

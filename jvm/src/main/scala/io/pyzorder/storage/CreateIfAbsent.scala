@@ -68,8 +68,13 @@ object CreateIfAbsent {
         } finally channel.close()
         MetadataFiles.share(conf, new Path(temporary.toUri))
         link(target, temporary)
-      } finally Files.deleteIfExists(temporary)
+      } finally delete(temporary)
     }
+
+    /** Does not throw, because that would hide the failure that ended `create`. */
+    private def delete(temporary: LocalPath): Unit =
+      try Files.deleteIfExists(temporary)
+      catch { case _: java.nio.file.FileSystemException => }
 
     private def link(target: LocalPath, temporary: LocalPath): Boolean =
       try {

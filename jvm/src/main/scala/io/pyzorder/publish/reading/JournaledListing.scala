@@ -37,9 +37,14 @@ object JournaledListing {
   private val cache: Cache[FileIndex, Cached] =
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
-  /** The indexes that a table had when a file index was first used; see hasBeenWritten. */
+  /**
+   * For each file index in use, the table's journals and indexes when it was first used, or
+   * Written; see hasBeenWritten.
+   */
   private val listedWith: Cache[FileIndex, Seq[String]] =
-    CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Seq[String]]()
+    CacheBuilder.newBuilder().weakKeys().build[FileIndex, Seq[String]]()
+
+  private val Written = Seq("written")
 
   /**
    * The metadata of all tables to which the relation's files may belong. Only tables with a
@@ -116,7 +121,7 @@ object JournaledListing {
         }
     }
 
-    val isWritten = indexes.nonEmpty && hasBeenWritten(wrapped, indexes)
+    val isWritten = hasBeenWritten(wrapped, journals, indexes)
     if (!journals.exists(_.exists) && !isWritten && (indexes.isEmpty || !staleness.remembers)) {
       Listing(wrapped, isFresh = false, asOf = None)
     } else (wrapped, Roots.of(session, wrapped, options, selected)) match {
@@ -241,13 +246,26 @@ object JournaledListing {
     else indexes.filter(_.coverage.exists(known => staleness.allows(known.listedAt)))
 
   /**
-   * Whether the indexes have changed since this method was first called for `wrapped`. Other
-   * sessions change the index when they write, but Spark refreshes only the file index of the
-   * session that writes. `wrapped` itself is not refreshed, because running queries may use it.
+   * Whether the table's files may have changed since `wrapped` was first used, because since then
+   * an index has changed or a journal has been created or deleted. Other sessions cause these
+   * changes when they write, but Spark refreshes only the file index of the session that writes.
+   * `wrapped` itself is not refreshed, because running queries may use it. It therefore stays
+   * outdated even if the index is later dropped or damaged, or if an earlier snapshot becomes the
+   * current one again.
    */
-  private def hasBeenWritten(wrapped: FileIndex, indexes: Seq[SnapshotRef]): Boolean = {
-    val now = indexes.map(_.file)
-    listedWith.get(wrapped, () => now) != now
+  private def hasBeenWritten(
+      wrapped: FileIndex,
+      journals: Seq[JournalState],
+      indexes: Seq[SnapshotRef]): Boolean = {
+    val now = journals.filter(_.exists).map(_ => "journal") ++ indexes.map(_.file)
+    Option(listedWith.getIfPresent(wrapped)) match {
+      case None =>
+        if (now.nonEmpty) listedWith.put(wrapped, now)
+        false
+      case Some(first) =>
+        if (first != now) listedWith.put(wrapped, Written)
+        first != now
+    }
   }
 
   /** Discards all listings of `wrapped`, including Spark's own, and lists the files again. */
