@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.sampled import long
 from tests.support.scans import settings
 from tests.support.staleness import KINDS, append, bound, count, fresh, insert
 
@@ -199,6 +200,42 @@ def test_an_index_is_lost(
     LOSSES[loss](fresh(spark), Path(folder))
     for _ in range(2):
         assert [count(reader) for reader in readers] == [rows, rows]
+
+
+#: What a session does with the table before another one changes it, as two functions of the
+#: session. The first one is called before the table has an index, and the second one afterwards.
+USES: dict[str, tuple[Callable[[SparkSession], object], Callable[[SparkSession], object]]] = {
+    "a query before": (count, lambda _: None),
+    "resolved before": (lambda spark: spark.table("stale").schema, lambda _: None),
+    "resolved afterwards": (lambda _: None, lambda spark: spark.table("stale").schema),
+}
+
+
+@pytest.mark.parametrize("create", [FLAT, PARTITIONED], ids=["a table", "a partitioned table"])
+@pytest.mark.parametrize("index", long([CREATE, OPTIMIZE], CREATE), ids=["CREATE", "OPTIMIZE"])
+@pytest.mark.parametrize(
+    ("change", "rows"), [(INSERT, 45), (OVERWRITE, 3), ("TRUNCATE TABLE stale", 0)],
+    ids=["INSERT", "OVERWRITE", "TRUNCATE"],
+)  # fmt: skip
+@pytest.mark.parametrize("use", USES)
+def test_the_first_query_after_a_change(
+    spark: SparkSession, create: str, index: str, change: str, rows: int, use: str
+) -> None:
+    """It does not matter when Spark has listed the table for a session."""
+    spark.sql(create.split(" LOCATION")[0])
+    try:
+        insert(spark, 0, 40)
+        readers = [bound(fresh(spark), time) for time in ("0s", "1h")]
+        before, afterwards = USES[use]
+        for reader in readers:
+            before(reader)
+        run(spark, index, "")
+        for reader in readers:
+            afterwards(reader)
+        run(spark, change, "")
+        assert_seen(spark, readers, rows)
+    finally:
+        spark.sql("DROP TABLE stale")
 
 
 #: (the statement that creates the table, the statements that create its first index)

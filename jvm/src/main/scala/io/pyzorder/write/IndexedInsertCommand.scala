@@ -102,7 +102,8 @@ final class IndexedInsertCommand(
         // A failed overwrite may have deleted files, and a failed append may have left some behind.
         case NonFatal(failure) if mode == SaveMode.Overwrite || mode == SaveMode.Append =>
           try {
-            before.filter(_ => mode == SaveMode.Overwrite).foreach(keep(session, _, conf))
+            before.filter(_ => mode == SaveMode.Overwrite)
+              .foreach(UnindexedChangeCommand.keep(session, _, properties))
             (folder +: around).foreach(IndexStore.uncover(session, _, properties))
           } catch { case NonFatal(second) => failure.addSuppressed(second) }
           throw failure
@@ -136,17 +137,6 @@ final class IndexedInsertCommand(
           if pauses.nonEmpty && refused.getMessage.contains("Unable to clear ") =>
         Thread.sleep(pauses.head)
         insert(session, child, pauses.tail)
-    }
-
-  /**
-   * Recreates the index, without entries, if a failed overwrite has deleted it together with the
-   * old files. Otherwise, sessions would no longer notice what other sessions write.
-   */
-  private def keep(session: shim.SparkSession, before: SnapshotRef, conf: Configuration): Unit =
-    if (IndexStore.latest(conf, before.folder).isEmpty) {
-      IndexStore.publish(
-        session, before.folder, _ => before.columns, identity, properties, voids = true,
-        sketched = _ => before.sketched)
     }
 
   /**

@@ -10,13 +10,14 @@ import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.command.{DataWritingCommand, LeafRunnableCommand}
+import org.apache.spark.sql.execution.command.TruncateTableCommand
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.pyzorder.shim
 import org.slf4j.LoggerFactory
 
 import io.pyzorder.catalog.TargetLookup
 import io.pyzorder.common.ZOrderErrors
-import io.pyzorder.index.store.IndexStore
+import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.publish.journal.Journal
 import io.pyzorder.storage.TableFolder
 
@@ -48,7 +49,10 @@ final case class UnindexedChangeCommand(
         .filter(TargetLookup.plainProvider(_).isDefined)
         .foreach(UnindexedChangeCommand.checkFinished(session, _))
     }
-    UnindexedChangeCommand.uncovering(session, changed)(change.run(session))
+    val truncated = changed.filter(_ => change.isInstanceOf[TruncateTableCommand])
+    UnindexedChangeCommand.keeping(session, truncated) {
+      UnindexedChangeCommand.uncovering(session, changed)(change.run(session))
+    }
   }
 }
 
@@ -88,6 +92,37 @@ object UnindexedChangeCommand {
       val path = new Path(location)
       val fs = path.getFileSystem(session.sessionState.newHadoopConf())
       new TableFolder(fs.makeQualified(path))
+    }
+
+  /** Runs a command that may delete the table's folder, then recreates its index, if it had one. */
+  private def keeping(
+      session: shim.SparkSession,
+      table: Option[CatalogTable])(change: => Seq[Row]): Seq[Row] = {
+    val conf = session.sessionState.newHadoopConf()
+    val before = table.flatMap(folderOf(session, _)).flatMap(IndexStore.latest(conf, _))
+    try change
+    finally
+      for (truncated <- table; index <- before) {
+        try keep(session, index, truncated.properties)
+        catch {
+          case NonFatal(failure) =>
+            log.warn(s"The index of ${index.folder.root} was deleted: ${failure.getMessage}")
+        }
+      }
+  }
+
+  /**
+   * Recreates the index, without entries, if a command has deleted it together with the table's
+   * files. Otherwise, sessions would no longer notice what other sessions write.
+   */
+  private[write] def keep(
+      session: shim.SparkSession,
+      before: SnapshotRef,
+      properties: Map[String, String]): Unit =
+    if (IndexStore.latest(session.sessionState.newHadoopConf(), before.folder).isEmpty) {
+      IndexStore.publish(
+        session, before.folder, _ => before.columns, identity, properties, voids = true,
+        sketched = _ => before.sketched)
     }
 
   /**

@@ -37,14 +37,9 @@ object JournaledListing {
   private val cache: Cache[FileIndex, Cached] =
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
-  /**
-   * For each file index in use, the table's journals and indexes when it was first used, or
-   * Written; see hasBeenWritten.
-   */
-  private val listedWith: Cache[FileIndex, Seq[String]] =
-    CacheBuilder.newBuilder().weakKeys().build[FileIndex, Seq[String]]()
-
-  private val Written = Seq("written")
+  /** The file indexes of tables that have, or have had, a journal or an index; see isShared. */
+  private val shared: Cache[FileIndex, java.lang.Boolean] =
+    CacheBuilder.newBuilder().weakKeys().build[FileIndex, java.lang.Boolean]()
 
   /**
    * The metadata of all tables to which the relation's files may belong. Only tables with a
@@ -73,7 +68,7 @@ object JournaledListing {
 
   /**
    * Lists the relation's files, taking the journals of its folders into account. Returns `wrapped`
-   * itself if there is neither a journal nor an index that could replace a listing.
+   * itself if the table has neither a journal nor an index.
    *
    * A listing is cached until a journal, an index or the files of `wrapped` change. Spark refreshes
    * `wrapped` only in the session that wrote the files. Other sessions notice new files because the
@@ -109,7 +104,7 @@ object JournaledListing {
       val isWatched = at.isWatched(folders, indexes)
       def isFit(kept: Listing): Boolean =
         keepsOwn || isWatched && kept.asOf.exists(staleness.allows)
-      val key = (journals.map(_.token), indexes.map(_.file), at.key)
+      val key = (journals.map(_.token), indexes.map(index => (index.version, index.file)), at.key)
       Option(cache.getIfPresent(wrapped)).filter(known => known.key == key && isFit(known.listing))
         .map(_.listing.copy(isFresh = false))
         .getOrElse {
@@ -121,16 +116,10 @@ object JournaledListing {
         }
     }
 
-    val isWritten = hasBeenWritten(wrapped, journals, indexes)
-    if (!journals.exists(_.exists) && !isWritten && (indexes.isEmpty || !staleness.remembers)) {
-      Listing(wrapped, isFresh = false, asOf = None)
-    } else (wrapped, Roots.of(session, wrapped, options, selected)) match {
-      case (_, None) => Listing(wrapped, isFresh = false, asOf = None)
-      case (deferred: DeferredFileIndex, Some(at))
-          if !isWritten && recentEnough(at, folders, indexes, staleness).isEmpty =>
-        current(
-          session, deferred.listed, options, selected, folders, journals, indexes, staleness)
-      case (_, Some(at)) => listed(at)
+    if (!isShared(wrapped, journals, indexes)) Listing(wrapped, isFresh = false, asOf = None)
+    else Roots.of(session, wrapped, options, selected) match {
+      case None => Listing(wrapped, isFresh = false, asOf = None)
+      case Some(at) => listed(at)
     }
   }
 
@@ -142,9 +131,10 @@ object JournaledListing {
       partitionSchema: StructType,
       folders: Seq[TableFolder]): Listing = {
     val hadoopConf = session.sessionState.newHadoopConf()
-    current(
-      session, wrapped, options, SelectedPartitions.all(partitionSchema), folders,
-      folders.map(Journal.read(hadoopConf, _)), Nil)
+    val journals = folders.map(Journal.read(hadoopConf, _))
+    if (!journals.exists(_.exists)) Listing(wrapped, isFresh = false, asOf = None)
+    else current(
+      session, wrapped, options, SelectedPartitions.all(partitionSchema), folders, journals, Nil)
   }
 
   /**
@@ -246,26 +236,18 @@ object JournaledListing {
     else indexes.filter(_.coverage.exists(known => staleness.allows(known.listedAt)))
 
   /**
-   * Whether the table's files may have changed since `wrapped` was first used, because since then
-   * an index has changed or a journal has been created or deleted. Other sessions cause these
-   * changes when they write, but Spark refreshes only the file index of the session that writes.
-   * `wrapped` itself is not refreshed, because running queries may use it. It therefore stays
-   * outdated even if the index is later dropped or damaged, or if an earlier snapshot becomes the
-   * current one again.
+   * Whether the table has a journal or an index, or had one when a query used `wrapped` before.
+   * Other sessions then change the journal or the index when they write, but Spark refreshes only
+   * the file index of the session that writes. `wrapped` itself is not refreshed, because running
+   * queries may use it. It therefore stays outdated even if the index is later dropped or damaged.
    */
-  private def hasBeenWritten(
+  private def isShared(
       wrapped: FileIndex,
       journals: Seq[JournalState],
       indexes: Seq[SnapshotRef]): Boolean = {
-    val now = journals.filter(_.exists).map(_ => "journal") ++ indexes.map(_.file)
-    Option(listedWith.getIfPresent(wrapped)) match {
-      case None =>
-        if (now.nonEmpty) listedWith.put(wrapped, now)
-        false
-      case Some(first) =>
-        if (first != now) listedWith.put(wrapped, Written)
-        first != now
-    }
+    val now = journals.exists(_.exists) || indexes.nonEmpty
+    if (now) shared.put(wrapped, true)
+    now || shared.getIfPresent(wrapped) != null
   }
 
   /** Discards all listings of `wrapped`, including Spark's own, and lists the files again. */
