@@ -4,6 +4,7 @@ from pyzorder._version import __version__
 from pyzorder.engines import dataset, files, scan_polars
 from pyzorder.errors import ZOrderError
 from pyzorder.explain import explain
+from pyzorder.maintenance import maintain
 from pyzorder.session import configure
 from pyzorder.table import ZOrderTable
 
@@ -15,5 +16,6 @@ __all__ = [
     "dataset",
     "explain",
     "files",
+    "maintain",
     "scan_polars",
 ]

@@ -228,6 +228,24 @@ def verdict(spark: SparkSession, target: str, columns: list[str]) -> dict[str, s
     return found
 
 
+def outlook(spark: SparkSession, target: str) -> dict[str, Any]:
+    """Returns the JVM's description of what an OPTIMIZE without ZORDER BY would do to a table."""
+    jvm: Any = spark.sparkContext._jvm
+    found: dict[str, Any] = json.loads(
+        jvm.io.pyzorder.api.MaintenanceApi.outlook(jsession(spark), target)
+    )
+    return found
+
+
+def tables_below(spark: SparkSession, path: str) -> list[str]:
+    """Returns the paths of the tables with a `_zorder` folder at or below a folder."""
+    jvm: Any = spark.sparkContext._jvm
+    found: list[str] = json.loads(
+        jvm.io.pyzorder.api.MaintenanceApi.tablesBelow(jsession(spark), path)
+    )
+    return found
+
+
 def rows(spark: SparkSession, target: str) -> DataFrame:
     """Returns the rows of a table. `target` is written as in skipping_index('…')."""
     from pyspark.sql import DataFrame

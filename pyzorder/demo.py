@@ -28,7 +28,7 @@ import pyzorder
 from pyzorder import bridge, plot
 from pyzorder.engines import demo_lookups
 from pyzorder.pictures.themes import themed_svg
-from pyzorder.wording import counted, size
+from pyzorder.text.wording import counted, size
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

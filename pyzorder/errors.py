@@ -188,6 +188,26 @@ def connect_has_no_layout() -> ZOrderError:
     return error("ZORDER_CONNECT_LAYOUT")
 
 
+def connect_has_no_maintenance() -> ZOrderError:
+    """maintain() was called with a Connect session."""
+    return error("ZORDER_CONNECT_MAINTAIN")
+
+
+def maintain_what() -> ZOrderError:
+    """maintain() was called without tables, a database or a path, or with several of them."""
+    return error("ZORDER_MAINTAIN_WHAT")
+
+
+def not_a_budget(budget: object) -> ZOrderError:
+    """maintain() was called with a budget that is not an amount of data."""
+    return error("ZORDER_NOT_A_BUDGET", budget=repr(budget))
+
+
+def not_a_duration(what: str, value: object) -> ZOrderError:
+    """A duration cannot be parsed. `what` says what the duration is for."""
+    return error("ZORDER_NOT_A_DURATION", what=what, value=repr(value))
+
+
 def connect_has_no_advisor() -> ZOrderError:
     """advise() was called with a Connect session."""
     return error("ZORDER_CONNECT_ADVISOR")

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from pyzorder import bridge, errors, html_table
+from pyzorder import bridge, errors
 from pyzorder.session import check_session
+from pyzorder.text import html_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

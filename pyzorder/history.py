@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
-from pyzorder import html_table
 from pyzorder.session import check_session
 from pyzorder.table import quoted
-from pyzorder.wording import counted
+from pyzorder.text import html_table
+from pyzorder.text.wording import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from pyzorder import bridge, errors, html_table
+from pyzorder import bridge, errors
 from pyzorder.explain import Explanation, explain
 from pyzorder.session import check_session
-from pyzorder.wording import counted
+from pyzorder.text import html_table
+from pyzorder.text.wording import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from pyzorder.history import Run
-from pyzorder.printable import printable
+from pyzorder.text.printable import printable
 
 Labels = Mapping[str, str]
 

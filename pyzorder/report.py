@@ -11,26 +11,19 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyzorder import bridge, errors, history, layout
-from pyzorder._version import __version__
-from pyzorder.history import History, clock
+from markupsafe import Markup, escape
+
+from pyzorder import bridge, history, layout
+from pyzorder.history import History
 from pyzorder.layout import Layout
 from pyzorder.pictures.palette import VARIABLES
 from pyzorder.plot import Picture, crowded, draw_depth, draw_rectangles
-from pyzorder.printable import printable
-from pyzorder.wording import counted, percent, size
-
-try:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup, escape
-except ModuleNotFoundError as missing:
-    if missing.name not in ("jinja2", "markupsafe"):
-        raise
-    raise errors.plot_missing("Jinja2") from None
+from pyzorder.text import pages
+from pyzorder.text.wording import counted, percent, size
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -143,23 +136,17 @@ def render(
         first: the result of `bridge.verdict` for a first OPTIMIZE; empty if the table is already
             clustered or has no files.
     """
-    environment = Environment(
-        loader=PackageLoader("pyzorder"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(percent=percent, size=size, number=number, clock=clock)
     facts = {
         "Folder": found.root,
         "Format": found.format,
         "Files": f"{len(found.files):,}",
         "Size": size(sum(file.size for file in found.files)),
-        "Rows": number(rows_of(found)),
+        "Rows": pages.number(rows_of(found)),
         "Clustered by": clustering(found),
     }
-    page = environment.get_template("report.html").render(
+    return pages.render(
+        "report.html",
+        spark_version,
         found=found,
         facts=facts,
         verdict=verdict(found, columns),
@@ -168,10 +155,7 @@ def render(
         columns=clustered_first(columns),
         runs=runs[::-1][:MOST_RUNS],
         all_runs=len(runs),
-        made=clock(datetime.now(timezone.utc)),
-        versions=f"pyzorder {__version__}, Spark {spark_version}",
     )
-    return printable(page)
 
 
 def rows_of(found: Layout) -> int | None:
@@ -339,8 +323,3 @@ def inline(picture: Picture, name: str, title: str) -> Markup:
     for color, variable in VARIABLES.items():
         svg = svg.replace(color, f"var({variable})")
     return Markup(svg.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1))
-
-
-def number(value: float | None) -> str:
-    """Formats a number, such as `1,234` or `0.25`. An unknown number becomes a dash."""
-    return "–" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"

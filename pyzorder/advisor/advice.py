@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
-from pyzorder.wording import counted, percent, size
+from pyzorder.text.wording import counted, percent, size
 
 SHOWN = 8
 

@@ -22,7 +22,7 @@ from pyzorder.advisor.layout_search import LayoutSearch, listed
 from pyzorder.advisor.workload import NotUnderstood, Reading, Relation, TableNames, Workload
 from pyzorder.session import check_session
 from pyzorder.table import quoted
-from pyzorder.wording import counted, percent
+from pyzorder.text.wording import counted, percent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

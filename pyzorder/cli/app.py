@@ -15,6 +15,7 @@ from pyzorder.cli import (
     doctor,
     explain,
     history,
+    maintain,
     optimize,
     plot,
     report,
@@ -22,14 +23,14 @@ from pyzorder.cli import (
     vacuum,
     workload,
 )
-from pyzorder.cli.failures import Interrupted, exit_code, sentence
 from pyzorder.cli.output import print_text
 from pyzorder.cli.without_spark import files, index
+from pyzorder.failures import Interrupted, exit_code, sentence
 
 #: All commands. To add one, write a module with a click command `command` and list it here.
 COMMANDS = (
-    advise, workload, optimize, describe, explain, files, index, plot, report, history, vacuum,
-    restore, doctor,
+    advise, workload, optimize, maintain, describe, explain, files, index, plot, report, history,
+    vacuum, restore, doctor,
 )  # fmt: skip
 
 
@@ -71,6 +72,7 @@ Examples:
   pyzorder advise /data/sales --queries workload.sql
   pyzorder optimize /data/sales --zorder-by customer_id,sold_date --dry-run
   pyzorder optimize db.sales --zorder-by customer_id,sold_date --hive
+  pyzorder maintain --database sales --hive --budget 50g --window 2h
   pyzorder explain 'SELECT * FROM parquet.`/data/sales` WHERE customer_id = 7'
   pyzorder files /data/sales --where 'customer_id = 7'
   pyzorder index /data/sales

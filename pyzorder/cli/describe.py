@@ -14,7 +14,7 @@ from pyzorder.cli.output import print_json, print_table, print_text
 from pyzorder.cli.running import UNCHANGED, run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, check_condition, target_argument
-from pyzorder.wording import percent
+from pyzorder.text.wording import percent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
-from pyzorder.cli.steps import Step
+from pyzorder.steps import Step
 
 
 class Display:

@@ -14,10 +14,10 @@ import click
 
 from pyzorder import __version__, bridge, errors, versions
 from pyzorder.cli import sessions
-from pyzorder.cli.failures import condition, sentence
 from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import print_json
 from pyzorder.cli.targets import Target, TargetType, quoted
+from pyzorder.failures import condition, sentence
 from pyzorder.session import check_session, jar
 
 if TYPE_CHECKING:

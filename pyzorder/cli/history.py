@@ -14,7 +14,7 @@ from pyzorder.cli.output import print_json, print_table
 from pyzorder.cli.running import UNCHANGED, run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, missing_tables_explained, target_argument
-from pyzorder.wording import size
+from pyzorder.text.wording import size
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ from pyzorder.cli.output import files, print_json, print_table, print_text
 from pyzorder.cli.running import run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import ColumnsType, Target, check_condition, listed, target_argument
-from pyzorder.wording import counted, percent
+from pyzorder.text.wording import counted, percent
 
 TARGET_SIZE = "spark.sql.zorder.optimize.targetFileSize"
 

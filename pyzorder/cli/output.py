@@ -13,8 +13,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from pyzorder.printable import DECEPTIVE, printable
-from pyzorder.wording import counted, size
+from pyzorder.text.printable import DECEPTIVE, printable
+from pyzorder.text.wording import counted, size
 
 
 def print_json(value: Any) -> None:

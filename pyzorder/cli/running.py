@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
 from pyzorder import bridge, errors
 from pyzorder.cli.display import Display
-from pyzorder.cli.failures import Interrupted
-from pyzorder.cli.steps import steps_of
+from pyzorder.failures import Interrupted
+from pyzorder.steps import Steps, watched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,12 +25,14 @@ T = TypeVar("T")
 UNCHANGED = "Interrupted; nothing was changed."
 """The message for an interrupted command that only reads."""
 
-SECONDS = 0.25
-"""Interval between updates of the progress display."""
-
 
 def run(
-    spark: SparkSession, statement: Callable[[], T], display: Display, what: str, stopped: str
+    spark: SparkSession,
+    statement: Callable[[], T],
+    display: Display,
+    what: str,
+    stopped: str,
+    deadline: float = math.inf,
 ) -> T:
     """Runs a statement and shows its steps as they progress.
 
@@ -39,6 +43,7 @@ def run(
         what: the name of the statement, such as OPTIMIZE.
         stopped: the message for a statement that a signal stopped. It says what happened to the
             statement's work.
+        deadline: when to cancel the statement, on the clock `time.monotonic`.
 
     Returns:
         The result of the statement.
@@ -47,27 +52,18 @@ def run(
         Interrupted: a signal arrived, even if the statement had already finished.
         Exception: the statement raised it.
     """
-    steps = steps_of(spark)
-    results: list[T] = []
-    failures: list[Exception] = []
+    failure: Exception | None = None
 
-    def work() -> None:
-        try:
-            steps.begin()
-            results.append(statement())
-        except Exception as failure:
-            failures.append(failure)
+    def watch(steps: Steps, last: bool) -> None:
+        if received or time.monotonic() > deadline:
+            steps.cancel()
+        display.show(steps.now(last))
 
-    thread = steps.thread(work)
     with signals(display, what) as received, display:
-        thread.start()
-        while thread.is_alive():
-            thread.join(SECONDS)
-            with suppress(Exception):  # a failed update must not affect the statement
-                if received:
-                    steps.cancel()
-                display.show(steps.now(last=not thread.is_alive()))
-    failure = failures[0] if failures else None
+        try:
+            result = watched(spark, statement, watch)
+        except Exception as raised:
+            failure = raised
     if failure is not None and bridge.is_jvm_gone(failure):
         failure = errors.jvm_gone(what)
         stopped = str(failure)
@@ -79,7 +75,7 @@ def run(
         raise Interrupted(stopped, received[0])
     if failure is not None:
         raise failure
-    return results[0]
+    return result
 
 
 @contextmanager

@@ -16,8 +16,8 @@ import click
 from rich.console import Console
 
 from pyzorder import bridge, errors, versions
-from pyzorder.cli.failures import sentence
 from pyzorder.cli.options import Settings
+from pyzorder.failures import sentence
 from pyzorder.session import configure, default_setting, jar
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import click
 
 from pyzorder import ZOrderTable, bridge, errors
 from pyzorder import table as tables
-from pyzorder.cli.failures import condition, sentence
+from pyzorder.failures import condition, sentence
 from pyzorder.session import check_session
 
 if TYPE_CHECKING:

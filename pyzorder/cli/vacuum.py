@@ -13,7 +13,7 @@ from pyzorder.cli.output import files, print_json, print_text
 from pyzorder.cli.running import run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, target_argument
-from pyzorder.wording import size
+from pyzorder.text.wording import size
 
 STOPPED = (
     "Interrupted: VACUUM may have deleted some of the retired files. The next VACUUM will delete "

@@ -18,13 +18,13 @@ from pyzorder.engines import failures
 from pyzorder.engines.columns import format_of, schema_of
 from pyzorder.engines.guarantees import guarantees
 from pyzorder.engines.selection import select_where
-from pyzorder.engines.staleness import seconds_of
 from pyzorder.engines.tables import (
     arrow_system,
     open_table,
     place_of,
     without_garbage_collection,
 )
+from pyzorder.text.durations import seconds_of
 
 
 @without_garbage_collection()
@@ -42,7 +42,7 @@ def open_dataset(
     Raises:
         ZOrderError: see `pyzorder.dataset`.
     """
-    staleness = seconds_of(max_staleness)
+    staleness = seconds_of(max_staleness, "staleness")
     _check_format(format)
     table = open_table(path, filesystem, staleness)
     if not table.files and schema is None:

@@ -28,11 +28,6 @@ def not_a_condition(text: str, reason: str) -> ZOrderError:
     return error("ZORDER_NOT_A_CONDITION", text=text, reason=reason)
 
 
-def not_a_staleness(value: object) -> ZOrderError:
-    """The value of `max_staleness` is not a duration."""
-    return error("ZORDER_NOT_A_DURATION", value=repr(value))
-
-
 def not_a_format(value: str) -> ZOrderError:
     """The format is neither Parquet nor ORC."""
     return error("ZORDER_ENGINE_TABLE.FORMAT", format=value)

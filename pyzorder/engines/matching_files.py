@@ -12,8 +12,8 @@ import numpy as np
 
 from pyzorder.engines import failures
 from pyzorder.engines.selection import select_files, select_where
-from pyzorder.engines.staleness import seconds_of
 from pyzorder.engines.tables import open_table, without_garbage_collection
+from pyzorder.text.durations import seconds_of
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def matching_files(
     Raises:
         ZOrderError: see `pyzorder.files`.
     """
-    staleness = seconds_of(max_staleness)
+    staleness = seconds_of(max_staleness, "staleness")
     if time_zone is not None:
         _check_zone(time_zone)
     table = open_table(path, filesystem, staleness)

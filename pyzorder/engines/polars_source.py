@@ -14,9 +14,9 @@ from sqlglot import exp
 from pyzorder.engines import failures
 from pyzorder.engines.polars_filters import conditions_of
 from pyzorder.engines.selection import select_files
-from pyzorder.engines.staleness import seconds_of
 from pyzorder.engines.tables import Table, open_table, place_of, without_garbage_collection
 from pyzorder.index import VisibleFile
+from pyzorder.text.durations import seconds_of
 
 #: The maximum total size in bytes of files that are read together. Because of this limit, a query
 #: that needs only a few rows can stop before all files have been read.
@@ -42,7 +42,7 @@ def open_frame(
     Raises:
         ZOrderError: see `pyzorder.scan_polars`.
     """
-    table = open_table(path, None, seconds_of(max_staleness))
+    table = open_table(path, None, seconds_of(max_staleness, "staleness"))
     if not table.files:
         raise failures.no_files(table.location)
     if table.files[0].path.endswith(".orc"):

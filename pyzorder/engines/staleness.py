@@ -2,44 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import time
-from datetime import timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyzorder.engines import failures
 from pyzorder.index import JournalState, Snapshot, Store, TableFolder, VisibleFiles, latest
 from pyzorder.index.local_files import is_special
 from pyzorder.index.stores import LocalStore, is_whole
 from pyzorder.index.table_folder import leaves
 from pyzorder.index.visible_files import is_hidden
-
-_UNITS = {
-    "ms": 0.001, "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600,
-    "hour": 3600, "d": 86_400, "day": 86_400,
-}  # fmt: skip
-
-
-def seconds_of(staleness: str | float | timedelta | None) -> float:
-    """Converts a duration such as `30min` to seconds. As in Spark's settings, a number without a
-    unit is in seconds.
-
-    Raises:
-        ZOrderError: `staleness` is not a duration.
-    """
-    if staleness is None:
-        return 0.0
-    if isinstance(staleness, timedelta):
-        return max(0.0, staleness.total_seconds())
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(staleness).lower())
-    unit = (found[2] or "s") if found else ""
-    if unit not in _UNITS:
-        unit = unit.removesuffix("s")
-    if found is None or unit not in _UNITS:
-        raise failures.not_a_staleness(staleness)
-    return float(found[1]) * _UNITS[unit]
 
 
 def covered_files(

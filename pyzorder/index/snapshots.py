@@ -26,7 +26,7 @@ from pyzorder.index.pointers import (
 from pyzorder.index.stored_types import FILE_FIELDS, SKETCH_FIELDS, fields_of, stored_type
 from pyzorder.index.stores import Store
 from pyzorder.index.table_folder import TableFolder
-from pyzorder.printable import on_one_line
+from pyzorder.text.printable import on_one_line
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from pyzorder.pictures import curves
 from pyzorder.pictures.palette import BOX, FILE, FILE_EDGE, GRID, OPENED, OPENED_EDGE
 from pyzorder.pictures.picture import SETTINGS, Picture, canvas, explain, wrapped
 from pyzorder.pictures.scales import Scale, is_text, plain, scale
-from pyzorder.wording import counted
+from pyzorder.text.wording import counted
 
 Floats = npt.NDArray[np.float64]
 Limits = tuple[float, float]

@@ -1,5 +1,5 @@
-"""In a browser, a report does not load any other resources, and all of its text is visible and has
-enough contrast."""
+"""In a browser, a report or the page about a maintenance run does not load any other resources, and
+all of its text is visible and has enough contrast."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from pyzorder import report
+from pyzorder.cli.app import app
 from tests.support.scans import settings
 
 pytestmark = pytest.mark.browser
@@ -67,11 +69,11 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def page_file(
+def pages(
     browser: Any, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    """A report on a table and a query. The table has a column with an unusual name and a file with
-    only nulls.
+) -> dict[str, Path]:
+    """A report on a table and a query, and a page about a maintenance run. The table has a column
+    with an unusual name and a file with only nulls.
 
     Spark is started only if a browser is available.
     """
@@ -89,12 +91,21 @@ def page_file(
     nulls = rows.limit(9).selectExpr("moment", "cast(null AS double) AS delay", f"`{ODD}`")
     nulls.coalesce(1).write.mode("append").parquet(table)
     where = "delay > 500 AND moment BETWEEN '2024-05-01' AND '2024-06-15'"
-    return report.write(spark, table, folder / "report.html", where=where)
+    pages = {"report": report.write(spark, table, folder / "report.html", where=where)}
+    pages["maintenance"] = folder / "maintenance.html"
+    arguments = ["maintain", table, "/no/where", "--budget", "1k", "--report", pages["maintenance"]]
+    done = CliRunner().invoke(app, [*map(str, arguments)], obj=spark)
+    assert done.exit_code == 1, done.output
+    return pages
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 420])
-def test_as_a_browser_shows_it(browser: Any, page_file: Path, scheme: str, width: int) -> None:
+@pytest.mark.parametrize(("name", "odd"), [("report", 4), ("maintenance", 1)])
+def test_as_a_browser_shows_it(
+    browser: Any, pages: dict[str, Path], scheme: str, width: int, name: str, odd: int
+) -> None:
+    """`odd` is the minimum number of places in which the page shows the column's name."""
     page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
     asked: list[str] = []
     said: list[str] = []
@@ -102,20 +113,20 @@ def test_as_a_browser_shows_it(browser: Any, page_file: Path, scheme: str, width
     page.on("console", lambda message: said.append(message.text))
     page.on("dialog", lambda dialog: said.append(dialog.message))
     page.on("pageerror", lambda error: said.append(str(error)))
-    page.goto(page_file.as_uri())
+    page.goto(pages[name].as_uri())
     if "PYZORDER_SCREENSHOTS" in os.environ:
-        to = Path(os.environ["PYZORDER_SCREENSHOTS"]) / f"report-{scheme}-{width}.png"
+        to = Path(os.environ["PYZORDER_SCREENSHOTS"]) / f"{name}-{scheme}-{width}.png"
         page.screenshot(path=to, full_page=True)
-    assert asked == [page_file.as_uri()]
+    assert asked == [pages[name].as_uri()]
     assert said == []
     assert page.evaluate("document.scripts.length") == 0
-    assert page.get_by_text(ODD).count() >= 4
+    assert page.get_by_text(ODD).count() >= odd
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(MISPLACED) == []
     assert page.evaluate(CONTRAST) >= 4.5
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
     assert dark == (scheme == "dark")
-    if width > 1000:
+    if width > 1000 and name == "report":
         heights = page.evaluate(
             "[...document.querySelectorAll('svg text')].map(t => t.getBoundingClientRect().height)"
         )

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import configparser
 import re
 import shlex
+import shutil
+import subprocess
 from datetime import datetime
 from itertools import takewhile
 from pathlib import Path
@@ -148,10 +151,25 @@ def arguments_of_dags(name: str) -> list[str]:
     ]
 
 
+def units() -> dict[str, configparser.ConfigParser]:
+    """The systemd units in the documents, by file name."""
+    found = {}
+    for block in scheduled("ini"):
+        name = re.fullmatch(r'ini title="([\w-]+\.(?:service|timer))"', block.language)
+        assert name is not None
+        unit = configparser.ConfigParser(interpolation=None, strict=True)
+        unit.optionxform = str  # type: ignore[assignment, method-assign]
+        unit.read_string(block.code)
+        found[name[1]] = unit
+    return found
+
+
 def commands() -> list[str]:
     """Every pyzorder command line in the documents."""
     lines = [line for block in scheduled("sh") for line in shell(block.code)]
     lines += [command for _, command in crontab()] + arguments_of_dags("bash_command")
+    started = [unit["Service"]["ExecStart"] for unit in units().values() if "Service" in unit]
+    lines += [f"pyzorder {line.partition('/pyzorder ')[2]}" for line in started]
     return [line for line in lines if line.startswith("pyzorder ")]
 
 
@@ -166,6 +184,25 @@ def test_commands_are_understood(line: str) -> None:
 )
 def test_schedules_come_round(schedule: str) -> None:
     assert next(cronsim.CronSim(schedule, datetime(2024, 1, 1))) < datetime(2024, 1, 9)
+
+
+def test_units(tmp_path: Path) -> None:
+    """systemd accepts the units, and each timer has a service."""
+    for name, unit in units().items():
+        assert name.removesuffix(".timer").removesuffix(".service") + ".service" in units()
+        for section in unit.sections():
+            assert section in ("Unit", "Service", "Timer", "Install")
+        with (tmp_path / name).open("w") as file:
+            unit.write(file, space_around_delimiters=False)
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("systemd is not installed")
+    for name in units():
+        done = subprocess.run(
+            [analyze, "verify", "--man=no", tmp_path / name], capture_output=True, text=True
+        )
+        said = [line for line in done.stderr.splitlines() if "is not executable" not in line]
+        assert said == []
 
 
 def test_there_is_an_example_of_each() -> None:

@@ -19,7 +19,7 @@ PYTHON = ROOT / "pyzorder"
 
 #: Identifiers that may start a sentence.
 CODE = {
-    "executeZOrderBy", "pyzorder", "pyzorder's", "pyzorder.advisor", "pyzorder.explain",
+    "executeZOrderBy", "pyzorder", "pyzorder's", "pyzorder.advisor", "pyzorder.explain", "pyzorder.maintain",
     "range_id", "spark.sql.extensions", "vacuum", "where",
 }  # fmt: skip
 

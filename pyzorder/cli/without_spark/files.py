@@ -9,8 +9,8 @@ import click
 
 from pyzorder.cli.output import print_json, print_text
 from pyzorder.engines.api import needed_packages
-from pyzorder.printable import on_one_line
-from pyzorder.wording import counted
+from pyzorder.text.printable import on_one_line
+from pyzorder.text.wording import counted
 
 
 @click.command(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +12,11 @@ import pyarrow as pa
 import pytest
 
 import pyzorder
-from pyzorder import ZOrderError
-from pyzorder.engines.staleness import is_forged, seconds_of
+from pyzorder.engines.staleness import is_forged
 from pyzorder.index import LocalStore, TableFolder
 from pyzorder.index.entries import FileEntry
 from pyzorder.index.snapshot_writer import publish
 from tests.support.engine_tables import SETTINGS, make
-
-DURATIONS = [
-    (None, 0), (0, 0), (90, 90), ("0s", 0), ("90", 90), ("30s", 30), ("30 min", 1800), ("2h", 7200),
-    ("7d", 604_800), ("1 day", 86_400), ("3 hours", 10_800), ("500ms", 0.5),
-    (timedelta(minutes=1), 60),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("value", "expected"), DURATIONS)
-def test_durations(value: Any, expected: float) -> None:
-    assert seconds_of(value) == expected
-
-
-@pytest.mark.parametrize("value", ["soon", "-1s", "1 fortnight", "", "s"])
-def test_no_durations(value: str) -> None:
-    with pytest.raises(ZOrderError) as raised:
-        seconds_of(value)
-    assert raised.value.condition == "ZORDER_NOT_A_DURATION"
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def test_a_picture_has_other_colors_on_dark_pages() -> None:
 
 def test_dark_colors_are_those_of_reports() -> None:
     folder = Path(pyzorder.__file__).parent / "templates"
-    text = (folder / "report.html").read_text(encoding="utf-8")
+    text = (folder / "page.html").read_text(encoding="utf-8")
     light, dark = text.split("@media (prefers-color-scheme: dark)")
     for color, variable in palette.VARIABLES.items():
         wanted = palette.DARK.get(color, color)

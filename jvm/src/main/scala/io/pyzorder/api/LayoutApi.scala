@@ -84,7 +84,7 @@ object LayoutApi {
     val verdict =
       if (columns.isEmpty) OptimizePlanner.verdict(session, table)
       else OptimizePlanner.outlook(
-        session, table, columns.asScala.toSeq.flatMap(ColumnNames.parse))._2
+        session, table, columns.asScala.toSeq.flatMap(ColumnNames.parse)).verdict
     val node = mapper.createObjectNode()
     node.put("kind", verdict.kind).put("sentence", verdict.sentence)
     mapper.writeValueAsString(node)

@@ -114,7 +114,8 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     } else {
       val default = ClusteringColumns.default(session, table)
       val columns = if (default.isEmpty) clustered else default
-      val (choice, verdict) = OptimizePlanner.outlook(session, table, columns)
+      val outlook = OptimizePlanner.outlook(session, table, columns)
+      val (choice, verdict) = (outlook.plan, outlook.verdict)
       val optimize = table.optimizeBy(columns)
       val next =
         if (choice.groups.isEmpty) s"$optimize has nothing to do."

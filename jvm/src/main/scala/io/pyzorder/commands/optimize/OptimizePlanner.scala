@@ -9,8 +9,19 @@ import io.pyzorder.index.collect.Collector
 import io.pyzorder.index.model.ColumnStatistics
 import io.pyzorder.layout.cells.FileBox
 import io.pyzorder.layout.select.{IncrementalPlanner, KnownFiles, LayoutEstimate, LayoutVerdict}
-import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
+import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, PartitionGain, RewritePlan}
 import io.pyzorder.storage.FileRef
+
+/**
+ * What an OPTIMIZE would do.
+ *
+ * @param verdict whether the plan as a whole would pay off
+ * @param gains   what the plan would cost and save in each folder
+ */
+final case class OptimizeOutlook(
+    plan: RewritePlan,
+    verdict: LayoutVerdict,
+    gains: Seq[PartitionGain])
 
 /** Decides which files an OPTIMIZE rewrites, and whether the rewrite pays off. */
 private[optimize] final class OptimizePlanner(context: OptimizeContext) {
@@ -24,22 +35,27 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     else if (full) RewritePlan.everything(files, targetSize)
     else IncrementalPlanner.of(known, settings, targetSize).choose(files)
 
-  /** The plan that `plan` would choose if it used only the index, and the verdict on that plan. */
-  def outlook(): (RewritePlan, LayoutVerdict) = {
+  /** What OPTIMIZE would do if it used only the index. */
+  def outlook(): OptimizeOutlook = {
     val files = list()
-    val chosen = plan(files, indexed)
-    (chosen, verdict(files, chosen))
+    judged(files, plan(files, indexed))
   }
 
   /** Judges whether the plan pays off, based only on the index. */
-  def verdict(files: Seq[PartitionFiles], plan: RewritePlan): LayoutVerdict = {
+  def verdict(files: Seq[PartitionFiles], plan: RewritePlan): LayoutVerdict =
+    judged(files, plan).verdict
+
+  private def judged(files: Seq[PartitionFiles], plan: RewritePlan): OptimizeOutlook = {
     val every = files.flatMap(_.files)
     val number = every.zipWithIndex.toMap
+    val groups = plan.groups.map(_.files.map(number))
     val (before, after) = LayoutEstimate.foreseen(
-      indexed.types, indexed.boxes(every),
-      plan.groups.map(group => group.files.map(number) -> group.leaves),
+      indexed.types, indexed.boxes(every), groups.zip(plan.groups.map(_.leaves)),
       settings.curve == "linear")
-    LayoutVerdict.of(workOf(files, plan), before, after)
+    OptimizeOutlook(
+      plan,
+      LayoutVerdict.of(workOf(files, plan), before, after),
+      PartitionGain.of(plan, groups.map(_.map(before)), after.takeRight(groups.length)))
   }
 
   /**
@@ -131,17 +147,14 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
 
 private[pyzorder] object OptimizePlanner {
 
-  /**
-   * What an OPTIMIZE with these clustering columns would rewrite, and whether it would pay off.
-   * Does not read any rows.
-   */
+  /** What an OPTIMIZE with these clustering columns would do. Does not read any rows. */
   def outlook(
       session: shim.SparkSession,
       table: ResolvedTable,
-      columns: Seq[Seq[String]]): (RewritePlan, LayoutVerdict) =
+      columns: Seq[Seq[String]]): OptimizeOutlook =
     new OptimizePlanner(new OptimizeContext(session, table, None, columns, full = false)).outlook()
 
   /** Judges whether an OPTIMIZE with the table's default clustering columns would pay off. */
   def verdict(session: shim.SparkSession, table: ResolvedTable): LayoutVerdict =
-    outlook(session, table, ClusteringColumns.default(session, table))._2
+    outlook(session, table, ClusteringColumns.default(session, table)).verdict
 }

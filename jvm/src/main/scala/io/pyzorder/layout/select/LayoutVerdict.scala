@@ -157,6 +157,9 @@ object LayoutVerdict {
     if (kilobytes < 1024) s"${kilobytes}k" else s"${kilobytes / 1024}m"
   }
 
+  /** The cost of a lookup in these files; see `Lookup.cost`. */
+  def costOf(pieces: Seq[Piece]): Double = lookup(pieces).cost
+
   private def lookup(pieces: Seq[Piece]): Lookup = {
     val all = pieces.map(_.bytes).sum
     val opened = pieces.map(_.openedBytes).sum

@@ -1,7 +1,9 @@
 package io.pyzorder.layout.select
 
 import org.apache.hadoop.fs.FileStatus
-import org.apache.spark.sql.catalyst.expressions.{And, Expression}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{And, Expression, Literal}
+import org.apache.spark.sql.catalyst.util.quoteIdentifier
 import org.apache.spark.sql.execution.datasources.FileIndex
 
 import io.pyzorder.storage.{FileRef, TableFolder}
@@ -39,6 +41,24 @@ object PartitionListing {
     folders.map { case (folder, files) =>
       PartitionFiles(table.relativize(folder), files.sortBy(_.getPath).toSeq)
     }.sortBy(_.folder).toSeq
+  }
+
+  /**
+   * For each folder with data files, an SQL condition that selects the folder's partition. Empty if
+   * the table is not partitioned.
+   */
+  def conditions(index: FileIndex, table: TableFolder): Map[String, String] = {
+    val columns = index.partitionSchema.fields
+    def condition(values: InternalRow): String = columns.zipWithIndex.map { case (column, i) =>
+      val value = Literal(values.get(i, column.dataType), column.dataType)
+      // <=> is true if both sides are null. The escape stops Spark from substituting variables.
+      s"${quoteIdentifier(column.name)} <=> ${value.sql.replace("${", "\\u0024{")}"
+    }.mkString(" AND ")
+    if (columns.isEmpty) Map.empty
+    else index.listFiles(Nil, Nil).flatMap { partition =>
+      val folders = partition.files.map(_.fileStatus.getPath.getParent).distinct
+      folders.map(table.relativize(_) -> condition(partition.values))
+    }.toMap
   }
 
   /** A reference to the file, as used in the journal. */

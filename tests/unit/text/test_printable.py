@@ -6,7 +6,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyzorder.printable import on_one_line, printable
+from pyzorder.text.printable import on_one_line, printable
 
 
 @given(st.text())

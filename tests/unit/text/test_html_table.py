@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyzorder import html_table
+from pyzorder.text import html_table
 
 
 class Texts(HTMLParser):

@@ -6,13 +6,19 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pyzorder import bridge
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+
+SECONDS = 0.25
+"""Interval between looks at a running statement."""
 
 #: Title of jobs that do not belong to any step of a statement.
 OTHER = "examine the table's files"
@@ -125,6 +131,43 @@ class RemoteSteps:
 def steps_of(spark: SparkSession) -> Steps:
     """Returns the `Steps` for a session."""
     return RemoteSteps(spark) if bridge.is_connect(spark) else JobSteps(spark)
+
+
+def watched(
+    spark: SparkSession, statement: Callable[[], T], watch: Callable[[Steps, bool], None]
+) -> T:
+    """Runs a statement in a thread, and calls `watch` about four times per second until it ends.
+
+    Args:
+        watch: receives the statement's steps and whether the statement has ended. It can cancel the
+            statement. An exception that it raises does not affect the statement.
+
+    Returns:
+        The result of the statement.
+
+    Raises:
+        Exception: the statement raised it.
+    """
+    steps = steps_of(spark)
+    results: list[T] = []
+    failures: list[Exception] = []
+
+    def work() -> None:
+        try:
+            steps.begin()
+            results.append(statement())
+        except Exception as failure:
+            failures.append(failure)
+
+    thread = steps.thread(work)
+    thread.start()
+    while thread.is_alive():
+        thread.join(SECONDS)
+        with suppress(Exception):
+            watch(steps, not thread.is_alive())
+    if failures:
+        raise failures[0]
+    return results[0]
 
 
 def step_of(job: bridge.JobStatus) -> Step:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyzorder import bridge
-from pyzorder.cli.steps import LAYS_OUT, step_of
+from pyzorder.steps import LAYS_OUT, step_of
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def test_stages_of_a_step_count_alike() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyzorder import errors
-from pyzorder.cli.failures import UNAVAILABLE, Interrupted, exit_code, sentence
+from pyzorder.failures import UNAVAILABLE, Interrupted, exit_code, sentence
 
 # (the exception, the exit code, the sentence)
 FAILURES: list[tuple[BaseException, int, str]] = [

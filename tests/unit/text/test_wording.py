@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from pyzorder.wording import counted, percent, size
+from pyzorder.text.wording import counted, percent, size
 
 
 @pytest.mark.parametrize("count, text", [

@@ -26,3 +26,12 @@ def percent(share: float | None) -> str:
     if 0 < share < 0.0005:
         return "<0.1%"
     return f"{share:.1%}" if 0 < share < 0.0995 else f"{share:.0%}"
+
+
+def duration(seconds: float) -> str:
+    """Formats a duration, for example as `0.4 s`, `12 s`, `5 min` or `1.5 h`."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

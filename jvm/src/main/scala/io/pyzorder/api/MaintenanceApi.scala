@@ -1,0 +1,75 @@
+package io.pyzorder.api
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.spark.sql.pyzorder.shim
+
+import io.pyzorder.catalog.ClusteringColumns
+import io.pyzorder.commands.TableFunctions
+import io.pyzorder.commands.optimize.OptimizePlanner
+import io.pyzorder.common.ZOrderErrors
+import io.pyzorder.index.model.IndexedColumn
+import io.pyzorder.layout.select.PartitionListing
+import io.pyzorder.storage.{FileSystems, Links, TableFolder}
+
+/** The entry points for the Python package `pyzorder.maintenance`. The methods return JSON. */
+object MaintenanceApi {
+
+  private val mapper = new ObjectMapper()
+
+  /** How many levels below a folder `tablesBelow` searches. */
+  private val Depth = 3
+
+  /**
+   * What an OPTIMIZE without ZORDER BY would do. Returns an object with `target` (the table as
+   * written in statements), `columns` (the clustering columns; empty if small files are only
+   * merged), `kind` and `sentence` (see LayoutVerdict), and `parts`. Each part is a folder in which
+   * files would be replaced. It has `where` (a condition that selects the folder's partition; null
+   * if the table is not partitioned), `files`, `bytes`, `written` and `saved` (see PartitionGain).
+   */
+  def outlook(session: shim.SparkSession, target: String): String = {
+    val table = TableFunctions.tableOf(session, target)
+    val columns = ClusteringColumns.default(session, table)
+    val outlook = OptimizePlanner.outlook(session, table, columns)
+    val conditions =
+      PartitionListing.conditions(table.relation.location, table.folder(session))
+    val node = mapper.createObjectNode()
+    node.put("target", table.sql)
+    node.put("kind", outlook.verdict.kind).put("sentence", outlook.verdict.sentence)
+    val names = node.putArray("columns")
+    columns.map(IndexedColumn.nameOf).foreach(names.add(_))
+    val parts = node.putArray("parts")
+    outlook.gains.foreach { gain =>
+      parts.addObject()
+        .put("where", conditions.get(gain.folder).orNull)
+        .put("files", gain.files).put("bytes", gain.bytes)
+        .put("written", gain.written).put("saved", gain.saved)
+    }
+    mapper.writeValueAsString(node)
+  }
+
+  /**
+   * An array with the paths of the tables at or below a folder that have a `_zorder` folder. Does
+   * not search inside tables or partitions, in hidden folders, or more than `Depth` levels deep,
+   * and does not follow links.
+   */
+  def tablesBelow(session: shim.SparkSession, path: String): String = {
+    val top = new Path(path)
+    val fs = top.getFileSystem(session.sessionState.newHadoopConf())
+    if (!FileSystems.status(fs, top).exists(_.isDirectory)) throw ZOrderErrors.pathNotFound(path)
+    val found = mapper.createArrayNode()
+    search(fs, fs.makeQualified(top), Depth).map(_.toString).sorted.foreach(found.add(_))
+    mapper.writeValueAsString(found)
+  }
+
+  private def search(fs: FileSystem, folder: Path, depth: Int): Seq[Path] = {
+    val inner = FileSystems.list(fs, folder).filter(_.isDirectory).map(_.getPath)
+    if (inner.exists(_.getName == TableFolder.Name)) Seq(folder)
+    else if (depth == 0) Nil
+    else inner.filterNot(isSkipped).flatMap(search(fs, _, depth - 1))
+  }
+
+  private def isSkipped(folder: Path): Boolean =
+    Seq("_", ".").exists(folder.getName.startsWith(_)) || folder.getName.contains('=') ||
+      Links.isOne(folder)
+}

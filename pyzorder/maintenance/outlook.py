@@ -1,0 +1,143 @@
+"""Examines a table: what an OPTIMIZE would do, which files are not indexed, what has expired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyzorder import bridge, history
+from pyzorder.failures import condition
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+LOOKUPS = 10
+"""The rewrite of a partition pays off if this many lookups save as many bytes as it rewrites. This
+is the number in LayoutVerdict.scala."""
+
+RUNS = 5
+"""Number of past runs from which the speed of an OPTIMIZE is estimated."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A partition, or a whole table without partitions, in which an OPTIMIZE would replace files.
+
+    `bytes` is the total size of these files. `saved` is how much cheaper a lookup would be, in
+    bytes.
+    """
+
+    where: str | None
+    """A condition that selects the partition; None if the table is not partitioned."""
+    files: int
+    bytes: int
+    written: int
+    saved: float
+
+    @property
+    def pays(self) -> bool:
+        """Whether the rewrite pays off."""
+        return self.saved > 0 and self.saved * LOOKUPS >= self.bytes
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """The state of a table, and what an OPTIMIZE without ZORDER BY would do to it."""
+
+    target: str
+    """The table, as written in statements."""
+    columns: tuple[str, ...]
+    """The clustering columns; empty if OPTIMIZE would only merge small files."""
+    kind: str
+    """The verdict on the OPTIMIZE: `nothing`, `pays`, `useless` or `harms`."""
+    sentence: str
+    """The verdict as a sentence."""
+    parts: tuple[Part, ...] = ()
+    files: int | None = None
+    """Number of data files; None if the table has no index."""
+    unindexed: int = 0
+    lookup_share: float | None = None
+    """The share of files that a lookup on a clustering column opens, averaged over the columns."""
+    expired_files: int = 0
+    expired_bytes: int = 0
+    """Number and size of the replaced files that VACUUM would delete."""
+    kept_bytes: int = 0
+    """Size of all replaced files that have not been deleted yet."""
+    speed: float | None = None
+    """Bytes that recent runs of OPTIMIZE have replaced per second; None if there were none."""
+
+    @property
+    def has_index(self) -> bool:
+        """Whether the table has an index."""
+        return self.files is not None
+
+
+def examine(spark: SparkSession, target: str) -> Outlook:
+    """Examines a table. Changes nothing.
+
+    Args:
+        target: the table, as written in statements.
+
+    Raises:
+        AnalysisException: the table does not exist, or is not a plain Parquet or ORC table.
+    """
+    found = bridge.outlook(spark, target)
+    columns = tuple(found["columns"])
+    health = describe(spark, found["target"])
+    shares = [row.lookup_share for row in health if row.clustered and row.lookup_share is not None]
+    expired = spark.sql(f"VACUUM {found['target']} DRY RUN").collect()
+    runs = history.read(spark, found["target"])
+    return Outlook(
+        target=found["target"],
+        columns=columns,
+        kind=found["kind"],
+        sentence=found["sentence"],
+        parts=by_partition(Part(**part) for part in found["parts"]),
+        files=max((row.files for row in health), default=None),
+        unindexed=max((row.unindexed for row in health), default=0),
+        lookup_share=sum(shares) / len(shares) if shares else None,
+        expired_files=len(expired),
+        expired_bytes=sum(row["size"] for row in expired),
+        kept_bytes=runs.kept_bytes,
+        speed=speed_of(runs),
+    )
+
+
+def by_partition(folders: Iterable[Part]) -> tuple[Part, ...]:
+    """Combines the folders that one condition selects, because a statement cannot tell them
+    apart."""
+    found: dict[str | None, Part] = {}
+    for folder in folders:
+        known = found.get(folder.where, Part(folder.where, 0, 0, 0, 0.0))
+        found[folder.where] = Part(
+            folder.where,
+            known.files + folder.files,
+            known.bytes + folder.bytes,
+            known.written + folder.written,
+            known.saved + folder.saved,
+        )
+    return tuple(found.values())
+
+
+def describe(spark: SparkSession, target: str) -> list[Row]:
+    """Returns the rows of DESCRIBE SKIPPING INDEX; none if the table has no index."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        return spark.sql(f"DESCRIBE SKIPPING INDEX ON {target}").collect()
+    except AnalysisException as failure:
+        if condition(failure) != "ZORDER_INDEX_NOT_FOUND":
+            raise
+        return []
+
+
+def speed_of(runs: history.History) -> float | None:
+    """Returns how many bytes per second recent runs of OPTIMIZE have replaced."""
+    timed = [
+        (run.removedBytes, run.seconds)
+        for run in runs
+        if run.operation == "OPTIMIZE" and run.committed and run.seconds
+    ][-RUNS:]
+    seconds = sum(taken for _, taken in timed)
+    return sum(replaced for replaced, _ in timed) / seconds if seconds else None

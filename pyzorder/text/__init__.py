@@ -1,0 +1,1 @@
+"""Formats values for people, renders HTML, and parses what people write."""
