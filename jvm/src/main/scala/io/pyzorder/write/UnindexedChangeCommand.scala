@@ -99,7 +99,9 @@ object UnindexedChangeCommand {
       session: shim.SparkSession,
       table: Option[CatalogTable])(change: => Seq[Row]): Seq[Row] = {
     val conf = session.sessionState.newHadoopConf()
-    val before = table.flatMap(folderOf(session, _)).flatMap(IndexStore.latest(conf, _))
+    val before =
+      try table.flatMap(folderOf(session, _)).flatMap(IndexStore.latest(conf, _))
+      catch { case NonFatal(_) => None } // an unreadable index must not make the command fail
     try change
     finally
       for (truncated <- table; index <- before) {
