@@ -204,3 +204,8 @@ def quoted(path: str) -> str:
     """Returns a path as an SQL string literal in which Spark does not substitute ${variable}."""
     escaped = path.replace("\\", "\\\\").replace("'", "\\'").replace("${", "\\u0024{")
     return f"'{escaped}'"
+
+
+def in_backticks(name: str) -> str:
+    """Quotes a part of a name for SQL."""
+    return "`" + name.replace("`", "``") + "`"

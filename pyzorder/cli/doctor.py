@@ -16,9 +16,10 @@ from pyzorder import __version__, bridge, errors, versions
 from pyzorder.cli import sessions
 from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import print_json
-from pyzorder.cli.targets import Target, TargetType, quoted
+from pyzorder.cli.targets import Target, TargetType
 from pyzorder.failures import condition, sentence
 from pyzorder.session import check_session, jar
+from pyzorder.table import in_backticks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -180,7 +181,7 @@ def folder_of(spark: SparkSession, target: Target | None) -> str:
     if target.path:
         return target.path
     target.table(spark)
-    name = ".".join(map(quoted, target.name))
+    name = ".".join(map(in_backticks, target.name))
     rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
     for row in rows:
         if row["col_name"] == "Location":

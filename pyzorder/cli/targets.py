@@ -17,6 +17,7 @@ from pyzorder import ZOrderTable, bridge, errors
 from pyzorder import table as tables
 from pyzorder.failures import condition, sentence
 from pyzorder.session import check_session
+from pyzorder.table import in_backticks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +41,7 @@ class Target:
     def text(self) -> str:
         """Returns the table's name or path in SQL syntax, which pyzorder's functions accept."""
         if self.format:
-            return f"{self.format}.{quoted(self.path)}"
+            return f"{self.format}.{in_backticks(self.path)}"
         return tables.quoted(self.path) if self.path else ".".join(map(if_odd, self.name))
 
     def table(self, spark: SparkSession) -> ZOrderTable:
@@ -55,7 +56,7 @@ class Target:
         if self.path:
             return ZOrderTable.forPath(spark, self.path)
         with missing_tables_explained(spark, str(self)):
-            return ZOrderTable.forName(spark, ".".join(map(quoted, self.name)))
+            return ZOrderTable.forName(spark, ".".join(map(in_backticks, self.name)))
 
 
 @contextmanager
@@ -85,14 +86,9 @@ def missing_tables_explained(spark: SparkSession, name: str | None = None) -> It
         raise errors.table_not_found(name, in_memory, Path(name).is_dir()) from None
 
 
-def quoted(part: str) -> str:
-    """Quotes a part of a name in backticks."""
-    return "`" + part.replace("`", "``") + "`"
-
-
 def if_odd(part: str) -> str:
     """Quotes a part of a name in backticks if SQL requires it."""
-    return part if re.fullmatch(r"(?a:[A-Za-z_]\w*)", part) else quoted(part)
+    return part if re.fullmatch(r"(?a:[A-Za-z_]\w*)", part) else in_backticks(part)
 
 
 def unquoted(part: str) -> str:
@@ -157,7 +153,7 @@ class ColumnsType(click.ParamType[list[str]]):
         if isinstance(value, list):
             return value
         inner = re.fullmatch(r"\s*\((.*)\)\s*", value, re.DOTALL)  # as in SQL: (a, b)
-        return [".".join(map(quoted, parts)) for parts in names(inner[1] if inner else value)]
+        return [".".join(map(in_backticks, parts)) for parts in names(inner[1] if inner else value)]
 
 
 def listed(columns: Iterable[Iterable[str]]) -> list[str] | None:

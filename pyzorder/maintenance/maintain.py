@@ -17,7 +17,7 @@ from pyzorder.maintenance.outcome import Outcome, Result
 from pyzorder.maintenance.outlook import Outlook, examine
 from pyzorder.session import check_session
 from pyzorder.steps import Steps, watched
-from pyzorder.table import quoted
+from pyzorder.table import in_backticks, quoted
 from pyzorder.text.durations import seconds_of
 from pyzorder.text.wording import duration
 
@@ -102,18 +102,14 @@ def targets_of(
     if path is not None:
         return [quoted(folder) for folder in bridge.tables_below(spark, path)]
     if database is not None:
-        name = database if "`" in database else _in_backticks(database)
+        name = database if "`" in database else in_backticks(database)
         views = {view.viewName for view in spark.sql(f"SHOW VIEWS IN {name}").collect()}
         return [
-            f"{name}.{_in_backticks(table.tableName)}"
+            f"{name}.{in_backticks(table.tableName)}"
             for table in spark.sql(f"SHOW TABLES IN {name}").collect()
             if not table.isTemporary and table.tableName not in views
         ]
     return tables
-
-
-def _in_backticks(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 class Maintenance:
