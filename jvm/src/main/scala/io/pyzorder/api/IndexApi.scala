@@ -88,7 +88,7 @@ object IndexApi {
     val schema = IndexSchema.of(ref.columns)
     val attributes =
       schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)()).toList
-    val entries = IndexStore.load(session, ref).toSeq.flatMap(_.entries)
+    val entries = IndexStore.loadAll(session, ref)(_.entries).getOrElse(Nil)
     val rows = entries.map(SnapshotWriter.rowOf(_, ref.columns, schema))
     shim.dataFrame(session, LocalRelation(attributes, rows))
   }

@@ -89,8 +89,8 @@ object ClusteringColumns {
       } catch { case _: ZOrderException => Nil }
     val recorded = usable(LayoutRecord.last(hadoopConf, folder).toSeq.flatMap(_.columns))
     if (recorded.nonEmpty) recorded
-    else usable(IndexStore.latest(hadoopConf, folder).flatMap(IndexStore.load(session, _)).toSeq
-        .flatMap(mostUsed))
+    else usable(IndexStore.latest(hadoopConf, folder).toSeq
+        .flatMap(IndexStore.loadAll(session, _)(mostUsed)).flatten)
   }
 
   private def mostUsed(index: IndexSnapshot): Seq[Seq[String]] =

@@ -35,8 +35,9 @@ object TableFiles {
     val found = list
     val files = filesOf(found)
     val now = files.toSet
-    val gone = before.flatMap(IndexStore.load(session, _))
-      .fold(Set.empty[FileRef])(_.described.filterNot(now).toSet)
+    val gone = before
+      .flatMap(IndexStore.loadAll(session, _)(_.described.filterNot(now).toSet))
+      .getOrElse(Set.empty[FileRef])
     val isWhole = !table.relation.location.isInstanceOf[CatalogFileIndex]
     found -> ListedTable(at, before.fold(0L)(_.version), isWhole, files, gone)
   }

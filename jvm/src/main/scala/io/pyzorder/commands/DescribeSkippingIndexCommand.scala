@@ -49,9 +49,11 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
   override def run(sparkSession: SparkSession): Seq[Row] = {
     val session = sparkSession.asInstanceOf[shim.SparkSession]
     val ref = SkippingIndex.required(session, table)
-    val snapshot = IndexStore.load(session, ref).getOrElse(IndexSnapshot.empty)
+    val (snapshot, entries) =
+      IndexStore.loadAll(session, ref)(whole => (whole, whole.entries))
+        .getOrElse((IndexSnapshot.empty, Nil))
     val files = TableFiles.list(session, table)
-    val valid = SkippingIndex.valid(snapshot.entries, files)
+    val valid = SkippingIndex.valid(entries, files)
     val clustered = valid.filter(_.clusteredBy.nonEmpty)
     val last = clustered.map(_.modificationTime).sorted.lastOption.map(new Timestamp(_))
     val order = clustered.groupBy(_.clusteredBy).toSeq.sortBy(-_._2.length).headOption.map(_._1)

@@ -50,13 +50,14 @@ object TableLayout {
    */
   def of(session: shim.SparkSession, table: ResolvedTable, names: Seq[String]): TableLayout = {
     val files = TableFiles.list(session, table).sortBy(_.path)
-    val snapshot = SkippingIndex.latest(session, table).flatMap(IndexStore.load(session, _))
-    val valid = snapshot.toSeq.flatMap(s => SkippingIndex.valid(s.entries, files))
+    val indexed = SkippingIndex.latest(session, table)
+      .flatMap(ref => IndexStore.loadAll(session, ref)(_.entries).map(ref -> _))
+    val valid = indexed.toSeq.flatMap { case (_, entries) => SkippingIndex.valid(entries, files) }
     val columns =
       if (names.isEmpty) usual(session, table, valid)
       else resolved(session, table, names.flatMap(ColumnNames.parse))
     val known =
-      if (columns.forall(c => snapshot.exists(_.columns.contains(c)))) byPath(valid)
+      if (columns.forall(c => indexed.exists(_._1.columns.contains(c)))) byPath(valid)
       else Map.empty[String, FileEntry]
     val missing = TableFiles.toIndex(
       session, table, files.filterNot(file => known.contains(file.path)))
@@ -64,7 +65,7 @@ object TableLayout {
       if (missing.files.isEmpty) Map.empty[String, FileEntry]
       else byPath(Collector.collect(session, missing, columns))
     val clusteredBy = byPath(valid).map { case (path, entry) => path -> entry.clusteredBy }
-    TableLayout(snapshot.isDefined, columns,
+    TableLayout(indexed.isDefined, columns,
       files.map { file =>
         val entry = known.get(file.path).orElse(collected.get(file.path).map(found =>
             found.copy(clusteredBy = clusteredBy.getOrElse(file.path, Nil))))

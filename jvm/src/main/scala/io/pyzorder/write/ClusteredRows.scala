@@ -111,8 +111,7 @@ case class ClusteredRowsExec(
     val known = for {
       root <- layout.root
       ref <- IndexStore.latest(session.sessionState.newHadoopConf(), new TableFolder(root))
-      snapshot <- IndexStore.load(session, ref)
-      entries = snapshot.entries
+      entries <- IndexStore.loadAll(session, ref)(_.entries)
       rows = entries.map(_.numRecords).sum
       if rows > 0
     } yield math.min(entries.map(_.size.toDouble).sum / rows, drawn.rowSize * MostStored)

@@ -306,7 +306,7 @@ final class IndexedInsertCommand(
       folder: TableFolder,
       before: Option[SnapshotRef],
       session: shim.SparkSession): FileStatus => Boolean = {
-    val known = before.flatMap(IndexStore.load(session, _)).toSeq.flatMap(_.entries)
+    val known = before.flatMap(IndexStore.loadAll(session, _)(_.entries)).getOrElse(Nil)
       .filter(_.numRecords == 0).map(entry => entry.path -> entry).toMap
     file =>
       known.get(folder.relativize(file.getPath)).exists(entry =>

@@ -48,11 +48,11 @@ private[commands] object ChosenSketches {
       for {
         ref <- SkippingIndex.latest(session, table)
         if none.budget > 0 && ref.sketched.isEmpty && ref.numFiles >= FewFiles
-        snapshot <- IndexStore.load(session, ref)
-        if none.allows(snapshot.entries.map(_.size).sum)
+        indexed <- IndexStore.loadAll(session, ref)(_.entries)
+        if none.allows(indexed.map(_.size).sum)
       } {
         // The index may be forged, so only files that are found by listing the table are read.
-        val entries = SkippingIndex.valid(snapshot.entries, TableFiles.list(session, table))
+        val entries = SkippingIndex.valid(indexed, TableFiles.list(session, table))
 
         val columns = ref.columns.filter(c => ValueHash.of(c.dataType).isDefined)
         val step = math.max(1, entries.length / SampledFiles)

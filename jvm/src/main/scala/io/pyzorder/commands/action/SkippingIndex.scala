@@ -76,7 +76,7 @@ private[commands] object SkippingIndex {
     val denied = DeniedColumns.of(session.sessionState.conf, table.properties)
     val columns = asked.filterNot(denied(_))
     val ref = latest(session, table)
-    val snapshot = ref.flatMap(IndexStore.load(session, _))
+    val indexed = ref.flatMap(from => IndexStore.loadAll(session, from)(_.entries).map(from -> _))
     val sketched = named.orElse(ref.flatMap(from =>
         from.sketched.map(_.map(renamed(from.columns, columns)))))
     val expressions =
@@ -84,10 +84,10 @@ private[commands] object SkippingIndex {
     val (files, listed) =
       TableFiles.listed(session, table)(TableFiles.list(session, table))(identity)
     def has(some: Seq[IndexedColumn]): Boolean =
-      snapshot.exists(from => some.forall(from.columns.contains))
+      indexed.exists { case (from, _) => some.forall(from.columns.contains) }
     val known =
       if (has(columns))
-        valid(snapshot.toSeq.flatMap(_.entries), files).filter(hasAll(_, expressions))
+        valid(indexed.toSeq.flatMap(_._2), files).filter(hasAll(_, expressions))
           .map(_.path).toSet
       else Set.empty[String]
     val missing = files.filterNot(file => known(file.path))

@@ -68,7 +68,7 @@ private[optimize] final class OptimizeContext(
   def everyFile(partitions: Seq[PartitionFiles]): Seq[FileRef] =
     partitions.flatMap(_.files).map(PartitionListing.refOf(folder, _))
 
-  private lazy val latest: Option[SnapshotRef] =
+  lazy val latest: Option[SnapshotRef] =
     IndexStore.latest(session.sessionState.newHadoopConf(), folder)
 
   lazy val index: Option[IndexSnapshot] = latest.flatMap(IndexStore.load(session, _))

@@ -4,6 +4,7 @@ import org.apache.hadoop.fs.Path
 
 import io.pyzorder.commands.action.{SkippingIndex, SwitchingTables}
 import io.pyzorder.index.model.{FileEntry, IndexedColumn}
+import io.pyzorder.index.store.IndexStore
 import io.pyzorder.layout.select.{PartitionFiles, RewritePlan}
 import io.pyzorder.layout.write.WrittenFile
 import io.pyzorder.publish.Writer
@@ -64,9 +65,10 @@ private[optimize] object PublishStrategy {
       context: OptimizeContext,
       copied: Seq[FileRef],
       columns: Seq[IndexedColumn]): Seq[FileEntry] =
-    context.index.toSeq.flatMap { known =>
-      val names = columns.filter(known.columns.contains).map(_.name).toSet
-      SkippingIndex.valid(known.entries, copied).map(entry =>
+    context.latest.toSeq.flatMap { ref =>
+      val names = columns.filter(ref.columns.contains).map(_.name).toSet
+      val known = IndexStore.loadAll(context.session, ref)(_.entries).getOrElse(Nil)
+      SkippingIndex.valid(known, copied).map(entry =>
         entry.copy(statistics = entry.statistics.filter { case (name, _) => names(name) }))
     }
 }

@@ -19,7 +19,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{ArrayType, StructField, StructType}
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.common.{Printable, ReadFailure, ZOrderErrors}
+import io.pyzorder.common.{Printable, ReadFailure, ZOrderErrors, ZOrderException}
 import io.pyzorder.index.memory.IndexSnapshot
 import io.pyzorder.index.model.{DeniedColumns, FileEntry, IndexSchema, IndexedColumn}
 import io.pyzorder.storage.{CreateIfAbsent, ExactFileIndex, FileSystems, Incarnation, Links}
@@ -123,6 +123,26 @@ object IndexStore {
       try Some(read(session, ref))
       catch {
         case ReadFailure(failure) =>
+          warn(ref, failure)
+          None
+      }
+    }
+
+  /**
+   * Loads a snapshot like `load`, and applies `use`, which may read all of it. The bytes of a
+   * loaded snapshot may have been freed, and its file may be gone or damaged by now. If so, this
+   * method returns None, as `load` does in a process that has not loaded the snapshot.
+   *
+   * @throws io.pyzorder.common.ZOrderException if `use` does
+   */
+  def loadAll[T](session: shim.SparkSession, ref: SnapshotRef)(
+      use: IndexSnapshot => T): Option[T] =
+    load(session, ref).flatMap { snapshot =>
+      try Some(use(snapshot))
+      catch {
+        case failure: ZOrderException => throw failure
+        case ReadFailure(failure) =>
+          SnapshotCache.remove(ref)
           warn(ref, failure)
           None
       }
@@ -244,14 +264,16 @@ object IndexStore {
     val base = versions(fileSystem, folder).lastOption.getOrElse(0L)
     if (base + 1 >= RunNumber.Greatest) throw ZOrderErrors.usedUpNumbers(folder.index.toString)
     val before = latest(conf, folder).filter(_.version == base)
-    val loaded = before.flatMap(load(session, _))
-    val snapshot = loaded.getOrElse(IndexSnapshot.empty)
+    val loaded = before.flatMap(ref => loadAll(session, ref)(_.entries).map(ref -> _))
     val isUnknown = base > 0 && loaded.isEmpty // the index exists but cannot be read
-    val kept = columns(snapshot.columns)
-    val changed = change(withColumns(snapshot, kept)).sortBy(_.path)
+    val (known, old) = loaded.fold((Seq.empty[IndexedColumn], Seq.empty[FileEntry])) {
+      case (ref, entries) => (ref.columns, entries)
+    }
+    val kept = columns(known)
+    val changed = change(withColumns(old, known.filter(kept.contains))).sortBy(_.path)
     val version = base + 1
     val segments = new SketchSegments(
-      conf, folder, loaded.flatMap(_ => before).fold(Seq.empty[SegmentRef])(_.sketches), kept,
+      conf, folder, loaded.fold(Seq.empty[SegmentRef])(_._1.sketches), kept,
       warnOfSketches(folder, _, _))
     val (entries, sketches) = segments.store(version, changed)
     val bytes = SnapshotWriter.bytesOf(session, kept, entries)
@@ -293,13 +315,10 @@ object IndexStore {
     }
   }
 
-  /**
-   * The snapshot's entries without the statistics of columns that are dropped or whose type
-   * changes.
-   */
-  private def withColumns(snapshot: IndexSnapshot, kept: Seq[IndexedColumn]): Seq[FileEntry] = {
-    val names = kept.filter(snapshot.columns.contains).map(_.name).toSet
-    snapshot.entries.map(entry =>
+  /** The entries with only the statistics of the columns that are kept. */
+  private def withColumns(entries: Seq[FileEntry], kept: Seq[IndexedColumn]): Seq[FileEntry] = {
+    val names = kept.map(_.name).toSet
+    entries.map(entry =>
       entry.copy(statistics = entry.statistics.filter { case (name, _) => names(name) }))
   }
 

@@ -30,6 +30,11 @@ private[index] object SnapshotCache {
     }
   }
 
+  /** Removes a snapshot. The next `get` loads it again. */
+  def remove(ref: SnapshotRef): Unit = synchronized {
+    if (cache != null) cache.invalidate(keyOf(ref))
+  }
+
   /** Recomputes the weight of a snapshot that has grown. */
   def grown(ref: SnapshotRef): Unit = synchronized {
     if (cache != null) {

@@ -67,10 +67,11 @@ object SnapshotListing {
   def of(session: shim.SparkSession, ref: SnapshotRef): Option[SnapshotListing] =
     for {
       coverage <- ref.coverage
-      snapshot <- IndexStore.load(session, ref)
       if fitsMemory(ref)
-    } yield cache.get(
-      snapshot, () => make(session.sessionState.newHadoopConf(), ref.folder, coverage, snapshot))
+      listing <- IndexStore.loadAll(session, ref)(snapshot =>
+        cache.get(snapshot,
+          () => make(session.sessionState.newHadoopConf(), ref.folder, coverage, snapshot)))
+    } yield listing
 
   private def fitsMemory(ref: SnapshotRef): Boolean =
     try {
