@@ -170,6 +170,17 @@ class OptimizeBuilder:
             raise errors.no_columns()
         return self._spark.sql(self._statement(f" ZORDER BY ({_column_list(names)})"))
 
+    def executeZOrderByAuto(self) -> DataFrame:
+        """Clusters the files by columns that suit the queries recorded for the table.
+
+        If no other columns suit them much better, keeps those of the last OPTIMIZE. The metrics'
+        `remark` says what was chosen and why.
+
+        Returns:
+            The metrics of the OPTIMIZE.
+        """
+        return self._spark.sql(self._statement(" ZORDER BY AUTO"))
+
     def executeCompaction(self) -> DataFrame:
         """Runs OPTIMIZE without ZORDER BY.
 

@@ -14,11 +14,9 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pyzorder import bridge, errors
-from pyzorder.advisor.advice import Advice, ColumnUse, Layout, LeftOut
-from pyzorder.advisor.layout_search import LayoutSearch, listed
+from pyzorder.advisor.advice import Advice, ColumnUse, LeftOut
+from pyzorder.advisor.layout_search import Found, listed, search
 from pyzorder.advisor.workload import NotUnderstood, Reading, Relation, TableNames, Workload
 from pyzorder.session import check_session
 from pyzorder.table import quoted
@@ -165,23 +163,19 @@ class WhatIf:
         files = json.loads(self._api.files())
         columns = json.loads(self._api.columns())
         drawn = json.loads(self._api.draw(sample_rows)) if columns else {"drawn": 0, "judged": 0}
-        opened = LayoutSearch(self._api, np.array(list(weights.values()), dtype=float))
-        candidates, sorts = opened.candidates(
-            columns, max_columns, margin, weigh and files["newFiles"] > 1
+        found = search(
+            self._api, tuple(weights.values()), max_columns, margin, weigh and files["newFiles"] > 1
         )
-        best = opened.chosen(candidates, margin)
-        statement, recommended, reason = self._recommendation(
-            opened, best, columns, files, least_gain
-        )
+        statement, recommended, reason = self._recommendation(found, columns, files, least_gain)
         return Advice(
             table=self._target,
             statement=statement,
             recommended=recommended,
             reason=reason,
-            layouts=tuple(candidates),
-            sorted_layouts=tuple(sorts),
-            present=opened.present,
-            present_indexed=opened.present_indexed,
+            layouts=found.candidates,
+            sorted_layouts=found.sorts,
+            present=found.present,
+            present_indexed=found.present_indexed,
             columns=self._uses(weights, bool(columns)),
             left_out=tuple(
                 LeftOut(reason, count, self.workload.examples[reason])
@@ -195,7 +189,7 @@ class WhatIf:
             files=files["files"],
             bytes=files["bytes"],
             new_files=files["newFiles"],
-            remarks=tuple(self._remarks(weights, drawn, files, best, sorts, margin)),
+            remarks=tuple(self._remarks(weights, drawn, files, found, margin)),
         )
 
     def _send_readings(self) -> dict[Reading, int]:
@@ -280,8 +274,7 @@ class WhatIf:
 
     def _recommendation(
         self,
-        opened: LayoutSearch,
-        best: Layout | None,
+        found: Found,
         columns: Sequence[str],
         files: dict[str, Any],
         least_gain: float,
@@ -289,6 +282,7 @@ class WhatIf:
         """Returns the statement to run, if any, its clustering columns, and the reason."""
         if not self.workload.readings:
             return None, (), f"Nothing to recommend: the workload never scans {self._target}."
+        best = found.best
         if not columns or best is None:
             return None, (), (
                 f"Nothing to recommend: the workload scans {self._target}, but has no filter or "
@@ -299,7 +293,7 @@ class WhatIf:
                 f"Nothing to recommend: {self._target} fits into one file of the target size "
                 "(spark.sql.zorder.optimize.targetFileSize), so no file could be skipped."
             )  # fmt: skip
-        indexed, now = opened.present_indexed, opened.present
+        indexed, now = found.present_indexed, found.present
 
         def saves(then: float, before: float) -> bool:
             return before > 0 and then <= (1 - least_gain) * before
@@ -331,8 +325,7 @@ class WhatIf:
         weights: dict[Reading, int],
         drawn: dict[str, int],
         files: dict[str, Any],
-        best: Layout | None,
-        sorts: Sequence[Layout],
+        layouts: Found,
         margin: float,
     ) -> list[str]:
         found = [f"OPTIMIZE {self._target} without columns: {files['verdict']}"]
@@ -347,6 +340,7 @@ class WhatIf:
                 f"on {drawn['drawn']:,} sampled rows, so layouts of {drawn['judged']:,} files "
                 "were compared. To evaluate more files, increase sample_rows."
             )
+        best, sorts = layouts.best, layouts.sorts
         if best and sorts and sorts[0].bytes_opened < (1 - margin) * best.bytes_opened:
             found.append(
                 f"{sorts[0].name}: queries would read {percent(sorts[0].share_of_present)} of the "

@@ -62,6 +62,11 @@ Examples:
     "OPTIMIZE. If there are none, small files are merged.",
 )
 @click.option(
+    "--auto",
+    is_flag=True,
+    help="Choose the columns for the queries recorded for the table (zorder.workload.record).",
+)
+@click.option(
     "--where", metavar="SQL", help="Optimize only the partitions that match this condition."
 )
 @click.option(
@@ -79,6 +84,7 @@ def command(
     settings: Settings,
     target: Target,
     zorder_by: Sequence[Sequence[str]],
+    auto: bool,
     where: str | None,
     target_size: str | None,
     full: bool,
@@ -89,6 +95,8 @@ def command(
 
     Ctrl-C undoes all changes that have not been published. No row is lost or duplicated.
     """
+    if auto and zorder_by:
+        raise click.UsageError("--auto and --zorder-by exclude each other.")
     if target_size is not None:
         settings = replace(settings, conf={**settings.conf, TARGET_SIZE: target_size})
     with session(settings) as spark:
@@ -103,7 +111,10 @@ def command(
             if dry_run:
                 optimize = optimize.dryRun()
             by = listed(zorder_by)
-            rows = optimize.executeZOrderBy(by) if by else optimize.executeCompaction()
+            if auto:
+                rows = optimize.executeZOrderByAuto()
+            else:
+                rows = optimize.executeZOrderBy(by) if by else optimize.executeCompaction()
             found: dict[str, Any] = rows.collect()[0].asDict(recursive=True)
             return found
 

@@ -111,7 +111,7 @@ def optimizes(outlook: Outlook, chosen: Sequence[Part]) -> Iterator[Task]:
     conditions = [part.where for part in chosen if part.where is not None]
     if len(chosen) == len(outlook.parts) or not conditions:
         yield Task(
-            f"OPTIMIZE {outlook.target}", outlook.sentence, None,
+            f"OPTIMIZE {outlook.target}{outlook.z_order}", outlook.sentence, None,
             sum(part.bytes for part in chosen), sum(part.saved for part in chosen),
         )  # fmt: skip
         return
@@ -119,7 +119,9 @@ def optimizes(outlook: Outlook, chosen: Sequence[Part]) -> Iterator[Task]:
         some = chosen[first : first + MOST_PARTITIONS]
         replaced, written = sum(part.files for part in some), sum(part.written for part in some)
         yield Task(
-            f"OPTIMIZE {outlook.target} WHERE " + " OR ".join(f"({part.where})" for part in some),
+            f"OPTIMIZE {outlook.target} WHERE "
+            + " OR ".join(f"({part.where})" for part in some)
+            + outlook.z_order,
             f"Pays off in {len(chosen)} of {counted(len(outlook.parts), 'partition')}: "
             f"{counted(replaced, 'file')} would become {written:,}.",
             (len(some), len(outlook.parts)),
@@ -133,7 +135,7 @@ def over_budget(outlook: Outlook, left: Sequence[Part], budget: float) -> Task:
     needed = sum(part.bytes for part in left)
     covered = None if left[0].where is None else (len(left), len(outlook.parts))
     return Task(
-        f"OPTIMIZE {outlook.target}",
+        f"OPTIMIZE {outlook.target}{outlook.z_order}",
         f"It would replace {size(needed)}, but only {size(budget)} of the budget is left.",
         covered,
         needed,

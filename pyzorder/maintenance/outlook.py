@@ -49,6 +49,9 @@ class Outlook:
     """The table, as written in statements."""
     columns: tuple[str, ...]
     """The clustering columns; empty if OPTIMIZE would only merge small files."""
+    z_order: str
+    """The ZORDER BY clause of the OPTIMIZE. Empty unless the recorded workload has chosen the
+    columns, because an OPTIMIZE without this clause would choose again."""
     kind: str
     """The verdict on the OPTIMIZE: `nothing`, `pays`, `useless` or `harms`."""
     sentence: str
@@ -91,6 +94,7 @@ def examine(spark: SparkSession, target: str) -> Outlook:
     return Outlook(
         target=found["target"],
         columns=columns,
+        z_order=found["zOrderBy"],
         kind=found["kind"],
         sentence=found["sentence"],
         parts=by_partition(Part(**part) for part in found["parts"]),

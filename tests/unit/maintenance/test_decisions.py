@@ -22,7 +22,7 @@ def part(name: str | None, megabytes: float, saved: float) -> Part:
 
 def table(*parts: Part, **state: Any) -> Outlook:
     return Outlook(**{
-        "target": "t", "columns": ("a",), "kind": "pays", "sentence": "Pays off.", "parts": parts,
+        "target": "t", "columns": ("a",), "z_order": "", "kind": "pays", "sentence": "Pays off.", "parts": parts,
         "files": 10, **state,
     })  # fmt: skip
 

@@ -6,7 +6,7 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.catalog.ResolvedTable
 import io.pyzorder.expressions.OrderedBytes
-import io.pyzorder.index.model.{IndexedColumn, IndexedColumns}
+import io.pyzorder.index.model.{DeniedColumns, IndexedColumn, IndexedColumns}
 import io.pyzorder.index.store.IndexStore
 import io.pyzorder.skipping.predicate.IndexFilter
 import io.pyzorder.storage.TableFolder
@@ -16,8 +16,13 @@ import io.pyzorder.storage.TableFolder
  * estimate is the total size of the files that the workload would open. The caller first adds the
  * workload's scans of the table, then samples the columns that the scans filter on, and finally
  * evaluates layouts.
+ *
+ * @param others columns that are sampled even if no scan filters on them
  */
-final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
+final class Advisor(
+    session: shim.SparkSession,
+    val table: ResolvedTable,
+    others: Seq[IndexedColumn] = Nil) {
 
   private val filters = new WorkloadFilters(session, table)
   private val readings = ArrayBuffer.empty[Seq[IndexFilter]]
@@ -42,12 +47,20 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
   /** Adds a scan of the table with these filters. A row must pass all of them. */
   def read(asked: Seq[IndexFilter]): Unit = readings += asked.filter(_ != IndexFilter.Always)
 
+  private val denied = DeniedColumns.of(session.sessionState.conf, table.properties)
+
   /** Whether OPTIMIZE can cluster the table by the column. */
   def canCluster(column: IndexedColumn): Boolean =
-    !table.isPartitionColumn(column.path.head) && OrderedBytes.supports(column.dataType)
+    !table.isPartitionColumn(column.path.head) && OrderedBytes.supports(column.dataType) &&
+      !denied(column)
 
-  /** The columns in the scans' filters that OPTIMIZE can cluster the table by. */
-  lazy val columns: Seq[IndexedColumn] =
+  /** The columns in the scans' filters that OPTIMIZE can cluster the table by, and `others`. */
+  lazy val columns: Seq[IndexedColumn] = (filtered ++ others).distinct
+
+  /** Whether a scan filters on a column that OPTIMIZE can cluster the table by. */
+  def hasFilters: Boolean = filtered.nonEmpty
+
+  private lazy val filtered: Seq[IndexedColumn] =
     readings.iterator.flatMap(_.iterator.flatMap(_.columns)).map(c => c.path -> c.dataType)
       .toVector.distinct.collect {
         case (path, dataType)

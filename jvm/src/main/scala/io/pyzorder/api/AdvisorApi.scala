@@ -7,13 +7,13 @@ import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.ObjectMapper
-import com.fasterxml.jackson.databind.node.ArrayNode
+import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
 import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType}
 import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
 
-import io.pyzorder.advisor.{Advisor, WorkloadFilter}
+import io.pyzorder.advisor.{Advisor, JudgedLayout, LayoutSearch, WorkloadFilter}
 import io.pyzorder.commands.TableFunctions
 import io.pyzorder.commands.optimize.OptimizePlanner
 import io.pyzorder.index.model.IndexedColumn
@@ -133,21 +133,36 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * An array with one number per scan: the total size of the files that the scan would open if the
-   * table were clustered by the columns in `by`, which must be among `columns`.
+   * Evaluates layouts for the scans. Returns an object with `present` and `presentIndexed` (the
+   * current files with the current index, and with an index of all files), `candidates` (Z-ordered
+   * layouts, best first), `best` (the position in `candidates` of the layout to recommend; null if
+   * there is none) and `sorts` (the table sorted by the best layout's columns, best first). A
+   * layout is an object with `columns`, `bytesOpened` (by a scan, on average) and `growth` (see
+   * JudgedLayout).
+   *
+   * @param weights how often each scan occurs
+   * @param most    see LayoutSearch.candidates
+   * @param margin  see LayoutSearch.chosen
+   * @param weighs  see LayoutSearch.candidates
    */
-  def openedOf(by: JList[String], linear: Boolean): String =
-    numbers(advisor.openedOf(by.asScala.toList.map(columnOf), linear))
-
-  /** An array with the table's size in each layout, as a multiple of its current size. */
-  def growth(layouts: JList[JList[String]]): String =
-    numbers(advisor.growth(layouts.asScala.toList.map(_.asScala.toList.map(columnOf))))
-
-  /**
-   * An array with one number per scan: the total size of the files that the scan opens now. See
-   * AdvisedFiles.present.
-   */
-  def openedNow(complete: Boolean): String = numbers(advisor.openedNow(complete))
+  def search(weights: JList[Number], most: Int, margin: Double, weighs: Boolean): String = {
+    val counts = weights.asScala.map(_.longValue).toList
+    val search = new LayoutSearch(advisor, counts)
+    def describe(layout: JudgedLayout, item: ObjectNode): Unit = {
+      put(item.putArray("columns"), layout.columns.map(_.name))
+      item.put("bytesOpened", layout.mean(counts)).put("growth", layout.growth)
+    }
+    val found = mapper.createObjectNode()
+    describe(search.present(complete = false), found.putObject("present"))
+    describe(search.present(complete = true), found.putObject("presentIndexed"))
+    val candidates = search.candidates(most, weighs)
+    val best = search.chosen(candidates, margin)
+    val (listed, sorts) = (found.putArray("candidates"), found.putArray("sorts"))
+    candidates.foreach(describe(_, listed.addObject()))
+    best.toSeq.flatMap(search.sorts).foreach(describe(_, sorts.addObject()))
+    found.put("best", best.map(layout => Int.box(candidates.indexOf(layout))).orNull)
+    mapper.writeValueAsString(found)
+  }
 
   /**
    * An array with one object per scan. The object maps each column that the scan filters on to the
@@ -162,11 +177,6 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
     mapper.writeValueAsString(list)
   }
 
-  private def columnOf(name: String): IndexedColumn =
-    advisor.columns.find(_.name == name).getOrElse(
-      throw new NoSuchElementException(
-        s"no filter or join key in the workload uses the column $name"))
-
   private def add(key: String, find: => WorkloadFilter): String = {
     val one = known.getOrElseUpdate(key, find)
     asked :+= one
@@ -178,6 +188,4 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   private def put(list: ArrayNode, texts: Seq[String]): Unit = texts.foreach(list.add(_))
-
-  private def numbers(values: Seq[Any]): String = values.mkString("[", ",", "]")
 }

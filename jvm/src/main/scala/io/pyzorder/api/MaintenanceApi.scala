@@ -4,9 +4,8 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.hadoop.fs.{FileSystem, Path}
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.catalog.ClusteringColumns
 import io.pyzorder.commands.TableFunctions
-import io.pyzorder.commands.optimize.OptimizePlanner
+import io.pyzorder.commands.optimize.{Clustering, OptimizePlanner}
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.layout.select.PartitionListing
@@ -23,19 +22,25 @@ object MaintenanceApi {
   /**
    * What an OPTIMIZE without ZORDER BY would do. Returns an object with `target` (the table as
    * written in statements), `columns` (the clustering columns; empty if small files are only
-   * merged), `kind` and `sentence` (see LayoutVerdict), and `parts`. Each part is a folder in which
-   * files would be replaced. It has `where` (a condition that selects the folder's partition; null
-   * if the table is not partitioned), `files`, `bytes`, `written` and `saved` (see PartitionGain).
+   * merged), `zOrderBy` (the ZORDER BY clause with these columns if the recorded workload has
+   * chosen them, or else empty), `kind` and `sentence` (see LayoutVerdict), and `parts`. Each part
+   * is a folder in which files would be replaced. It has `where` (a condition that selects the
+   * folder's partition; null if the table is not partitioned), `files`, `bytes`, `written` and
+   * `saved` (see PartitionGain).
    */
   def outlook(session: shim.SparkSession, target: String): String = {
     val table = TableFunctions.tableOf(session, target)
-    val columns = ClusteringColumns.default(session, table)
+    val (columns, remark) = Clustering.default(session, table).choose(session, table)
     val outlook = OptimizePlanner.outlook(session, table, columns)
     val conditions =
       PartitionListing.conditions(table.relation.location, table.folder(session))
     val node = mapper.createObjectNode()
     node.put("target", table.sql)
-    node.put("kind", outlook.verdict.kind).put("sentence", outlook.verdict.sentence)
+    node.put("kind", outlook.verdict.kind)
+    node.put("sentence", (remark.toSeq :+ outlook.verdict.sentence).mkString(" "))
+    node.put("zOrderBy",
+      if (remark.isEmpty || columns.isEmpty) ""
+      else columns.map(IndexedColumn.nameOf).mkString(" ZORDER BY (", ", ", ")"))
     val names = node.putArray("columns")
     columns.map(IndexedColumn.nameOf).foreach(names.add(_))
     val parts = node.putArray("parts")

@@ -52,7 +52,7 @@ object ClusteringColumns {
    * The clustering columns for an OPTIMIZE without ZORDER BY; Nil if it should only compact files.
    */
   def default(session: shim.SparkSession, table: ResolvedTable): Seq[Seq[String]] = {
-    val named = declared(table.properties)
+    val named = declared(table.properties, table.schema.fieldNames.toSeq)
     if (named.isEmpty) remembered(session, table)
     else {
       val columns = resolve(table.name, table.fileSchema, table.partitionSchema, named,
@@ -64,12 +64,26 @@ object ClusteringColumns {
 
   /**
    * The columns declared by `zorder.clusterBy`, or else by Spark's CLUSTER BY; Nil if there are
-   * none.
+   * none, or if `isAuto`.
+   *
+   * @param columns the names of the table's columns
    */
-  def declared(properties: Map[String, String]): Seq[Seq[String]] =
-    properties.get(Property).map(fromText)
+  def declared(properties: Map[String, String], columns: Seq[String]): Seq[Seq[String]] =
+    if (isAuto(properties, columns)) Nil
+    else properties.get(Property).map(fromText)
       .orElse(properties.get("clusteringColumns").map(fromJson))
       .getOrElse(Nil)
+
+  /** Whether the table declares that the recorded workload chooses its clustering columns. */
+  def isAuto(properties: Map[String, String], columns: Seq[String]): Boolean =
+    properties.get(Property).exists(text => isAuto(text.trim, columns))
+
+  /**
+   * Whether a word in place of a list of columns means that the recorded workload chooses them. If
+   * the table has a column called `auto`, the word is its name.
+   */
+  def isAuto(word: String, columns: Seq[String]): Boolean =
+    word.equalsIgnoreCase("auto") && !columns.exists(_.equalsIgnoreCase("auto"))
 
   /**
    * The clustering columns of the last OPTIMIZE recorded in the journal or, if that list is

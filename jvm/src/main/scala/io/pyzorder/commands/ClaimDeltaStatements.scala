@@ -1,5 +1,7 @@
 package io.pyzorder.commands
 
+import java.util.Locale
+
 import org.apache.spark.sql.catalyst.analysis.{ResolvedTable => ResolvedCatalogTable}
 import org.apache.spark.sql.catalyst.analysis.{UnresolvedAttribute, UnresolvedTable}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -47,7 +49,8 @@ case class ClaimDeltaStatements(session: shim.SparkSession) extends Rule[Logical
     val full = read[Boolean](read[AnyRef](command, "optimizeContext"), "isFull")
     val predicate = where.reduceOption((a, b) => s"($a) AND ($b)")
       .map(session.sessionState.sqlParser.parseExpression)
-    OptimizeStatement(target, full, predicate, columns, dryRun = false, original)
+    val isWord = columns.map(_.map(_.toUpperCase(Locale.ROOT))) == Seq(Seq("AUTO"))
+    OptimizeStatement(target, full, predicate, columns, isWord, dryRun = false, original)
   }
 
   /** Returns None if the statement uses a feature that only Delta supports. */

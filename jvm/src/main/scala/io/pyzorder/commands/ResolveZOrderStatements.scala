@@ -16,7 +16,7 @@ import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
 
 import io.pyzorder.catalog.{ClusteringColumns, PartitionPredicate, ResolvedTable, StoredTypes}
 import io.pyzorder.catalog.TargetLookup
-import io.pyzorder.commands.optimize.OptimizeTableCommand
+import io.pyzorder.commands.optimize.{Clustering, OptimizeTableCommand}
 import io.pyzorder.common.{TableFormats, ZOrderErrors}
 import io.pyzorder.index.model.DeniedColumns
 import io.pyzorder.layout.write.InputRelation
@@ -114,14 +114,20 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
         lookup.checkOutermost(table)
         StoredTypes.check(session, table)
         val conf = session.sessionState.conf
-        val columns =
-          if (s.zOrderBy.isEmpty) ClusteringColumns.default(session, table)
-          else ClusteringColumns.resolve(
-            table.name, table.fileSchema, table.partitionSchema, s.zOrderBy, conf)
-        if (s.full && columns.isEmpty) throw ZOrderErrors.fullWithoutColumns(table.name)
-        DeniedColumns.of(conf, table.properties).check(columns)
+        val names = table.schema.fieldNames.toSeq
+        val clustering =
+          if (s.zOrderBy.isEmpty) Clustering.default(session, table)
+          else if (s.isWord && ClusteringColumns.isAuto(s.zOrderBy.head.head, names)) {
+            Clustering.Auto(isDeclared = false)
+          } else Clustering.By(ClusteringColumns.resolve(
+              table.name, table.fileSchema, table.partitionSchema, s.zOrderBy, conf))
+        clustering match {
+          case Clustering.By(Nil) if s.full => throw ZOrderErrors.fullWithoutColumns(table.name)
+          case Clustering.By(columns) => DeniedColumns.of(conf, table.properties).check(columns)
+          case _: Clustering.Auto => // checked when it has chosen columns
+        }
         val where = s.where.map(PartitionPredicate.resolve(session, table, _))
-        OptimizeTableCommand(table, where, columns, s.full, s.dryRun)
+        OptimizeTableCommand(table, where, clustering, s.full, s.dryRun)
       case s: CreateSkippingIndexStatement =>
         CreateSkippingIndexCommand(table, s.ifNotExists, s.columns)
       case _: RefreshSkippingIndexStatement => RefreshSkippingIndexCommand(table)

@@ -84,7 +84,8 @@ object TableLayout {
     val order = valid.map(_.clusteredBy).filter(_.nonEmpty).groupBy(identity)
       .toSeq.sortBy(-_._2.length).headOption.toSeq.flatMap(_._1)
     val clustered = order.flatMap(name => leaves.find(_.name == name))
-    lazy val declared = ClusteringColumns.declared(table.properties)
+    lazy val declared = ClusteringColumns.declared(
+      table.properties, table.schema.fieldNames.toSeq)
     if (clustered.nonEmpty) clustered
     else if (declared.nonEmpty) resolved(session, table, declared)
     else leaves.take(2)

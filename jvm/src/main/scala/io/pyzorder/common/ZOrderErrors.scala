@@ -210,6 +210,9 @@ object ZOrderErrors {
   def partitionColumn(name: String): ZOrderException =
     error("ZORDER_PARTITION_COLUMN", "column" -> name)
 
+  def nothingRecorded(table: String): ZOrderException =
+    error("ZORDER_NOTHING_RECORDED", "table" -> table)
+
   def fullWithoutColumns(table: String): ZOrderException =
     error("ZORDER_FULL_WITHOUT_COLUMNS", "table" -> table)
 

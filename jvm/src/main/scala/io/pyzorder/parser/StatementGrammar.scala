@@ -10,12 +10,16 @@ sealed trait ParsedTarget
 final case class NamedTarget(parts: Seq[String]) extends ParsedTarget
 final case class QuotedTarget(literal: String) extends ParsedTarget
 
-/** `where` is the predicate's start (inclusive) and end (exclusive) in the statement's text. */
+/**
+ * @param where  the predicate's start (inclusive) and end (exclusive) in the statement's text
+ * @param isWord whether ZORDER BY is followed by the word AUTO, which may also be a column's name
+ */
 final case class ParsedOptimize(
     target: ParsedTarget,
     full: Boolean,
     where: Option[(Int, Int)],
     zOrderBy: Seq[Seq[String]],
+    isWord: Boolean,
     dryRun: Boolean)
     extends ParsedStatement
 
@@ -47,7 +51,7 @@ object StatementGrammar extends NameGrammar {
    */
   val usages: Map[String, String] = Map(
     "OPTIMIZE" -> ("OPTIMIZE [TABLE] target [FULL] [WHERE partition_predicate] " +
-      "[ZORDER BY (column, …)] [DRY RUN]"),
+      "[ZORDER BY {(column, …) | AUTO}] [DRY RUN]"),
     "CREATE" -> ("CREATE SKIPPING INDEX [IF NOT EXISTS] ON [TABLE] target " +
       "[(column or expression, …)]"),
     "REFRESH" -> "REFRESH SKIPPING INDEX ON [TABLE] target",
@@ -86,11 +90,17 @@ object StatementGrammar extends NameGrammar {
 
   private def optimize: Parser[ParsedStatement] =
     words("OPTIMIZE") ~> onTable { target =>
-      flag("FULL") ~ opt(words("WHERE") ~> predicate) ~ opt(words("ZORDER", "BY") ~> columns) ~
+      flag("FULL") ~ opt(words("WHERE") ~> predicate) ~ opt(words("ZORDER", "BY") ~> clustering) ~
         flag("DRY", "RUN") <~ theEnd ^^ { case full ~ where ~ zOrderBy ~ dryRun =>
-          ParsedOptimize(target, full, where, zOrderBy.getOrElse(Nil), dryRun)
+          val (columns, isWord) = zOrderBy.getOrElse((Nil, false))
+          ParsedOptimize(target, full, where, columns, isWord, dryRun)
         }
     }
+
+  /** Parses what follows ZORDER BY: the word AUTO, or columns. */
+  private def clustering: Parser[(Seq[Seq[String]], Boolean)] =
+    word("AUTO") <~ guard(words("DRY", "RUN") | theEnd) ^^ (token => (Seq(Seq(token.text)), true)) |
+      columns ^^ (names => (names, false))
 
   private def createIndex: Parser[ParsedStatement] =
     words("CREATE", "SKIPPING", "INDEX") ~> flag("IF", "NOT", "EXISTS") >> { ifNotExists =>

@@ -46,11 +46,12 @@ final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next
     def on(target: ParsedTarget, command: String): LogicalPlan =
       ZOrderSqlParser.targetPlan(target, command, string)
     parsed match {
-      case ParsedOptimize(target, full, where, columns, dryRun) =>
+      case ParsedOptimize(target, full, where, columns, isWord, dryRun) =>
         val predicate = where.map { case (start, end) =>
           condition(sql.substring(start, end), parseNext)
         }
-        OptimizeStatement(on(target, "OPTIMIZE"), full, predicate, columns, dryRun, original)
+        OptimizeStatement(
+          on(target, "OPTIMIZE"), full, predicate, columns, isWord, dryRun, original)
       case ParsedCreateIndex(target, ifNotExists, columns) =>
         val plan = on(target, "CREATE SKIPPING INDEX")
         val written = columns.map(_.left.map { case (start, end) => sql.substring(start, end) })

@@ -53,12 +53,16 @@ sealed trait ZOrderStatement extends UnaryCommand {
   override def output: Seq[Attribute] = Nil
 }
 
-/** OPTIMIZE. `zOrderBy` is empty if the statement has no ZORDER BY. */
+/**
+ * OPTIMIZE. `zOrderBy` is empty if the statement has no ZORDER BY. `isWord` is true if it consists
+ * of the word AUTO.
+ */
 case class OptimizeStatement(
     target: LogicalPlan,
     full: Boolean,
     where: Option[Expression],
     zOrderBy: Seq[Seq[String]],
+    isWord: Boolean,
     dryRun: Boolean,
     original: OriginalStatement)
     extends ZOrderStatement {

@@ -14,6 +14,8 @@ import io.pyzorder.catalog.{ClusteringColumns, TargetLookup}
 import io.pyzorder.common.ZOrderConf
 import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.layout.select.LayoutSettings
+import io.pyzorder.publish.journal.LayoutRecord
+import io.pyzorder.storage.TableFolder
 
 /**
  * Clusters the rows of a write if the table declares clustering columns and the settings allow it.
@@ -89,8 +91,9 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
       root: Option[Path]): Option[LogicalPlan] = {
     val conf = session.sessionState.conf
     val declared =
-      if (ZOrderConf.writeCluster.get(conf, properties)) ClusteringColumns.declared(properties)
-      else Nil
+      if (!ZOrderConf.writeCluster.get(conf, properties)) Nil
+      else if (ClusteringColumns.isAuto(properties, names)) lastColumns(root, names)
+      else ClusteringColumns.declared(properties, names)
     if (declared.isEmpty) None
     else {
       val named = query.output.zip(names)
@@ -111,6 +114,12 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
       Some(ClusteredRows(paths.map(column(inFiles, _)), inFolders.map(_._1), layout, query))
     }
   }
+
+  /** The columns of the table's last OPTIMIZE; Nil if the table no longer has one of them. */
+  private def lastColumns(root: Option[Path], names: Seq[String]): Seq[Seq[String]] =
+    root.flatMap(folder =>
+      LayoutRecord.last(session.sessionState.newHadoopConf(), new TableFolder(folder)))
+      .map(_.columns).filter(_.forall(path => names.contains(path.head))).getOrElse(Nil)
 
   private def column(columns: Seq[(Attribute, String)], path: Seq[String]): Expression =
     path.tail.foldLeft[Expression](columns.find(_._2 == path.head).get._1) { (parent, name) =>

@@ -10,13 +10,21 @@ class StatementGrammarSuite extends AnyFunSuite {
       target: ParsedTarget = t,
       full: Boolean = false,
       by: Seq[Seq[String]] = Nil,
+      isWord: Boolean = false,
       dryRun: Boolean = false): ParsedStatement =
-    ParsedOptimize(target, full, None, by, dryRun)
+    ParsedOptimize(target, full, None, by, isWord, dryRun)
 
   private val taken = Seq[(String, ParsedStatement)](
     "OPTIMIZE t" -> optimize(),
     "optimize table db.t full" -> optimize(NamedTarget(Seq("db", "t")), full = true),
     "OPTIMIZE t ZORDER BY (a, b.c)" -> optimize(by = Seq(Seq("a"), Seq("b", "c"))),
+    "OPTIMIZE t ZORDER BY Auto" -> optimize(by = Seq(Seq("Auto")), isWord = true),
+    "OPTIMIZE t ZORDER BY AUTO DRY RUN" ->
+      optimize(by = Seq(Seq("AUTO")), isWord = true, dryRun = true),
+    "OPTIMIZE t ZORDER BY (auto)" -> optimize(by = Seq(Seq("auto"))),
+    "OPTIMIZE t ZORDER BY `auto`" -> optimize(by = Seq(Seq("auto"))),
+    "OPTIMIZE t ZORDER BY auto, b" -> optimize(by = Seq(Seq("auto"), Seq("b"))),
+    "OPTIMIZE t ZORDER BY auto.x" -> optimize(by = Seq(Seq("auto", "x"))),
     "OPTIMIZE t DRY RUN" -> optimize(dryRun = true),
     "CREATE SKIPPING INDEX ON t" -> ParsedCreateIndex(t, ifNotExists = false, Nil),
     "REFRESH SKIPPING INDEX ON TABLE t" -> ParsedRefreshIndex(t),

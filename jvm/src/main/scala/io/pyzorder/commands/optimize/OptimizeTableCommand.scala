@@ -7,19 +7,20 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.catalog.ResolvedTable
 import io.pyzorder.commands.action.{ChosenSketches, TableAction}
+import io.pyzorder.common.ZOrderErrors
 
 /**
  * An OPTIMIZE statement whose table and columns have been resolved.
  *
- * @param where    a predicate over partition columns
- * @param zOrderBy paths of the clustering columns; Nil if files are only compacted
- * @param full     whether to rewrite files that are already clustered as requested
- * @param dryRun   if true, only reports what would be done
+ * @param where      a predicate over partition columns
+ * @param clustering how to find the clustering columns
+ * @param full       whether to rewrite files that are already clustered as requested
+ * @param dryRun     if true, only reports what would be done
  */
 case class OptimizeTableCommand(
     table: ResolvedTable,
     where: Option[Expression],
-    zOrderBy: Seq[Seq[String]],
+    clustering: Clustering,
     full: Boolean,
     dryRun: Boolean)
     extends LeafRunnableCommand {
@@ -28,10 +29,12 @@ case class OptimizeTableCommand(
 
   override def run(session: SparkSession): Seq[Row] = {
     val own = session.asInstanceOf[shim.SparkSession]
+    val (columns, remark) = clustering.choose(own, table)
+    if (full && columns.isEmpty) throw ZOrderErrors.fullWithoutColumns(table.name)
     val metrics = TableAction.execute(own, table) { table =>
-      new OptimizeAction(new OptimizeContext(own, table, where, zOrderBy, full), dryRun)
+      new OptimizeAction(new OptimizeContext(own, table, where, columns, full), dryRun)
     }
     if (!dryRun && metrics.path == table.root.toString) ChosenSketches.add(own, table)
-    Seq(metrics.toRow)
+    Seq(remark.fold(metrics)(metrics.withRemark).toRow)
   }
 }

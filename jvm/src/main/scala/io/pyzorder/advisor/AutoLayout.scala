@@ -1,0 +1,164 @@
+package io.pyzorder.advisor
+
+import org.apache.spark.sql.pyzorder.shim
+
+import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable}
+import io.pyzorder.common.ZOrderErrors
+import io.pyzorder.index.model.{IndexedColumn, IndexedColumns}
+import io.pyzorder.workload.WorkloadRecorder
+
+/**
+ * The clustering columns that ZORDER BY AUTO uses.
+ *
+ * @param columns paths of the columns; Nil if files are only compacted
+ * @param remark  says why
+ */
+final case class AutoLayout(columns: Seq[Seq[String]], remark: String)
+
+/**
+ * Chooses clustering columns for the queries that sessions have recorded for a table.
+ *
+ * Half of the recorded conditions, together with the constants in them, choose the columns. The
+ * other half judge the choice: a layout that suits only the constants that it was chosen for does
+ * not pass. If only one condition of a form is recorded, it does both.
+ *
+ * The table keeps the columns of its last OPTIMIZE unless the new ones are better by `LeastGain`,
+ * and the recorded queries, if they ran once more, would save more bytes than a rewrite of the
+ * table replaces.
+ */
+object AutoLayout {
+
+  private val MostColumns = 4
+
+  /** See LayoutSearch.chosen. */
+  private val Margin = 0.1
+
+  /** The share of the opened bytes by which new columns must reduce them. */
+  private val LeastGain = 0.2
+
+  /** The approximate maximum number of rows to sample. */
+  private val SampledRows = 200000L
+
+  /** The maximum number of different conditions to evaluate. The most frequent ones are used. */
+  private val MostReadings = 1000
+
+  /**
+   * One recorded condition.
+   *
+   * @param parts    the predicates, all of which a row must pass
+   * @param weight   the number of queries that it stands for
+   * @param chooses  whether it takes part in the choice
+   * @param judges   whether it takes part in judging the choice
+   */
+  private final case class Reading(
+      parts: Seq[String],
+      weight: Long,
+      chooses: Boolean,
+      judges: Boolean)
+
+  /**
+   * @param isDeclared whether the table declares `zorder.clusterBy = 'auto'`. If so, a table
+   *                   without recorded queries keeps the columns of its last OPTIMIZE
+   * @throws io.pyzorder.common.ZOrderException if no queries are recorded and `isDeclared` is false
+   */
+  def choose(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      isDeclared: Boolean): AutoLayout = {
+    val readings = readingsOf(session, table)
+    val last = ClusteringColumns.remembered(session, table)
+    if (readings.nonEmpty) new Choice(session, table, readings, last).made()
+    else if (isDeclared) {
+      AutoLayout(last,
+        s"No queries on ${table.name} have been recorded, so AUTO ${kept(last)}. To record " +
+          "queries, set the table property 'zorder.workload.record' = 'true'.")
+    } else throw ZOrderErrors.nothingRecorded(table.name)
+  }
+
+  private def readingsOf(session: shim.SparkSession, table: ResolvedTable): Seq[Reading] = {
+    val recorded = WorkloadRecorder.read(session, table.folder(session)).shapes.toSeq
+      .sortBy { case (shape, count) => (-count.queries, shape.toString) }
+    recorded.flatMap { case (_, count) =>
+      val examples = if (count.examples.isEmpty) Seq(Nil) else count.examples
+      examples.zipWithIndex.map { case (parts, i) =>
+        val share = count.queries / examples.length +
+          (if (i < count.queries % examples.length) 1 else 0)
+        val isOnly = examples.length == 1
+        Reading(parts, share, chooses = isOnly || i % 2 == 0, judges = isOnly || i % 2 == 1)
+      }
+    }.take(MostReadings)
+  }
+
+  private def kept(last: Seq[Seq[String]]): String =
+    if (last.isEmpty) "only merges small files" else s"keeps ${listed(last)}"
+
+  private def listed(columns: Seq[Seq[String]]): String =
+    columns.map(IndexedColumn.nameOf).mkString("(", ", ", ")")
+
+  private def percent(share: Double): String =
+    if (share > 0 && share < 0.01) "less than 1%" else s"${math.round(share * 100)}%"
+
+  /** @param last paths of the clustering columns of the last OPTIMIZE; Nil if there are none */
+  private final class Choice(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      readings: Seq[Reading],
+      last: Seq[Seq[String]]) {
+
+    private val usable = new RecordedConditions(session, table.schema.fieldNames.toSeq)
+
+    private val old: Seq[IndexedColumn] = last.map { path =>
+      IndexedColumn(path, IndexedColumns.fieldsOf(table.fileSchema, path, _ == _).get.last.dataType)
+    }
+
+    private val advisor = new Advisor(session, table, old)
+    readings.foreach(reading =>
+      advisor.read(reading.parts.filter(usable.isUsable).map(advisor.predicate(_).filter)))
+
+    private def weights(counts: Reading => Boolean): Seq[Long] =
+      readings.map(reading => if (counts(reading)) reading.weight else 0L)
+
+    private val judging = weights(_.judges)
+
+    private val queries: Long = readings.map(_.weight).sum
+
+    def made(): AutoLayout =
+      if (!advisor.hasFilters) keeps("have no filter that lets clustering skip files")
+      else {
+        advisor.draw(SampledRows)
+        val search = new LayoutSearch(advisor, weights(_.chooses))
+        val best = search.chosen(search.candidates(MostColumns, weighs = false), Margin).get
+        if (best.columns.map(_.path) == last) {
+          AutoLayout(last, s"AUTO keeps ${listed(last)}, which suit the $recorded best.")
+        } else judged(best, search)
+      }
+
+    /** Compares the best columns found with the columns of the last OPTIMIZE. */
+    private def judged(best: JudgedLayout, search: LayoutSearch): AutoLayout = {
+      val before = if (old.isEmpty) search.present(complete = true) else search.zOrdered(old)
+      val growth =
+        if (advisor.present.leaves.sum > 1) advisor.growth(Seq(best.columns)).head else 1.0
+      val (now, next) = (before.mean(judging), best.grown(growth).mean(judging))
+      val columns = best.columns.map(_.path)
+      val share = if (now > 0) next / now else 1.0
+      def saved = (now - next) * queries
+      if (share > 1 - LeastGain) {
+        keeps(s"would not read at least ${percent(LeastGain)} less with other columns")
+      } else if (old.nonEmpty && saved < advisor.present.files.iterator.map(_.getLen).sum) {
+        keeps(s"would read ${percent(1 - share)} less with ${listed(columns)}, but that is less " +
+          "than a rewrite of the table would read")
+      } else {
+        val than = if (old.isEmpty) "read now" else s"read with ${listed(last)}"
+        AutoLayout(columns,
+          s"AUTO chose ${listed(columns)} for the $recorded. Conditions that were held back from " +
+            s"the choice would read ${percent(share)} of the bytes that they $than.")
+      }
+    }
+
+    private def recorded: String =
+      if (queries == 1) "1 recorded query" else f"$queries%,d recorded queries"
+
+    private def keeps(why: String): AutoLayout =
+      AutoLayout(last, s"AUTO ${kept(last)}, because the $recorded $why.")
+  }
+}

@@ -1,0 +1,49 @@
+package io.pyzorder.advisor
+
+import java.util.Locale
+
+import org.apache.spark.sql.catalyst.analysis.{UnresolvedAttribute, UnresolvedFunction}
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.pyzorder.shim
+
+import io.pyzorder.common.ReadFailure
+import io.pyzorder.workload.Shape
+
+/**
+ * Checks the conditions in a recorded workload. Anyone with write access to the table's folder can
+ * forge them, so only comparisons of the table's columns with constants are used.
+ *
+ * @param columns the names of the table's columns
+ */
+private[advisor] final class RecordedConditions(session: shim.SparkSession, columns: Seq[String]) {
+
+  /** Whether the text is a condition that may be used. */
+  def isUsable(text: String): Boolean =
+    text.length <= Shape.MaxLength &&
+      (try isCondition(session.sessionState.sqlParser.parseExpression(text))
+      catch { case ReadFailure(_) => false }) // not SQL, or nested too deeply
+
+  private def isCondition(expression: Expression): Boolean = expression match {
+    case _: And | _: Or | _: Not => expression.children.forall(isCondition)
+    case _: BinaryComparison | _: In | _: Like | _: IsNull | _: IsNotNull =>
+      expression.children.forall(isOperand)
+    case call: UnresolvedFunction =>
+      call.nameParts.length == 1 && !call.isDistinct && call.filter.isEmpty &&
+      RecordedConditions.Functions(call.nameParts.head.toLowerCase(Locale.ROOT)) &&
+      call.arguments.forall(isOperand)
+    case _ => false
+  }
+
+  private def isOperand(expression: Expression): Boolean = expression match {
+    case _: Literal => true
+    case UnresolvedAttribute(path) => columns.exists(_.equalsIgnoreCase(path.head))
+    case _: Cast | _: UnaryMinus => expression.children.forall(isOperand)
+    case _ => false
+  }
+}
+
+private object RecordedConditions {
+
+  /** The functions into which Spark's optimizer turns LIKE. */
+  private val Functions = Set("startswith", "endswith", "contains")
+}

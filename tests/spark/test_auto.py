@@ -1,0 +1,217 @@
+"""OPTIMIZE … ZORDER BY AUTO chooses columns for the recorded queries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+import pyzorder
+from pyzorder import ZOrderTable, bridge
+from tests.support.scans import opened
+from tests.support.tables import aim_at, data_files, metrics
+
+ROWS = 20_000
+FILES = 16
+APPLICATION = "0123456789abcdef" * 2
+
+
+@pytest.fixture
+def folder(spark: SparkSession, database: str, tmp_path: Path) -> Iterator[Path]:
+    """The folder of the table `auto_t`. Its columns `a`, `b` and `c` are independent of each
+    other, and each has the values 0 to 19,999. Its workload is recorded."""
+    folder = tmp_path / "db" / "auto_t"
+    spark.sql(
+        "CREATE TABLE auto_t (a BIGINT, b BIGINT, c BIGINT, s STRING, secret BIGINT) USING parquet"
+        " TBLPROPERTIES ('zorder.workload.record' = 'true', 'zorder.index.denyColumns' = 'secret')"
+    )
+    spark.sql(
+        f"INSERT INTO auto_t SELECT id * 7919 % {ROWS}, id * 104729 % {ROWS}, id * 1299709 % {ROWS},"
+        f" concat('s', id * 15485863 % {ROWS}), id FROM range({ROWS})"
+    )
+    aim_at(spark, folder, FILES)
+    yield folder
+    bridge.clear_workload(spark, "auto_t")
+
+
+def ask(spark: SparkSession, *conditions: str, times: int = 1) -> None:
+    """Runs queries with these conditions. {n} becomes a different number in each query."""
+    for number in range(times):
+        for condition in conditions:
+            where = condition.format(n=(number * 997 + 5003) % ROWS)
+            spark.sql(f"SELECT count(s) FROM auto_t WHERE {where}").collect()
+    bridge.flush_workload(spark)
+
+
+def run(spark: SparkSession, statement: str = "OPTIMIZE auto_t ZORDER BY AUTO") -> Any:
+    """The metrics of an OPTIMIZE."""
+    return metrics(spark.sql(statement))
+
+
+@dataclass(frozen=True)
+class Case:
+    """Conditions of the recorded queries, and the columns that AUTO chooses for them."""
+
+    conditions: Sequence[str]
+    columns: list[str]
+
+
+CASES = {
+    "one column": Case(["b = {n}"], ["b"]),
+    "two columns": Case(["a = {n}", "b = {n}"], ["a", "b"]),
+    "a range": Case(["c BETWEEN {n} AND {n} + 100"], ["c"]),
+    "a list": Case(["b IN ({n}, {n} + 1)"], ["b"]),
+    "a prefix": Case(["s LIKE 's{n}%'"], ["s"]),
+    "a conjunction": Case(["c = {n} AND s != 'x'"], ["c"]),
+    "a disjunction": Case(["(c = {n} OR c = {n} + 5)"], ["c"]),
+    "a rare condition": Case(["b = {n}"] * 30 + ["a > 10"], ["b"]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_chosen_columns(spark: SparkSession, folder: Path, name: str) -> None:
+    case = CASES[name]
+    ask(spark, *case.conditions, times=8)
+    planned = run(spark, "OPTIMIZE auto_t ZORDER BY AUTO DRY RUN")
+    assert planned["clusteringColumns"] == case.columns and planned["numFilesAdded"] == FILES
+    done = run(spark)
+    assert done["clusteringColumns"] == case.columns
+    assert done["remark"].startswith(f"AUTO chose ({', '.join(case.columns)}) for the ")
+    assert len(data_files(folder)) == FILES
+    query = case.conditions[0].format(n=1000)
+    assert len(opened(spark.sql(f"SELECT count(s) FROM auto_t WHERE {query}"))) < FILES / 2
+
+
+def test_same_columns_again(spark: SparkSession, folder: Path) -> None:
+    """A second run keeps the columns, and clusters only new files."""
+    ask(spark, "b = {n}", times=8)
+    run(spark)
+    again = run(spark)
+    assert again["numFilesAdded"] == 0 and again["clusteringColumns"] == ["b"]
+    assert again["remark"].startswith("AUTO keeps (b), which suit the 8 recorded queries best.")
+
+
+def test_other_queries(spark: SparkSession, folder: Path) -> None:
+    """If the queries change, the columns change as soon as that saves more than it costs."""
+    ask(spark, "b = {n}", times=4)
+    run(spark)
+    bridge.clear_workload(spark, "auto_t")
+    ask(spark, "c = {n}")
+    kept = run(spark)
+    assert kept["clusteringColumns"] == ["b"]
+    assert "less than a rewrite of the table would read" in kept["remark"]
+    ask(spark, "c = {n}", times=4)
+    changed = run(spark)
+    assert changed["clusteringColumns"] == ["c"] and changed["numFilesRemoved"] == FILES
+    assert "of the bytes that they read with (b)." in changed["remark"]
+
+
+@pytest.mark.parametrize("condition", ["a % 2 = 0", "a > -1", "secret = {n}"])
+def test_queries_that_no_layout_helps(spark: SparkSession, folder: Path, condition: str) -> None:
+    """If no clustering would help, files are only merged, and FULL is refused."""
+    ask(spark, condition, "b IS NOT NULL", times=3)
+    done = run(spark)
+    assert not done["clusteringColumns"]
+    assert done["remark"].startswith("AUTO only merges small files, because the ")
+    with pytest.raises(AnalysisException, match="ZORDER_FULL_WITHOUT_COLUMNS"):
+        run(spark, "OPTIMIZE auto_t FULL ZORDER BY AUTO")
+
+
+@pytest.mark.parametrize("target", ["auto_t", "'{folder}'"])
+def test_nothing_recorded(spark: SparkSession, folder: Path, target: str) -> None:
+    statement = f"OPTIMIZE {target.format(folder=folder)} ZORDER BY AUTO"
+    with pytest.raises(AnalysisException, match="ZORDER_NOTHING_RECORDED") as refused:
+        spark.sql(statement)
+    assert "zorder.workload.record" in str(refused.value)
+
+
+def test_a_declared_table(spark: SparkSession, folder: Path) -> None:
+    """With the property, OPTIMIZE without ZORDER BY chooses columns. Before queries have been
+    recorded, it keeps the present ones."""
+    spark.sql("ALTER TABLE auto_t SET TBLPROPERTIES ('zorder.clusterBy' = 'auto')")
+    nothing = run(spark, "OPTIMIZE auto_t")
+    assert not nothing["clusteringColumns"]
+    assert nothing["remark"].startswith("No queries on ") and "only merges" in nothing["remark"]
+    ask(spark, "b = {n}", times=8)
+    assert run(spark, "OPTIMIZE auto_t")["clusteringColumns"] == ["b"]
+    bridge.clear_workload(spark, "auto_t")
+    kept = run(spark, "OPTIMIZE auto_t FULL")
+    assert kept["clusteringColumns"] == ["b"] and "AUTO keeps (b)" in kept["remark"]
+    described = spark.sql("DESCRIBE SKIPPING INDEX ON auto_t").collect()
+    assert {row["column"] for row in described if row["clustered"]} == {"b"}
+
+
+def test_inserts_into_a_declared_table(spark: SparkSession, folder: Path) -> None:
+    """If writes are clustered, they use the columns that the last OPTIMIZE chose."""
+    spark.sql(
+        "ALTER TABLE auto_t SET TBLPROPERTIES"
+        " ('zorder.clusterBy' = 'auto', 'zorder.write.cluster' = 'true')"
+    )
+    insert = "EXPLAIN INSERT INTO auto_t SELECT id, id, id, 'x', id FROM range(10)"
+    assert "ClusteredRows" not in spark.sql(insert).collect()[0][0]
+    ask(spark, "b = {n}", times=8)
+    run(spark, "OPTIMIZE auto_t")
+    assert "ClusteredRows [b#" in spark.sql(insert).collect()[0][0]
+
+
+def test_a_column_called_auto(spark: SparkSession, database: str) -> None:
+    """The word is a column's name if the table has such a column, or if it is in parentheses."""
+    spark.sql("CREATE TABLE named USING parquet AS SELECT id AS Auto, id AS other FROM range(10)")
+    assert run(spark, "OPTIMIZE named ZORDER BY auto")["clusteringColumns"] == ["Auto"]
+    spark.sql("ALTER TABLE named SET TBLPROPERTIES ('zorder.clusterBy' = 'auto')")
+    assert run(spark, "OPTIMIZE named")["clusteringColumns"] == ["Auto"]
+    spark.sql("CREATE TABLE unnamed USING parquet AS SELECT id FROM range(10)")
+    with pytest.raises(AnalysisException, match="ZORDER_UNKNOWN_COLUMN"):
+        spark.sql("OPTIMIZE unnamed ZORDER BY (auto)")
+
+
+#: Texts that are not comparisons of the table's columns with constants.
+FORGED = [
+    "b = (SELECT max(b) FROM auto_t)",
+    "b IN (SELECT b FROM auto_t)",
+    "java_method('java.lang.System', 'setProperty', 'forged', 'yes') = 'x' OR b = 1",
+    "raise_error('forged') = b",
+    "b = rand()",
+    "other.b = 1",
+    "b = 1; DROP TABLE auto_t",
+    "b = 1 UNION SELECT 1",
+    "(" * 400 + "b = 1 + b" + ")" * 400,
+    "b = 'x",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", FORGED, ids=range(len(FORGED)))
+def test_forged_conditions(spark: SparkSession, folder: Path, text: str) -> None:
+    """A forged condition has no effect, and is not evaluated."""
+    recorded = folder / "_zorder" / "_workload"
+    recorded.mkdir(parents=True, exist_ok=True)
+    shape = {"filters": ["(b = ?)"], "joinKeys": [], "queries": 5, "last": 0, "examples": [[text]]}
+    content = json.dumps({"formatVersion": 1, "shapes": [shape]})
+    (recorded / f"_{APPLICATION}.1.json").write_text(content)
+    done = run(spark, "OPTIMIZE auto_t ZORDER BY AUTO DRY RUN")
+    assert "have no filter that lets clustering skip files" in done["remark"]
+    assert spark._jvm.java.lang.System.getProperty("forged") is None
+
+
+def test_python(spark: SparkSession, folder: Path) -> None:
+    ask(spark, "b = {n}", times=8)
+    done = ZOrderTable.forName(spark, "auto_t").optimize().executeZOrderByAuto()
+    assert metrics(done)["clusteringColumns"] == ["b"]
+
+
+def test_maintain(spark: SparkSession, folder: Path) -> None:
+    """`maintain` plans and runs the same OPTIMIZE, so it stays within its budget."""
+    spark.sql("ALTER TABLE auto_t SET TBLPROPERTIES ('zorder.clusterBy' = 'auto')")
+    spark.sql("CREATE SKIPPING INDEX ON auto_t")
+    ask(spark, "b = {n}", times=8)
+    (planned,) = pyzorder.maintain(spark, "auto_t", dryRun=True)
+    assert planned.statement is not None and planned.statement.endswith(" ZORDER BY (b)")
+    pyzorder.maintain(spark, "auto_t")
+    assert run(spark, "OPTIMIZE auto_t DRY RUN")["numFilesAdded"] == 0
