@@ -20,7 +20,7 @@ from tests.fuzz.joins import DIMENSIONS, FACTS, Queries, create, settings_of
 from tests.support.joins import rows
 from tests.support.scans import FAILURES, explain, plain, settings
 
-COUNT = int(os.environ.get("JOIN_QUERIES", "20"))
+COUNT = int(os.environ.get("JOIN_QUERIES", "10"))
 SEED = int(os.environ.get("JOIN_SEED", "100"))
 #: The maximum duration of a query. It is far below the 300 seconds for which Spark waits for a
 #: broadcast, so the test also fails if a broadcast times out because of a deadlock.

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 import pyzorder
 from pyzorder import ZOrderTable, bridge
+from tests.support.sampled import every
 from tests.support.scans import opened
 from tests.support.tables import aim_at, data_files, metrics
 
@@ -74,7 +75,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", every(2, CASES))
 def test_chosen_columns(spark: SparkSession, folder: Path, name: str) -> None:
     case = CASES[name]
     ask(spark, *case.conditions, times=8)
@@ -187,7 +188,7 @@ FORGED = [
 ]
 
 
-@pytest.mark.parametrize("text", FORGED, ids=range(len(FORGED)))
+@pytest.mark.parametrize("text", every(2, FORGED), ids=range(len(FORGED)))
 def test_forged_conditions(spark: SparkSession, folder: Path, text: str) -> None:
     """A forged condition has no effect, and is not evaluated."""
     recorded = folder / "_zorder" / "_workload"

@@ -16,13 +16,14 @@ from pyspark.sql import functions as F
 from pyzorder import bridge, report
 from pyzorder.advisor import advise
 from pyzorder.cli.app import app
+from tests.support.sampled import long
 from tests.support.tables import data_files, metrics, size_of
 
 TARGET_SIZE = "spark.sql.zorder.optimize.targetFileSize"
 FILES = 16
 
 
-@pytest.fixture(params=["path", "table"])
+@pytest.fixture(params=long(["path", "table"], "table"))
 def target(
     request: pytest.FixtureRequest, spark: SparkSession, database: str, tmp_path: Path
 ) -> Iterator[tuple[str, Path]]:

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support import indexes, scans
+from tests.support.sampled import every
 from tests.support.tables import data_files, rows_of
 
 #: A setting that makes OPTIMIZE use Spark's own writer, even if it is set to its default value.
@@ -93,14 +94,17 @@ def bound(chunks: list[Any], which: str) -> str | None:
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {},
-        {"parquet.block.size": "150000"},
-        {"parquet.enable.dictionary": "false"},
-        {"parquet.enable.dictionary#short": "false"},
-        {"spark.sql.parquet.compression.codec": "gzip"},
-        {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS"},
-    ],
+    every(
+        3,
+        [
+            {},
+            {"parquet.block.size": "150000"},
+            {"parquet.enable.dictionary": "false"},
+            {"parquet.enable.dictionary#short": "false"},
+            {"spark.sql.parquet.compression.codec": "gzip"},
+            {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS"},
+        ],
+    ),
     ids=lambda settings: "".join(settings) or "as it comes",
 )
 def test_the_same_files(spark: SparkSession, tmp_path: Path, settings: dict[str, str]) -> None:

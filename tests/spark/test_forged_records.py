@@ -17,10 +17,11 @@ from pyspark.sql import SparkSession
 
 from tests.support import forged_records as forged
 from tests.support import scans
+from tests.support.sampled import long
 from tests.support.tables import data_files, delete_folder, ids
 
 #: The number of random attacks in a test run. A different FORGED_SEED selects different attacks.
-DRAWN = int(os.environ.get("FORGED_CASES", "20"))
+DRAWN = int(os.environ.get("FORGED_CASES", "10"))
 
 OWN, FOREIGN = range(0, 100), range(100_000, 100_040)
 
@@ -390,7 +391,7 @@ def test_records_of_what_is_no_data_file(
 
 @pytest.mark.parametrize("to", ["a:b-zorder-00000000", "file:b-zorder-00000000"])
 @pytest.mark.parametrize("kind", ["switch", "partitions"])
-@pytest.mark.parametrize("done", [True, False])
+@pytest.mark.parametrize("done", long([True, False], True))
 def test_names_with_colons(
     spark: SparkSession, forgeable: Path, to: str, kind: str, done: bool
 ) -> None:

@@ -39,7 +39,7 @@ def rows(cursor: Any, statement: str) -> list[Any]:
 
 @pytest.mark.parametrize(
     ("provider", "partitioned", "converted", "external"),
-    long(CASES, CASES[0], CASES[3], *CASES[5:7]),
+    long(CASES, CASES[0], CASES[5]),
 )
 def test_optimize(
     cursor: Any, tmp_path: Path, provider: str, partitioned: bool, converted: bool, external: str

@@ -96,7 +96,7 @@ def row(rng: random.Random) -> str:
     )
 
 
-@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("ansi", long(["true", "false"], "true"))
 @pytest.mark.parametrize("format", ["parquet", "orc"])
 @pytest.mark.parametrize("seed", long(range(3), 0))
 def test_random_predicates(

@@ -16,6 +16,7 @@ from pyzorder import fallback
 from pyzorder import files as files_to_open
 from pyzorder.engines.indexing import index_files
 from tests.support import scans, sketches
+from tests.support.sampled import long
 
 FILES, ROWS = 16, 100
 
@@ -83,7 +84,7 @@ OTHERS = [
 ]
 
 
-@pytest.fixture(params=["parquet", "orc"])
+@pytest.fixture(params=long(["parquet", "orc"], "parquet"))
 def table(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
     """A table whose files all span the same range of every column except `id`."""
     spark.conf.set(sketches.BUDGET, "1")

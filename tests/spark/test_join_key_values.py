@@ -78,7 +78,7 @@ FULL = f"SELECT {{key}} AS e, s.ticket FROM sales s FULL JOIN {JULY} j ON s.day 
 @pytest.mark.parametrize(
     "outer",
     [
-        pytest.param(LEFT, id="left"),
+        pytest.param(LEFT, id="left", marks=pytest.mark.long),
         pytest.param(RIGHT, id="right", marks=pytest.mark.long),
         pytest.param(FULL, id="full"),
     ],

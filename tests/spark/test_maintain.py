@@ -79,7 +79,7 @@ def test_whole_tables(spark: SparkSession, tmp_path: Path) -> None:
     assert [(one.result, one.reason) for one in again] == [("nothing", "Nothing to do.")] * 2
 
 
-@pytest.mark.parametrize("data_type", PARTITIONS)
+@pytest.mark.parametrize("data_type", long(PARTITIONS, "STRING", "TIMESTAMP", "DOUBLE"))
 @pytest.mark.parametrize("by_path", long([False, True], False))
 def test_partitions(
     spark: SparkSession, database: str, tmp_path: Path, data_type: str, by_path: bool

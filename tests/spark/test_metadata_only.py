@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from tests.spark.test_pruning import COLUMNS, FILES, PREDICATES, ROWS, TREES, _split
 from tests.support.indexes import build
 from tests.support.metadata_only import answered, check_strict, read, same, view
+from tests.support.sampled import long
 from tests.support.scans import plain, settings, some
 
 # (query on {t}, how many files it may read). {t} has 8 files of 20 rows each, with COLUMNS from
@@ -80,7 +81,7 @@ UNANSWERED = [
 ]
 
 
-@pytest.fixture(scope="module", params=["parquet", "orc"])
+@pytest.fixture(scope="module", params=long(["parquet", "orc"], "parquet"))
 def relation(
     spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> str:

@@ -32,7 +32,7 @@ from pyzorder.index.table_folder import TableFolder
 from pyzorder.index.visible_files import visible_files
 from tests.support import scans
 from tests.support.processes.journal_driver import killed
-from tests.support.sampled import long
+from tests.support.sampled import every, long
 from tests.support.tables import delete_folder, ids
 
 ROWS = list(range(60))
@@ -151,7 +151,7 @@ def put(table: Path, place: str, name: str, content: bytes | str, elsewhere: Pat
 
 
 @settings(
-    max_examples=int(os.environ.get("ODD_ENTRIES", "10")),
+    max_examples=int(os.environ.get("ODD_ENTRIES", "5")),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -240,7 +240,8 @@ def test_folders_named_like_old_snapshots(
     assert rows(spark, table) == ROWS
 
 
-@pytest.mark.parametrize("instead", long(["folder", "link to nothing"], "folder"))
+@pytest.mark.long
+@pytest.mark.parametrize("instead", ["folder", "link to nothing"])
 def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, instead: str) -> None:
     """No row is lost if one of pyzorder's files is replaced with a folder or a dangling link.
 
@@ -265,7 +266,7 @@ def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, inste
     assert not (tmp_path / "nothing").exists()
 
 
-@pytest.mark.parametrize("statement", ["OPTIMIZE '{}' ZORDER BY (id)", *STATEMENTS[1:4]])
+@pytest.mark.parametrize("statement", every(4, ["OPTIMIZE '{}' ZORDER BY (id)", *STATEMENTS[1:4]]))
 def test_a_file_instead_of_the_retired_files(
     spark: SparkSession, tmp_path: Path, statement: str
 ) -> None:
@@ -516,8 +517,9 @@ def run(spark: SparkSession, table: Path, statement: str | None) -> None:
         spark.sql(statement.format(table)).collect()
 
 
-@pytest.mark.parametrize("instead", long(["pipe", "checksum", "checksum's pipe"], "pipe"))
-@pytest.mark.parametrize("begun", long([True, False], False))
+@pytest.mark.long
+@pytest.mark.parametrize("instead", ["pipe", "checksum", "checksum's pipe"])
+@pytest.mark.parametrize("begun", [True, False])
 def test_reads_that_fail_or_wait(
     spark: SparkSession, source: Path, tmp_path: Path, instead: str, begun: bool
 ) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from tests.support.indexes import build
+from tests.support.sampled import long
 from tests.support.scans import (
     check_judged,
     check_sound,
@@ -268,7 +269,7 @@ ODD_ELSEWHERE = [
 ]
 
 
-@pytest.fixture(scope="module", params=["parquet", "orc"])
+@pytest.fixture(scope="module", params=long(["parquet", "orc"], "parquet"))
 def relation(
     spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> str:
@@ -280,7 +281,7 @@ def relation(
     return view
 
 
-@pytest.fixture(scope="module", params=["parquet", "orc"])
+@pytest.fixture(scope="module", params=long(["parquet", "orc"], "parquet"))
 def odd(
     spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> str:

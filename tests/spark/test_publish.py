@@ -17,12 +17,13 @@ from tests.support.processes.journal_driver import (
     read,
     through_journal,
 )
+from tests.support.sampled import long
 from tests.support.tables import data_files, ids
 
 ROWS = 40
 
 
-@pytest.fixture(params=["parquet", "orc"])
+@pytest.fixture(params=long(["parquet", "orc"], "parquet"))
 def fmt(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.sampled import long
+from tests.support.sampled import every, long
 from tests.support.scans import settings
 from tests.support.staleness import KINDS, append, bound, count, fresh, insert
 
@@ -151,7 +151,11 @@ def assert_seen(spark: SparkSession, readers: list[SparkSession], rows: int) -> 
 
 
 @pytest.mark.parametrize(
-    ("case", "folder"), [pytest.param(case, case, id=name) for name, case in CASES.items()],
+    ("case", "folder"),
+    [
+        pytest.param(case, case, id=name, marks=[pytest.mark.long] if number % 2 else [])
+        for number, (name, case) in enumerate(CASES.items())
+    ],
     indirect=["folder"],
 )  # fmt: skip
 def test_a_change_by_another_session(spark: SparkSession, case: Case, folder: str) -> None:
@@ -186,9 +190,11 @@ LOSSES: dict[str, Callable[[SparkSession, Path], object]] = {
     ids=["a table", "a partitioned table"],
 )
 @pytest.mark.parametrize(
-    ("change", "rows"), [(INSERT, 45), (OVERWRITE, 3)], ids=["INSERT", "OVERWRITE"]
+    ("change", "rows"),
+    long([(INSERT, 45), (OVERWRITE, 3)], (INSERT, 45)),
+    ids=["INSERT", "OVERWRITE"],
 )
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", every(2, LOSSES))
 def test_an_index_is_lost(
     spark: SparkSession, folder: str, change: str, rows: int, loss: str
 ) -> None:
@@ -211,7 +217,9 @@ USES: dict[str, tuple[Callable[[SparkSession], object], Callable[[SparkSession],
 }
 
 
-@pytest.mark.parametrize("create", [FLAT, PARTITIONED], ids=["a table", "a partitioned table"])
+@pytest.mark.parametrize(
+    "create", long([FLAT, PARTITIONED], PARTITIONED), ids=["a table", "a partitioned table"]
+)
 @pytest.mark.parametrize("index", long([CREATE, OPTIMIZE], CREATE), ids=["CREATE", "OPTIMIZE"])
 @pytest.mark.parametrize(
     ("change", "rows"), [(INSERT, 45), (OVERWRITE, 3), ("TRUNCATE TABLE stale", 0)],

@@ -17,6 +17,7 @@ import pyzorder
 from pyzorder import fallback
 from pyzorder.engines.indexing import index_files
 from tests.support import scans, sketches
+from tests.support.sampled import every
 from tests.support.tables import data_files
 
 FILES, ROWS = 16, 100
@@ -57,7 +58,7 @@ LOOKUPS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("condition", LOOKUPS)
+@pytest.mark.parametrize("condition", every(2, LOOKUPS))
 def test_files(spark: SparkSession, table: Path, condition: str) -> None:
     found = {Path(path).name for path in pyzorder.files(table, condition)}
     spark.read.parquet(str(table)).createOrReplaceTempView("t")

@@ -18,6 +18,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from tests.support import scans
+from tests.support.sampled import long
 from tests.support.tables import data_files, metrics, rows_of
 
 BY_TABLE = ["OPTIMIZE {}", "OPTIMIZE {} ZORDER BY (id)"]
@@ -61,7 +62,7 @@ def narrowed(array: pa.Array) -> pa.Array:
     return array.cast(narrow.get(array.type, array.type))
 
 
-@pytest.mark.parametrize("provider", ["parquet", "orc"])
+@pytest.mark.parametrize("provider", long(["parquet", "orc"], "parquet"))
 @pytest.mark.parametrize("case", CONFLICTS)
 def test_incompatible_types(
     spark: SparkSession, database: str, tmp_path: Path, case: str, provider: str

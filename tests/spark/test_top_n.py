@@ -14,9 +14,10 @@ from pyspark.sql import SparkSession
 from tests.spark.test_pruning import COLUMNS, FILES, ROWS, _split
 from tests.support.indexes import build
 from tests.support.metadata_only import view, write
+from tests.support.sampled import long
 from tests.support.scans import opened, plain, settings, some
 
-FORMATS = pytest.mark.parametrize("fmt", ["parquet", "orc"])
+FORMATS = pytest.mark.parametrize("fmt", long(["parquet", "orc"], "parquet"))
 
 # (query on {t}, how many files it may open). {t} has 8 files of 20 rows each, with COLUMNS from
 # test_pruning.py. Most columns are null in the last row of each file and in all rows of file 6.
@@ -79,7 +80,7 @@ UNORDERED = [
 ]
 
 
-@pytest.fixture(scope="module", params=["parquet", "orc"])
+@pytest.fixture(scope="module", params=long(["parquet", "orc"], "parquet"))
 def relation(
     spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> str:

@@ -14,7 +14,7 @@ from tests.support.indexes import build
 from tests.support.sampled import long
 from tests.support.scans import FAILURES, check_sound, explain, opened, plain, settings
 
-FORMATS = pytest.mark.parametrize("fmt", ["parquet", "orc"])
+FORMATS = pytest.mark.parametrize("fmt", long(["parquet", "orc"], "parquet"))
 
 
 def _write(spark: SparkSession, path: Path, fmt: str, *selects: str) -> None:
@@ -254,7 +254,7 @@ def test_expressions_that_see_the_file(spark: SparkSession, tmp_path: Path) -> N
         assert spark.sql(query).collect() == expected, predicate
 
 
-@pytest.mark.parametrize("fmt", ["parquet", "orc"])
+@pytest.mark.parametrize("fmt", long(["parquet", "orc"], "parquet"))
 @pytest.mark.parametrize("optimized", long([False, True], True))
 @pytest.mark.parametrize("kind", ["table", "path"])
 def test_python_functions_of_partition_columns(

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.support.sampled import long
 from tests.support.scans import explain, opened, plain, truth
 
-FORMATS = pytest.mark.parametrize("fmt", ["parquet", "orc"])
+FORMATS = pytest.mark.parametrize("fmt", long(["parquet", "orc"], "parquet"))
 
 
 def same(spark: SparkSession, query: str) -> DataFrame:

@@ -24,6 +24,12 @@ def crash(cases: Iterable[Any], *keep: Any) -> list[Any]:
     return _sampled(cases, keep, pytest.mark.crash)
 
 
+def every(step: int, cases: Iterable[Any]) -> list[Any]:
+    """`make test` tests every `step`-th case, and `make test-long` the others."""
+    listed = list(cases)
+    return long(listed, *listed[::step])
+
+
 def long(cases: Iterable[Any], *keep: Any) -> list[Any]:
     """`make test-long` tests the other cases, and `make test` only those in `keep`."""
     return _sampled(cases, keep, pytest.mark.long)
