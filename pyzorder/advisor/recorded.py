@@ -7,6 +7,7 @@ recorded text, but SQL that is generated from the parsed condition.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from pyspark.sql import Row
@@ -80,15 +81,24 @@ def _check(node: exp.Expression, columns: set[str]) -> None:
         _check_operand(node.this, columns)
         for value in node.expressions:
             _check_operand(value, columns)
-    elif isinstance(node, (*COMPARISONS, exp.Like, exp.StartsWith, exp.Is)):
+    elif isinstance(node, (*COMPARISONS, exp.StartsWith, exp.Is)) or _is_prefix(node):
         for child in (node.this, node.expression):
             _check_operand(child, columns)
     else:
         raise NotUnderstood("functions or operators other than comparisons")
 
 
+def _is_prefix(node: exp.Expression) -> bool:
+    """Whether the node is LIKE with a prefix. Other patterns cannot skip files, and matching a
+    forged pattern could take very long."""
+    pattern = node.expression if isinstance(node, exp.Like) else None
+    return isinstance(pattern, exp.Literal) and bool(re.fullmatch(r"[^%_\\]*%", pattern.name))
+
+
 def _check_operand(node: exp.Expression, columns: set[str]) -> None:
     while isinstance(node, (exp.Paren, exp.Neg, exp.Cast)):
+        if isinstance(node, exp.Cast) and node.to.args.get("nested"):
+            break
         node = node.this
     if isinstance(node, CONSTANTS):
         return

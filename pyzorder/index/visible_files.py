@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -211,6 +212,7 @@ def _apply(
     found: dict[str, VisibleFile],
 ) -> None:  # fmt: skip
     new = set(overlay.shown if overlay.committed else overlay.hidden)
+    columns = {_partition_columns(folder) for folder in {path.rpartition("/")[0] for path in found}}
     for ref in {*overlay.hidden, *(ref for ref in new if ref.folder in lost)}:
         seen = found.get(ref.path)
         # On some stores, a move is a copy, which changes the modification times of the run's new
@@ -220,12 +222,21 @@ def _apply(
             if is_same or _is_copied(store, state, overlay, ref.folder):
                 del found[ref.path]
     for ref in overlay.shown:
-        # A forged record may name hidden files, which a listing never contains.
+        # A forged record may name hidden files, which a listing never contains, or files whose
+        # folders have other partition columns than those of all other files.
         is_new = ref.path not in found and not is_hidden(ref.path)
+        if columns and _partition_columns(ref.folder) not in columns:
+            continue
         if is_new and ref.folder not in lost:
             place = _place(store, state, overlay, ref)
             if place is not None:
                 found[ref.path] = place
+
+
+def _partition_columns(folder: str) -> tuple[str, ...]:
+    """Returns the partition columns in a folder's path, in lower case."""
+    named = [part.partition("=")[0] for part in folder.split("/") if "=" in part]
+    return tuple(unquote(name).lower() for name in named)
 
 
 def _is_copied(store: Store, state: JournalState, overlay: Overlay, folder: str) -> bool:

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 import pyzorder
 from pyzorder import ZOrderTable, bridge
-from tests.support.sampled import every
-from tests.support.scans import opened
+from tests.support.sampled import every, long
+from tests.support.scans import opened, settings
 from tests.support.tables import aim_at, data_files, metrics
 
 ROWS = 20_000
@@ -87,6 +87,59 @@ def test_chosen_columns(spark: SparkSession, folder: Path, name: str) -> None:
     assert len(data_files(folder)) == FILES
     query = case.conditions[0].format(n=1000)
     assert len(opened(spark.sql(f"SELECT count(s) FROM auto_t WHERE {query}"))) < FILES / 2
+
+
+TABLES = {
+    "without rows": ("(id BIGINT) USING parquet", "", "id = {n}", []),
+    "ORC": (
+        "(id BIGINT, x BIGINT) USING orc",
+        "SELECT /*+ REPARTITION(2) */ id, id * 7919 % 1000 FROM",
+        "x = {n} % 1000",
+        ["x"],
+    ),
+    "partitions": (
+        "(id BIGINT, x BIGINT, p INT) USING parquet PARTITIONED BY (p)",
+        "SELECT /*+ REPARTITION(2) */ id, id * 7919 % 1000, id % 2 FROM",
+        "p = 1 AND x = {n} % 1000",
+        ["x"],
+    ),
+    "only partitions": (
+        "(id BIGINT, p INT) USING parquet PARTITIONED BY (p)",
+        "SELECT /*+ REPARTITION(2) */ id, id % 2 FROM",
+        "p = 1 AND id != {n} + 2000",
+        [],
+    ),
+    "odd names": (
+        "(`a.b ``c` BIGINT, s STRUCT<`x.y`: BIGINT>) USING parquet",
+        "SELECT id * 7919 % 1000, named_struct('x.y', id * 104729 % 1000) FROM",
+        "s.`x.y` = {n} % 1000 AND `a.b ``c` != 5000",
+        ["s.`x.y`"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("by_path", long([False, True], False))
+def test_tables(
+    spark: SparkSession, database: str, tmp_path: Path, name: str, by_path: bool
+) -> None:
+    create, select, condition, columns = TABLES[name]
+    folder = tmp_path / "db" / "auto_t"
+    spark.sql(f"CREATE TABLE auto_t {create}")
+    spark.sql("CREATE SKIPPING INDEX ON auto_t")
+    if by_path and not select:
+        pytest.skip("the format of a folder without files is unknown")
+    if select:
+        spark.sql(f"INSERT INTO auto_t {select} range(1000)")
+        aim_at(spark, folder, FILES)
+    with settings(spark, spark__sql__zorder__workload__record="true"):
+        for number in range(6):
+            spark.sql(f"SELECT * FROM auto_t WHERE {condition.format(n=number * 97)}").collect()
+    bridge.flush_workload(spark)
+    target = f"'{folder}'" if by_path else "auto_t"
+    done = run(spark, f"OPTIMIZE {target} ZORDER BY AUTO")
+    assert list(done["clusteringColumns"] or ()) == columns, done["remark"]
+    bridge.clear_workload(spark, "auto_t")
 
 
 def test_same_columns_again(spark: SparkSession, folder: Path) -> None:
@@ -174,6 +227,8 @@ def test_a_column_called_auto(spark: SparkSession, database: str) -> None:
 
 #: Texts that are not comparisons of the table's columns with constants.
 FORGED = [
+    f"s LIKE '{'%s' * 30}%x'",
+    "CAST(b AS ARRAY<ARRAY<INT>>) = array()",
     "b = (SELECT max(b) FROM auto_t)",
     "b IN (SELECT b FROM auto_t)",
     "java_method('java.lang.System', 'setProperty', 'forged', 'yes') = 'x' OR b = 1",

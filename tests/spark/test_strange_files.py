@@ -182,13 +182,19 @@ def test_odd_names_of_data_files(spark: SparkSession, database: str, tmp_path: P
     assert {path.name for path in data_files(folder)} == {*NAMES}
 
 
-@pytest.mark.parametrize("provider", ["parquet", "orc"])
+@pytest.mark.parametrize(
+    ("provider", "name"),
+    [("parquet", "p.parquet"), ("parquet", "_metadata"), ("parquet", "_common_metadata"),
+     ("orc", "p.orc")],
+)  # fmt: skip
 @pytest.mark.parametrize("statement", [*BY_PATH, "RESTORE {} TO BEFORE OPTIMIZE"])
-def test_a_pipe(spark: SparkSession, tmp_path: Path, provider: str, statement: str) -> None:
+def test_a_pipe(
+    spark: SparkSession, tmp_path: Path, provider: str, name: str, statement: str
+) -> None:
     """No statement on a path waits for a pipe among the data files."""
     folder = tmp_path / "t"
     write(folder, provider, [1, 2], [3, 4])
-    pipe = folder / f"pipe.{provider}"
+    pipe = folder / name
     os.mkfifo(pipe)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(lambda: spark.sql(statement.format(f"'{folder}'")).collect())

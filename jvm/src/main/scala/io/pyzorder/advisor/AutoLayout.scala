@@ -1,10 +1,13 @@
 package io.pyzorder.advisor
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable}
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.model.{IndexedColumn, IndexedColumns}
+import io.pyzorder.skipping.predicate.IndexFilter
 import io.pyzorder.workload.WorkloadRecorder
 
 /**
@@ -41,6 +44,9 @@ object AutoLayout {
 
   /** The maximum number of different conditions to evaluate. The most frequent ones are used. */
   private val MostReadings = 1000
+
+  /** The maximum weight of a condition. A forged count could be any number. */
+  private val MostQueries = 1000000000L
 
   /**
    * One recorded condition.
@@ -84,7 +90,8 @@ object AutoLayout {
         val share = count.queries / examples.length +
           (if (i < count.queries % examples.length) 1 else 0)
         val isOnly = examples.length == 1
-        Reading(parts, share, chooses = isOnly || i % 2 == 0, judges = isOnly || i % 2 == 1)
+        Reading(parts, share.min(MostQueries), chooses = isOnly || i % 2 == 0,
+          judges = isOnly || i % 2 == 1)
       }
     }.take(MostReadings)
   }
@@ -112,8 +119,12 @@ object AutoLayout {
     }
 
     private val advisor = new Advisor(session, table, old)
-    readings.foreach(reading =>
-      advisor.read(reading.parts.filter(usable.isUsable).map(advisor.predicate(_).filter)))
+    locally {
+      val filters = mutable.HashMap.empty[String, IndexFilter]
+      readings.foreach(reading =>
+        advisor.read(reading.parts.filter(usable.isUsable)
+            .map(part => filters.getOrElseUpdate(part, advisor.predicate(part).filter))))
+    }
 
     private def weights(counts: Reading => Boolean): Seq[Long] =
       readings.map(reading => if (counts(reading)) reading.weight else 0L)

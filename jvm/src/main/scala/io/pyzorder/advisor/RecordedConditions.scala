@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.common.ReadFailure
+import io.pyzorder.index.model.IndexedColumns
 import io.pyzorder.workload.Shape
 
 /**
@@ -25,7 +26,7 @@ private[advisor] final class RecordedConditions(session: shim.SparkSession, colu
 
   private def isCondition(expression: Expression): Boolean = expression match {
     case _: And | _: Or | _: Not => expression.children.forall(isCondition)
-    case _: BinaryComparison | _: In | _: Like | _: IsNull | _: IsNotNull =>
+    case _: BinaryComparison | _: In | _: IsNull | _: IsNotNull =>
       expression.children.forall(isOperand)
     case call: UnresolvedFunction =>
       call.nameParts.length == 1 && !call.isDistinct && call.filter.isEmpty &&
@@ -37,13 +38,17 @@ private[advisor] final class RecordedConditions(session: shim.SparkSession, colu
   private def isOperand(expression: Expression): Boolean = expression match {
     case _: Literal => true
     case UnresolvedAttribute(path) => columns.exists(_.equalsIgnoreCase(path.head))
-    case _: Cast | _: UnaryMinus => expression.children.forall(isOperand)
+    case cast: Cast => IndexedColumns.supports(cast.dataType) && isOperand(cast.child)
+    case minus: UnaryMinus => isOperand(minus.child)
     case _ => false
   }
 }
 
 private object RecordedConditions {
 
-  /** The functions into which Spark's optimizer turns LIKE. */
+  /**
+   * The functions into which Spark's optimizer turns LIKE. Other patterns cannot skip files, and
+   * matching a forged pattern could take very long.
+   */
   private val Functions = Set("startswith", "endswith", "contains")
 }

@@ -35,25 +35,37 @@ object DataFormat {
     dataFiles(fs, root).map(_.getPath.toString).toSeq
 
   /**
-   * A pipe or a socket among the data files. Spark would wait for it when it infers the schema of
-   * an ORC table.
+   * A pipe or a socket for which Spark would wait when it infers the schema of a folder: a data
+   * file in an ORC table, or a summary file in a Parquet table.
    */
-  def special(fs: FileSystem, root: Path): Option[Path] =
-    entries(fs, root).filter(_.getLen == 0).map(_.getPath).find(FileSystems.isSpecial)
+  def special(fs: FileSystem, root: Path, format: String): Option[Path] = {
+    val isRead = if (format == "orc") isData(_) else SummaryFiles(_)
+    entries(fs, root, isRead).filter(_.getLen == 0).map(_.getPath).find(FileSystems.isSpecial)
+  }
+
+  /** Parquet's summary files, which may contain the schema of all files in a folder. */
+  private val SummaryFiles = Set("_metadata", "_common_metadata")
+
+  private def isData(name: String): Boolean = !TableFolder.isHiddenName(name)
 
   private def dataFiles(fs: FileSystem, folder: Path): Iterator[FileStatus] =
-    entries(fs, folder).filter(_.getLen > 0)
+    entries(fs, folder, isData).filter(_.getLen > 0)
 
   /**
-   * The data files in a folder and its subfolders, including empty files, listed lazily. Hadoop's
-   * own recursive listing is not used, because it queries each file's permissions, which starts one
-   * process per file on a local disk.
+   * The files in a folder and its subfolders whose names pass `isWanted`, including empty files,
+   * listed lazily. Hadoop's own recursive listing is not used, because it queries each file's
+   * permissions, which starts one process per file on a local disk.
    */
-  private def entries(fs: FileSystem, folder: Path): Iterator[FileStatus] =
-    fs.listStatus(folder).iterator
-      .filterNot(entry => TableFolder.isHiddenName(entry.getPath.getName))
-      .flatMap(entry =>
-        if (entry.isDirectory) entries(fs, entry.getPath) else Iterator(entry))
+  private def entries(
+      fs: FileSystem,
+      folder: Path,
+      isWanted: String => Boolean): Iterator[FileStatus] =
+    fs.listStatus(folder).iterator.flatMap { entry =>
+      val name = entry.getPath.getName
+      if (!entry.isDirectory) Iterator(entry).filter(_ => isWanted(name))
+      else if (isData(name)) entries(fs, entry.getPath, isWanted)
+      else Iterator.empty
+    }
 
   private def ofFile(fs: FileSystem, path: Path, sniff: Boolean): Option[String] =
     if (path.getName.endsWith(".parquet")) Some("parquet")

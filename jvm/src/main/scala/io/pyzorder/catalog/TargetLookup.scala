@@ -89,7 +89,7 @@ final class TargetLookup(session: shim.SparkSession) {
     }
     checkFolder(root)
     val known = provider.getOrElse(DataFormat.ofFolder(fs, root))
-    if (known == "orc") DataFormat.special(fs, root).foreach { pipe =>
+    DataFormat.special(fs, root, known).foreach { pipe =>
       throw ZOrderErrors.unreadable(pipe.toString, new IOException("it is not a regular file"))
     }
     val source = DataSource(

@@ -34,6 +34,13 @@ private[pyzorder] object Links {
   def between(root: Path, folder: Path): Boolean =
     isLocal(root) && root != folder && anyLink(partsOf(folder), partsOf(root).length + 1)
 
+  /** The path without links; the path itself if it does not exist or is not on a local disk. */
+  def target(path: Path): Path =
+    if (!isLocal(path)) path
+    else
+      try new Path(Paths.get(path.toUri.getPath).toRealPath().toUri)
+      catch { case NonFatal(_) => path }
+
   /** Whether the path itself is a link. */
   def isOne(path: Path): Boolean = isLocal(path) && isLink(path.toUri.getPath)
 

@@ -250,11 +250,8 @@ object JournaledListing {
     now || shared.getIfPresent(wrapped) != null
   }
 
-  /** Discards all listings of `wrapped`, including Spark's own, and lists the files again. */
-  def forget(wrapped: FileIndex): Unit = {
-    wrapped.refresh()
-    cache.invalidate(wrapped)
-  }
+  /** Discards the cached listing of `wrapped`. */
+  def forget(wrapped: FileIndex): Unit = cache.invalidate(wrapped)
 
   /**
    * Lists the files at the roots. For a path that an index in `covering` covers, takes the files

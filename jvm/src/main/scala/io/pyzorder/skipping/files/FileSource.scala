@@ -143,7 +143,22 @@ private[skipping] final class FileSource(
   def current(): TableState =
     listedOnce(state(allowed, TableState.Seen.now(session, folders)))
 
-  private def allowed: Staleness = Staleness.of(session.sessionState.conf, properties)
+  private def allowed: Staleness = {
+    val staleness = Staleness.of(session.sessionState.conf, properties)
+    if (staleness.remembers && readsSingleFiles) Staleness.none else staleness
+  }
+
+  /**
+   * Whether a root path is a file. An index that covers the folder then does not say what the root
+   * paths contain: if an OPTIMIZE has moved the files, a new listing has nothing at these paths,
+   * and only the old listing says which rows to read.
+   */
+  private lazy val readsSingleFiles: Boolean = wrapped match {
+    case listed: InMemoryFileIndex =>
+      val roots = listed.rootPaths.toSet
+      listed.allFiles().exists(file => roots(file.getPath))
+    case _ => false
+  }
 
   /**
    * The state to use for estimates. This is the pinned state, if there is one. Otherwise, if Spark
@@ -170,6 +185,7 @@ private[skipping] final class FileSource(
 
   /** The state of the files according to a new listing. */
   def listedAnew(): TableState = {
+    if (!readsSingleFiles) wrapped.refresh()
     JournaledListing.forget(wrapped)
     listedOnce(state(Staleness.none, TableState.Seen.now(session, folders)))
   }

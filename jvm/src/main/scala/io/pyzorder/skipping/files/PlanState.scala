@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.DataType
 
-import io.pyzorder.storage.FileVersion
+import io.pyzorder.storage.{FileVersion, Links}
 
 /**
  * The states of the tables that one plan reads. A table's state is the list of its data files, with
@@ -214,14 +214,16 @@ private[skipping] final class PlanState {
       (other ne source) && other.fixed.isEmpty && other.folders.nonEmpty)
 
   /**
-   * The given pinned source and the sources that share folders with it, directly or through other
-   * sources.
+   * The given pinned source and the sources that share folders or a table with it, directly or
+   * through other sources. If one source reads a partition of a table and another source reads
+   * another partition, they share no folder, but one of them must not be listed again alone: the
+   * other one may read an older state of the table.
    */
   private def related(source: FileSource): Seq[FileSource] = {
     val lists = sources.toSeq.filter(one => (one eq source) || one.folders.nonEmpty)
       .flatMap(one => one.fixed.map(new Listed(one, _)))
     def grown(group: Seq[Listed]): Seq[Listed] = {
-      val more = lists.filter(one => !group.contains(one) && group.exists(one.meets))
+      val more = lists.filter(one => !group.contains(one) && group.exists(one.belongsTo))
       if (more.isEmpty) group else grown(group ++ more)
     }
     if (lists.length == 1) Seq(source)
@@ -266,6 +268,11 @@ private[skipping] object PlanState {
      * folders, because a single listing also lists one folder after the other.
      */
     def agrees(other: Listed): Boolean = !meets(other) || (knows(other) && other.knows(this))
+
+    /** Whether both sources read the same table, even through symbolic links, or share folders. */
+    def belongsTo(other: Listed): Boolean = meets(other) || tables.exists(other.tables)
+
+    private lazy val tables: Set[Path] = source.folders.map(table => Links.target(table.root)).toSet
 
     /** Whether a root path of one source is at or below a root path of the other. */
     def meets(other: Listed): Boolean =

@@ -71,6 +71,9 @@ object ConstantFileFilter {
       else Some(ConstantFileFilter(columns.keys.toSeq, bound))
     }
 
+  /** The maximum number of percent signs in the pattern of LIKE. */
+  private val MostPercentSigns = 2
+
   /**
    * Whether the expression is user code, reads session settings, may take a lot of time or memory,
    * or cannot be evaluated on its own. A column that cannot have statistics remains an attribute,
@@ -84,6 +87,10 @@ object ConstantFileFilter {
     case _: StringRepeat | _: StringSpace | _: StringLPad | _: StringRPad => true
     case _: Sequence | _: ArrayRepeat => true
     case _: RLike | _: LikeAll | _: LikeAny | _: RegExpReplace | _: RegExpExtractBase => true
+    // Java's matcher tries all ways to divide the value among the percent signs.
+    case Like(_, Literal(pattern, _), _) =>
+      String.valueOf(pattern).count(_ == '%') > MostPercentSigns
+    case _: Like => true
     case _ => false
   }
 }
