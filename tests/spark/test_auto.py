@@ -148,7 +148,9 @@ def test_same_columns_again(spark: SparkSession, folder: Path) -> None:
     run(spark)
     again = run(spark)
     assert again["numFilesAdded"] == 0 and again["clusteringColumns"] == ["b"]
-    assert again["remark"].startswith("AUTO keeps (b), which suit the 8 recorded queries best.")
+    assert again["remark"].startswith(
+        "AUTO keeps (b), the best columns for the 8 recorded queries."
+    )
 
 
 def test_other_queries(spark: SparkSession, folder: Path) -> None:
@@ -172,7 +174,7 @@ def test_queries_that_no_layout_helps(spark: SparkSession, folder: Path, conditi
     ask(spark, condition, "b IS NOT NULL", times=3)
     done = run(spark)
     assert not done["clusteringColumns"]
-    assert done["remark"].startswith("AUTO only merges small files, because the ")
+    assert done["remark"].startswith("AUTO only merges small files: ")
     with pytest.raises(AnalysisException, match="ZORDER_FULL_WITHOUT_COLUMNS"):
         run(spark, "OPTIMIZE auto_t FULL ZORDER BY AUTO")
 
@@ -252,7 +254,7 @@ def test_forged_conditions(spark: SparkSession, folder: Path, text: str) -> None
     content = json.dumps({"formatVersion": 1, "shapes": [shape]})
     (recorded / f"_{APPLICATION}.1.json").write_text(content)
     done = run(spark, "OPTIMIZE auto_t ZORDER BY AUTO DRY RUN")
-    assert "have no filter that lets clustering skip files" in done["remark"]
+    assert "no filter of the 5 recorded queries lets clustering skip files" in done["remark"]
     assert spark._jvm.java.lang.System.getProperty("forged") is None
 
 

@@ -134,13 +134,13 @@ object AutoLayout {
     private val queries: Long = readings.map(_.weight).sum
 
     def made(): AutoLayout =
-      if (!advisor.hasFilters) keeps("have no filter that lets clustering skip files")
+      if (!advisor.hasFilters) keeps(s"no filter of the $recorded lets clustering skip files")
       else {
         advisor.draw(SampledRows)
         val search = new LayoutSearch(advisor, weights(_.chooses))
         val best = search.chosen(search.candidates(MostColumns, weighs = false), Margin).get
         if (best.columns.map(_.path) == last) {
-          AutoLayout(last, s"AUTO keeps ${listed(last)}, which suit the $recorded best.")
+          AutoLayout(last, s"AUTO keeps ${listed(last)}, the best columns for the $recorded.")
         } else judged(best, search)
       }
 
@@ -154,15 +154,20 @@ object AutoLayout {
       val share = if (now > 0) next / now else 1.0
       def saved = (now - next) * queries
       if (share > 1 - LeastGain) {
-        keeps(s"would not read at least ${percent(LeastGain)} less with other columns")
+        keeps(
+          s"with other columns, the $recorded would not read at least ${percent(LeastGain)} less")
       } else if (old.nonEmpty && saved < advisor.present.files.iterator.map(_.getLen).sum) {
-        keeps(s"would read ${percent(1 - share)} less with ${listed(columns)}, but that is less " +
-          "than a rewrite of the table would read")
+        keeps(
+          s"with ${listed(columns)}, the $recorded would read ${percent(1 - share)} less, but " +
+            "that is less than a rewrite of the table would read")
       } else {
+        val judges =
+          if (readings.forall(_.chooses)) "They"
+          else "Queries that were held back from the choice"
         val than = if (old.isEmpty) "read now" else s"read with ${listed(last)}"
         AutoLayout(columns,
-          s"AUTO chose ${listed(columns)} for the $recorded. Conditions that were held back from " +
-            s"the choice would read ${percent(share)} of the bytes that they $than.")
+          s"AUTO chose ${listed(columns)} for the $recorded. $judges would read " +
+            s"${percent(share)} of the bytes that they $than.")
       }
     }
 
@@ -170,6 +175,6 @@ object AutoLayout {
       if (queries == 1) "1 recorded query" else f"$queries%,d recorded queries"
 
     private def keeps(why: String): AutoLayout =
-      AutoLayout(last, s"AUTO ${kept(last)}, because the $recorded $why.")
+      AutoLayout(last, s"AUTO ${kept(last)}: $why.")
   }
 }
