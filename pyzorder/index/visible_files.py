@@ -212,7 +212,9 @@ def _apply(
     found: dict[str, VisibleFile],
 ) -> None:  # fmt: skip
     new = set(overlay.shown if overlay.committed else overlay.hidden)
-    columns = {_partition_columns(folder) for folder in {path.rpartition("/")[0] for path in found}}
+    # Other files, such as a README in the table's folder, say nothing about the partitions.
+    folders = {path.rpartition("/")[0] for path in found if path.endswith((".parquet", ".orc"))}
+    columns = set(map(_partition_columns, folders))
     for ref in {*overlay.hidden, *(ref for ref in new if ref.folder in lost)}:
         seen = found.get(ref.path)
         # On some stores, a move is a copy, which changes the modification times of the run's new

@@ -58,6 +58,16 @@ def test_files_move_meanwhile(tmp_path: Path, case: str) -> None:
     assert not moves and [file.path for file in found] == vector.visible
 
 
+def test_a_stray_file_beside_partitions(tmp_path: Path) -> None:
+    """While all files of the partitions are moved, only a stray file is in its place."""
+    (vector,) = (v for v in vectors() if v.name.startswith("file of a partition in a table"))
+    table = tmp_path / "t"
+    vector.make(table)
+    (table / "b.parquet").rename(table / "README")
+    paths = [file.path for file in visible_files(LocalStore(), TableFolder(str(table)))]
+    assert paths == ["README", "day=1/new.parquet"]
+
+
 def test_a_journal_that_changes_is_read_again(tmp_path: Path) -> None:
     (vector,) = (v for v in vectors() if v.name == "commit, half moved in")
     table = tmp_path / "t"

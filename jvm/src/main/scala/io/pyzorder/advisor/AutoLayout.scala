@@ -7,6 +7,7 @@ import org.apache.spark.sql.pyzorder.shim
 import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable}
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.model.{IndexedColumn, IndexedColumns}
+import io.pyzorder.layout.select.LayoutVerdict.percent
 import io.pyzorder.skipping.predicate.IndexFilter
 import io.pyzorder.workload.WorkloadRecorder
 
@@ -101,9 +102,6 @@ object AutoLayout {
 
   private def listed(columns: Seq[Seq[String]]): String =
     columns.map(IndexedColumn.nameOf).mkString("(", ", ", ")")
-
-  private def percent(share: Double): String =
-    if (share > 0 && share < 0.01) "less than 1%" else s"${math.round(share * 100)}%"
 
   /** @param last paths of the clustering columns of the last OPTIMIZE; Nil if there are none */
   private final class Choice(

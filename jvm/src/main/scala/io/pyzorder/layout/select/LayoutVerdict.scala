@@ -168,7 +168,8 @@ object LayoutVerdict {
 
   private def files(count: Int): String = if (count == 1) "1 file" else f"$count%,d files"
 
-  private def percent(share: Double): String =
+  /** A share (0 to 1) as text. */
+  private[pyzorder] def percent(share: Double): String =
     if (share > 0 && share < 0.01) "less than 1%" else s"${math.round(share * 100)}%"
 
   private def size(bytes: Long): String =
