@@ -74,7 +74,8 @@ private[publish] final class RunFiles(
   def unmark(): Unit = record.folders.foreach { folder =>
     try {
       val marker = Marker.path(table, run, record.incarnation, folder)
-      marker.getFileSystem(hadoopConf).delete(marker, false)
+      // To delete a link to a folder, Hadoop's local file system would list that folder.
+      if (!Links.isOne(marker)) marker.getFileSystem(hadoopConf).delete(marker, false)
     } catch {
       case NonFatal(_) => () // a leftover marker is harmless: its name is unique to this run
     }
