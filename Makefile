@@ -56,10 +56,11 @@ build/pyspark/%/made: pyzorder/spark_versions.ini | $(VENV)/made-test
 	@$(VENV)/bin/python jvm/environment.py --spark $* --only-pyspark $(@D)
 	@touch $@
 
-compile-matrix: $(VENV)/made-test ## Type-check the Scala sources for each of SPARKS; downloads each PySpark
-	@for spark in $(SPARKS); do echo "Spark $$spark"; \
-	  $(MAKE) --no-print-directory build/pyspark/$$spark/made && \
-	  PYTHONPATH=build/pyspark/$$spark $(RUN) jvm/build.py --check || exit 1; done
+compile-matrix: $(SPARKS:%=compile-%) ## Type-check the Scala sources for each of SPARKS; downloads each PySpark
+
+compile-%: build/pyspark/%/made
+	@echo "Spark $*"
+	@PYTHONPATH=build/pyspark/$* $(RUN) jvm/build.py --check
 
 test-packages: env spark-repository ## Publish the jar to a folder, and start spark-sql --packages from it
 	$(RUN) -m tests.support.programs.packages
@@ -143,8 +144,10 @@ coverage: $(VENV)/made-test,coverage ## Measure how much of the Python package i
 smoke: jar ## Run the smoke test on one Spark version
 	$(RUN) -m pytest tests/spark/test_smoke.py
 
-smoke-matrix: ## Run the smoke test on each of SPARKS
-	@for spark in $(SPARKS); do $(MAKE) smoke SPARK=$$spark || exit 1; done
+smoke-matrix: $(SPARKS:%=smoke-%) ## Run the smoke test on each of SPARKS
+
+smoke-%:
+	@$(MAKE) smoke SPARK=$*
 
 test-matrix: ## Run all tests on each of SPARKS; lists failures at the end
 	@for spark in $(SPARKS); do $(MAKE) test SPARK=$$spark || failed="$$failed $$spark"; done; \

@@ -35,10 +35,11 @@ exec "$@"
 
 
 def pip_install(python: Path, *arguments: str) -> bool:
-    """Runs `pip install` in the environment, and returns whether it succeeded."""
+    """Runs `pip install` in the environment, and returns whether it succeeded. Modules are not
+    compiled, because only some of the many in the packages will be imported."""
     command = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     print("pip install", *arguments, file=sys.stderr, flush=True)
-    return subprocess.run([*command, *arguments]).returncode == 0
+    return subprocess.run([*command, "--no-compile", *arguments]).returncode == 0
 
 
 def require(done: bool, what: str) -> None:
@@ -102,7 +103,7 @@ def check_python(spark: str) -> None:
 def only_pyspark(spark: str, folder: Path) -> None:
     """Installs PySpark in `folder` without its dependencies, because only its jars are used."""
     package = pyspark(spark, client=False)
-    bare = ["--no-deps", "--no-compile", "--upgrade", "--target", str(folder)]
+    bare = ["--no-deps", "--upgrade", "--target", str(folder)]
     require(pip_install(Path(sys.executable), *bare, package), package)
 
 

@@ -18,7 +18,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from tests.support import indexes, scans
+from tests.support import forged_records, indexes, scans
 from tests.support.sampled import every
 from tests.support.tables import data_files, target_size
 
@@ -563,13 +563,7 @@ def test_a_lease_from_the_future(spark: SparkSession, source: Path, tmp_path: Pa
     """A writer whose lease has a modification time in the future is considered alive until a user
     declares the writer dead. Readers are not affected."""
     table = copy(source, tmp_path / "t")
-    journal = table / "_zorder" / "_journal"
-    life = (table / "_zorder" / "_incarnation").read_text()
-    fields = {"formatVersion": 1, "record": "prepare", "incarnation": life, "operation": "OPTIMIZE",
-              "owner": "x", "host": "elsewhere", "pid": 1, "started": 1, "began": 1, "lease": 1}  # fmt: skip
-    (journal / "_2.prepare").write_text(json.dumps(fields))
-    (journal / "_2.lease").write_text("x")
-    os.utime(journal / "_2.lease", (4_102_444_800, 4_102_444_800))
+    forged_records.lock(table)
     assert ask(spark, table) == ANSWERS
     with pytest.raises(AnalysisException, match="ZORDER_CONCURRENT_OPTIMIZE.*takeOver=2"):
         spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (x)")

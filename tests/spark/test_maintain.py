@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import shutil
 import time
@@ -24,6 +23,7 @@ from pyzorder.maintenance import Outcome
 from pyzorder.maintenance.decisions import Task
 from pyzorder.maintenance.maintain import Maintenance, plainly
 from pyzorder.maintenance.outlook import Outlook
+from tests.support import forged_records
 from tests.support.sampled import long
 from tests.support.scans import settings
 from tests.support.tables import aim_at, recorded_runs, rows_of
@@ -189,13 +189,7 @@ def test_a_table_in_use(spark: SparkSession, tmp_path: Path) -> None:
     busy, free = tmp_path / "busy", tmp_path / "free"
     for folder in (busy, free):
         clustered(spark, folder)
-    journal = busy / "_zorder" / "_journal"
-    life = (busy / "_zorder" / "_incarnation").read_text()
-    record = {"formatVersion": 1, "record": "prepare", "incarnation": life, "operation": "OPTIMIZE",
-              "owner": "x", "host": "elsewhere", "pid": 1, "started": 1, "began": 1, "lease": 1}  # fmt: skip
-    (journal / "_2.prepare").write_text(json.dumps(record))
-    (journal / "_2.lease").write_text("x")
-    os.utime(journal / "_2.lease", (4_102_444_800, 4_102_444_800))
+    forged_records.lock(busy)
     found = {one.table: one for one in pyzorder.maintain(spark, str(busy), str(free))}
     assert [one.result for one in found.values()].count("done") == 1
     (left,) = (one for one in found.values() if one.result == "in use")

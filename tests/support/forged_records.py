@@ -68,6 +68,18 @@ def records(journal: Path, run: int = 1) -> dict[str, dict[str, Any]]:
     return {kind: json.loads(path.read_text()) for kind, path in found.items() if kind != "lease"}
 
 
+def lock(table: Path, run: int = 2) -> None:
+    """Makes the table look as if a writer on another machine had locked it until 2100."""
+    own = table / "_zorder"
+    prepare: dict[str, Any] = {"formatVersion": 1, "record": "prepare", "operation": "OPTIMIZE"}
+    prepare |= {"incarnation": (own / "_incarnation").read_text(), "began": 1, "lease": 1}
+    prepare |= {"owner": "x", "host": "elsewhere", "pid": 1, "started": 1}
+    (own / "_journal" / f"_{run}.prepare").write_text(json.dumps(prepare))
+    lease = own / "_journal" / f"_{run}.lease"
+    lease.write_text("x")
+    os.utime(lease, (4_102_444_800, 4_102_444_800))
+
+
 def mark_of(record: Path) -> str:
     """The mark of a run, computed from the file that contains the run's record. A run writes its
     mark to the folders that it fills."""
