@@ -48,7 +48,7 @@ def command(settings: Settings, target: Target, clear: bool) -> None:
             UNCHANGED,
         )
     if settings.json:
-        print_json([{**row, "last": row["last"].isoformat()} for row in rows])
+        print_json([json_of(row) for row in rows])
     elif clear:
         click.echo(f"The recorded workload of {target} has been deleted.")
     elif not rows:
@@ -66,6 +66,12 @@ def rows_of(spark: Any, target: Target, clear: bool) -> list[dict[str, Any]]:
         if clear:
             bridge.clear_workload(spark, target.text())
         return [row.asDict() for row in target.table(spark).workload().collect()]
+
+
+def json_of(row: dict[str, Any]) -> dict[str, Any]:
+    """Returns a row with its times and days as text."""
+    days = {str(day): queries for day, queries in sorted(row["days"].items())}
+    return {**row, "last": row["last"].isoformat(), "days": days}
 
 
 def shown(row: dict[str, Any]) -> list[object]:

@@ -83,10 +83,15 @@ def worthwhile(outlook: Outlook) -> list[Part]:
     """
     if outlook.kind == "harms":
         return []
-    paying = [part for part in outlook.parts if part.pays]
+    paying = [part for part in outlook.parts if outlook.pays(part)]
     if not paying and outlook.kind == "pays":
         paying = list(outlook.parts)
     return sorted(paying, key=lambda part: -density([part]))
+
+
+def usefulness(outlook: Outlook) -> float:
+    """Returns how many bytes the expected lookups save per byte whose rewrite pays off."""
+    return outlook.lookups * density(worthwhile(outlook))
 
 
 def density(parts: Sequence[Part]) -> float:

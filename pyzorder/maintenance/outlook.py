@@ -12,10 +12,6 @@ from pyzorder.failures import condition
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
-LOOKUPS = 10
-"""The rewrite of a partition pays off if this many lookups save as many bytes as it rewrites. This
-is the number in LayoutVerdict.scala."""
-
 RUNS = 5
 """Number of past runs from which the speed of an OPTIMIZE is estimated."""
 
@@ -35,11 +31,6 @@ class Part:
     written: int
     saved: float
 
-    @property
-    def pays(self) -> bool:
-        """Whether the rewrite pays off."""
-        return self.saved > 0 and self.saved * LOOKUPS >= self.bytes
-
 
 @dataclass(frozen=True)
 class Outlook:
@@ -56,6 +47,9 @@ class Outlook:
     """The verdict on the OPTIMIZE: `nothing`, `pays`, `useless` or `harms`."""
     sentence: str
     """The verdict as a sentence."""
+    lookups: int
+    """The number of lookups to expect: those that have been recorded lately, if queries are
+    recorded."""
     parts: tuple[Part, ...] = ()
     files: int | None = None
     """Number of data files; None if the table has no index."""
@@ -74,6 +68,11 @@ class Outlook:
     def has_index(self) -> bool:
         """Whether the table has an index."""
         return self.files is not None
+
+    def pays(self, part: Part) -> bool:
+        """Whether the expected lookups save at least as many bytes as the part's rewrite
+        replaces."""
+        return part.saved > 0 and part.saved * self.lookups >= part.bytes
 
 
 def examine(spark: SparkSession, target: str) -> Outlook:
@@ -97,6 +96,7 @@ def examine(spark: SparkSession, target: str) -> Outlook:
         z_order=found["zOrderBy"],
         kind=found["kind"],
         sentence=found["sentence"],
+        lookups=found["lookups"],
         parts=by_partition(Part(**part) for part in found["parts"]),
         files=max((row.files for row in health), default=None),
         unindexed=max((row.unindexed for row in health), default=0),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +13,13 @@ from pyspark.sql import SparkSession
 
 import pyzorder
 from pyzorder import ZOrderTable, bridge
+from tests.support.recorded_workload import record
 from tests.support.sampled import every, long
 from tests.support.scans import opened, settings
 from tests.support.tables import aim_at, data_files, metrics
 
 ROWS = 20_000
 FILES = 16
-APPLICATION = "0123456789abcdef" * 2
 
 
 @pytest.fixture
@@ -248,14 +247,36 @@ FORGED = [
 @pytest.mark.parametrize("text", every(2, FORGED), ids=range(len(FORGED)))
 def test_forged_conditions(spark: SparkSession, folder: Path, text: str) -> None:
     """A forged condition has no effect, and is not evaluated."""
-    recorded = folder / "_zorder" / "_workload"
-    recorded.mkdir(parents=True, exist_ok=True)
-    shape = {"filters": ["(b = ?)"], "joinKeys": [], "queries": 5, "last": 0, "examples": [[text]]}
-    content = json.dumps({"formatVersion": 1, "shapes": [shape]})
-    (recorded / f"_{APPLICATION}.1.json").write_text(content)
+    record(folder, {text: {"2026-01-31": 5}})
     done = run(spark, "OPTIMIZE auto_t ZORDER BY AUTO DRY RUN")
     assert "no filter of the 5 recorded queries lets clustering skip files" in done["remark"]
     assert spark._jvm.java.lang.System.getProperty("forged") is None
+
+
+def days(*numbers: int, queries: int) -> dict[str, int]:
+    """The same number of queries on each of these days of January 2026."""
+    return {f"2026-01-{number:02}": queries for number in numbers}
+
+
+#: (the recorded queries, the columns that AUTO chooses)
+DRIFTS: list[tuple[dict[str, dict[str, int]], list[str]]] = [
+    ({"a = 5": days(*range(1, 11), queries=900), "b = 5": days(*range(11, 18), queries=30)}, ["b"]),
+    ({"a = 5": days(1, 2, queries=900), "b = 5": days(3, 7, 8, 9, 10, 11, queries=9)}, ["a"]),
+    ({"a = 5": days(1, 3, 5, queries=9), "b = 5": days(*range(10, 21), queries=9)}, ["b"]),
+    ({"a = 5": days(*range(1, 21), queries=9), "b = 5": days(20, queries=9)}, ["a"]),
+]
+
+
+@pytest.mark.parametrize(("queries", "columns"), DRIFTS)
+def test_drift(
+    spark: SparkSession, folder: Path, queries: dict[str, dict[str, int]], columns: list[str]
+) -> None:
+    """Only the queries of the last seven days with queries count."""
+    record(folder, queries)
+    done = run(spark, "OPTIMIZE auto_t ZORDER BY AUTO DRY RUN")
+    assert done["clusteringColumns"] == columns
+    every_day = {day for of in queries.values() for day in of}
+    assert ("of the last 7 days with queries" in done["remark"]) == (len(every_day) > 7)
 
 
 def test_python(spark: SparkSession, folder: Path) -> None:

@@ -171,6 +171,7 @@ def test_the_recorded_workload(spark: SparkSession, tmp_path: Path) -> None:
     bridge.flush_workload(spark)
     [row] = result_of(spark, "workload", path)
     assert (row["filters"], row["join_keys"], row["queries"]) == ("(id = ?)", [], 3)
+    assert sum(row["days"].values()) == 3
     assert "(id = ?)" in invoke(spark, "workload", path).stdout
     assert result_of(spark, "advise", path)["statements"] == 3
     cleared = invoke(spark, "workload", path, "--clear").stdout

@@ -24,7 +24,8 @@ from pyzorder.maintenance.decisions import Task
 from pyzorder.maintenance.maintain import Maintenance, plainly
 from pyzorder.maintenance.outlook import Outlook
 from tests.support import forged_records
-from tests.support.sampled import long
+from tests.support.recorded_workload import record
+from tests.support.sampled import every, long
 from tests.support.scans import settings
 from tests.support.tables import aim_at, recorded_runs, rows_of
 
@@ -77,6 +78,35 @@ def test_whole_tables(spark: SparkSession, tmp_path: Path) -> None:
     assert [rows_of(spark.read.parquet(table)) for table in tables] == before
     again = pyzorder.maintain(spark, *tables)
     assert [(one.result, one.reason) for one in again] == [("nothing", "Nothing to do.")] * 2
+
+
+#: (a recorded condition, the number of queries, whether the rewrite of new files pays off)
+LOOKUPS: list[tuple[str, int, bool]] = [
+    ("a = 5", 1, True),
+    ("a = 5", 50, True),
+    ("A >= 990", 50, True),
+    ("(a = 5 OR a IN (7, 8))", 50, True),
+    ("(a = 5 OR id = 5)", 50, False),
+    ("a != 5", 50, False),
+    ("a IS NOT NULL", 50, False),
+    ("id = 5", 50, False),
+    ("no SQL", 50, False),
+]
+
+
+@pytest.mark.parametrize(("condition", "queries", "pays"), every(2, LOOKUPS))
+def test_recorded_lookups(
+    spark: SparkSession, tmp_path: Path, condition: str, queries: int, pays: bool
+) -> None:
+    """If queries are recorded, a rewrite pays off if those on the clustering columns are worth
+    it."""
+    clustered(spark, tmp_path)
+    record(tmp_path, {condition: {"2026-01-31": queries}})
+    (planned,) = pyzorder.maintain(spark, str(tmp_path), dryRun=True)
+    lookups = queries if pays else 0
+    recorded = "1 lookup was" if lookups == 1 else f"{lookups} lookups were"
+    assert planned.reason.endswith(f" of the table, and {recorded} recorded lately.")
+    assert (planned.result == "planned") == pays
 
 
 @pytest.mark.parametrize("data_type", long(PARTITIONS, "STRING", "TIMESTAMP", "DOUBLE"))

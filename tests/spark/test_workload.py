@@ -3,6 +3,7 @@ keys."""
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import shutil
@@ -243,7 +244,7 @@ def test_a_deleted_table_is_not_created_again(spark: SparkSession, table: Path) 
     assert not table.exists()
 
 
-GOOD = {"filters": ["(id = ?)"], "joinKeys": [], "queries": 5, "last": 1, "examples": [["(id = 3L)"]]}  # fmt: skip
+GOOD = {"filters": ["(id = ?)"], "joinKeys": [], "days": {"2026-01-31": 5}, "last": 1, "examples": [["(id = 3L)"]]}  # fmt: skip
 
 #: Contents of a file that nobody but an attacker would write.
 FORGED = {
@@ -251,18 +252,20 @@ FORGED = {
     "no JSON": "{",
     "a list": "[]",
     "null": "null",
-    "another version": json.dumps({"formatVersion": 2, "shapes": [GOOD]}),
-    "no shapes": json.dumps({"formatVersion": 1}),
-    "deep": '{"formatVersion": 1, "shapes": ' + "[" * 100_000,
-    "long": json.dumps({"formatVersion": 1, "shapes": [GOOD], "x": "x" * (5 << 20)}),
-    "many shapes": json.dumps({"formatVersion": 1, "shapes": [GOOD] * 201}),
+    "another version": json.dumps({"formatVersion": 1, "shapes": [GOOD]}),
+    "no shapes": json.dumps({"formatVersion": 2}),
+    "deep": '{"formatVersion": 2, "shapes": ' + "[" * 100_000,
+    "long": json.dumps({"formatVersion": 2, "shapes": [GOOD], "x": "x" * (5 << 20)}),
+    "many shapes": json.dumps({"formatVersion": 2, "shapes": [GOOD] * 201}),
     **{
-        f"{key} is {value!r:.20}": json.dumps({"formatVersion": 1, "shapes": [{**GOOD, key: value}]})
+        f"{key} is {value!r:.20}": json.dumps({"formatVersion": 2, "shapes": [{**GOOD, key: value}]})
         for key, value in [
             ("filters", "x"), ("filters", [1]), ("filters", ["x" * 1001]), ("filters", None),
-            ("joinKeys", {}), ("joinKeys", ["k"] * 17), ("queries", 0), ("queries", -1),
-            ("queries", "x"), ("queries", 2**63 - 1), ("examples", [["a", "b"]]),
-            ("examples", [["a"]] * 9), ("examples", "x"),
+            ("joinKeys", {}), ("joinKeys", ["k"] * 17), ("days", {}), ("days", 5),
+            ("days", {"2026-01-31": 0}), ("days", {"2026-01-31": -1}), ("days", {"today": 5}),
+            ("days", {"2026-01-31": "x"}), ("days", {"2026-01-31": 2**63 - 1}),
+            ("days", {f"20{year}-01-01": 1 for year in range(50, 81)}),
+            ("examples", [["a", "b"]]), ("examples", [["a"]] * 9), ("examples", "x"),
         ]
     },
 }  # fmt: skip
@@ -277,11 +280,29 @@ def test_forged_files(spark: SparkSession, table: Path, case: str) -> None:
     assert recorded(spark) == {("(id = ?)", ""): 1}
 
 
+def test_days(spark: SparkSession, table: Path) -> None:
+    """The last 30 days with queries are kept, and days in the future are ignored."""
+    today = datetime.datetime.now(datetime.timezone.utc).date()
+    folder = table / "_zorder" / "_workload"
+    folder.mkdir(parents=True)
+    for application, first, step in [("1" * 32, 1, 2), ("2" * 32, 21, 2), ("3" * 32, -400, 9)]:
+        days = [today - datetime.timedelta(first + step * number) for number in range(30)]
+        shapes = [{**GOOD, "days": {str(day): 1 for day in days}}]
+        text = json.dumps({"formatVersion": 2, "shapes": shapes})
+        (folder / f"_{application}.1.json").write_text(text)
+    look_up(spark)
+    [row] = ZOrderTable.forName(spark, "seen").workload().collect()
+    kept = {today - datetime.timedelta(number): 1 for number in range(1, 58, 2)}
+    twice = {day: 2 for day in kept if (today - day).days >= 21}
+    assert row.days == {today: 1, **kept, **twice}
+    assert row.queries == sum(row.days.values())
+
+
 def test_strange_entries(spark: SparkSession, table: Path, tmp_path: Path) -> None:
     """Links, folders and pipes are not read, and a count behind a link is not deleted."""
     folder, good = (
         table / "_zorder" / "_workload",
-        json.dumps({"formatVersion": 1, "shapes": [GOOD]}),
+        json.dumps({"formatVersion": 2, "shapes": [GOOD]}),
     )
     folder.mkdir(parents=True)
     (tmp_path / "victim.json").write_text(good)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyzorder.maintenance.decisions import MOST_PARTITIONS, UNKNOWN_COLUMNS, decide, worthwhile
-from pyzorder.maintenance.outlook import LOOKUPS, Outlook, Part
+from pyzorder.maintenance.outlook import Outlook, Part
 
 MB = 1 << 20
 
@@ -22,8 +22,8 @@ def part(name: str | None, megabytes: float, saved: float) -> Part:
 
 def table(*parts: Part, **state: Any) -> Outlook:
     return Outlook(**{
-        "target": "t", "columns": ("a",), "z_order": "", "kind": "pays", "sentence": "Pays off.", "parts": parts,
-        "files": 10, **state,
+        "target": "t", "columns": ("a",), "z_order": "", "kind": "pays", "sentence": "Pays off.", "lookups": 10,
+        "parts": parts, "files": 10, **state,
     })  # fmt: skip
 
 
@@ -43,6 +43,9 @@ CASES: dict[str, tuple[Outlook, float, list[str], float]] = {
     "useless, but not everywhere": (
         table(A, B, kind="useless"), math.inf, ["OPTIMIZE t WHERE (p = 1)"], 0,
     ),
+    "few lookups": (table(A, C, lookups=1), math.inf, ["OPTIMIZE t WHERE (p = 3)"], 0),
+    "many lookups": (table(A, B, lookups=20), math.inf, ["OPTIMIZE t"], 0),
+    "no lookups": (table(A, C, kind="useless", lookups=0), math.inf, [], 0),
     "unindexed files": (
         table(kind="nothing", unindexed=3), math.inf, ["REFRESH SKIPPING INDEX ON t"], 0,
     ),
@@ -111,4 +114,4 @@ def test_budget(parts: list[tuple[int, float]], kind: str, budget: float, named:
     assert chosen + left == sum(p.bytes for p in paying)
     assert left == 0 or any(p.bytes > budget * MB - chosen for p in paying)
     if kind != "pays":
-        assert all(p.saved * LOOKUPS >= p.bytes for p in paying)
+        assert all(p.saved * outlook.lookups >= p.bytes for p in paying)

@@ -9,7 +9,7 @@ import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.model.{IndexedColumn, IndexedColumns}
 import io.pyzorder.layout.select.LayoutVerdict.percent
 import io.pyzorder.skipping.predicate.IndexFilter
-import io.pyzorder.workload.WorkloadRecorder
+import io.pyzorder.workload.{WorkloadCounts, WorkloadRecorder}
 
 /**
  * The clustering columns that ZORDER BY AUTO uses.
@@ -20,15 +20,17 @@ import io.pyzorder.workload.WorkloadRecorder
 final case class AutoLayout(columns: Seq[Seq[String]], remark: String)
 
 /**
- * Chooses clustering columns for the queries that sessions have recorded for a table.
+ * Chooses clustering columns for the queries that sessions have recorded for a table. Only the
+ * queries of the last `RecordedLookups.Days` days with queries count, so the choice follows a
+ * changing workload.
  *
  * Half of the recorded conditions, together with the constants in them, choose the columns. The
  * other half judge the choice: a layout that suits only the constants that it was chosen for does
  * not pass. If only one condition of a form is recorded, it does both.
  *
  * The table keeps the columns of its last OPTIMIZE unless the new ones are better by `LeastGain`,
- * and the recorded queries, if they ran once more, would save more bytes than a rewrite of the
- * table replaces.
+ * and the queries of these days, if they ran once more, would save more bytes than a rewrite of the
+ * table replaces. If the workload of the next days is similar, the rewrite thus pays off.
  */
 object AutoLayout {
 
@@ -72,9 +74,9 @@ object AutoLayout {
       session: shim.SparkSession,
       table: ResolvedTable,
       isDeclared: Boolean): AutoLayout = {
-    val readings = readingsOf(session, table)
+    val recorded = WorkloadRecorder.read(session, table.folder(session))
     val last = ClusteringColumns.remembered(session, table)
-    if (readings.nonEmpty) new Choice(session, table, readings, last).made()
+    if (!recorded.isEmpty) new Choice(session, table, recorded, last).made()
     else if (isDeclared) {
       AutoLayout(last,
         s"No queries on ${table.name} have been recorded, so AUTO ${kept(last)}. To record " +
@@ -82,20 +84,18 @@ object AutoLayout {
     } else throw ZOrderErrors.nothingRecorded(table.name)
   }
 
-  private def readingsOf(session: shim.SparkSession, table: ResolvedTable): Seq[Reading] = {
-    val recorded = WorkloadRecorder.read(session, table.folder(session)).shapes.toSeq
-      .sortBy { case (shape, count) => (-count.queries, shape.toString) }
-    recorded.flatMap { case (_, count) =>
-      val examples = if (count.examples.isEmpty) Seq(Nil) else count.examples
-      examples.zipWithIndex.map { case (parts, i) =>
-        val share = count.queries / examples.length +
-          (if (i < count.queries % examples.length) 1 else 0)
-        val isOnly = examples.length == 1
-        Reading(parts, share.min(MostQueries), chooses = isOnly || i % 2 == 0,
-          judges = isOnly || i % 2 == 1)
-      }
-    }.take(MostReadings)
-  }
+  private def readingsOf(recorded: WorkloadCounts): Seq[Reading] =
+    recorded.shapes.toSeq.sortBy { case (shape, count) => (-count.queries, shape.toString) }
+      .flatMap { case (_, count) =>
+        val examples = if (count.examples.isEmpty) Seq(Nil) else count.examples
+        examples.zipWithIndex.map { case (parts, i) =>
+          val share = count.queries / examples.length +
+            (if (i < count.queries % examples.length) 1 else 0)
+          val isOnly = examples.length == 1
+          Reading(parts, share.min(MostQueries), chooses = isOnly || i % 2 == 0,
+            judges = isOnly || i % 2 == 1)
+        }
+      }.take(MostReadings)
 
   private def kept(last: Seq[Seq[String]]): String =
     if (last.isEmpty) "only merges small files" else s"keeps ${listed(last)}"
@@ -107,8 +107,10 @@ object AutoLayout {
   private final class Choice(
       session: shim.SparkSession,
       table: ResolvedTable,
-      readings: Seq[Reading],
+      workload: WorkloadCounts,
       last: Seq[Seq[String]]) {
+
+    private val readings = readingsOf(workload.ofLast(RecordedLookups.Days))
 
     private val usable = new RecordedConditions(session, table.schema.fieldNames.toSeq)
 
@@ -169,8 +171,11 @@ object AutoLayout {
       }
     }
 
-    private def recorded: String =
-      if (queries == 1) "1 recorded query" else f"$queries%,d recorded queries"
+    private def recorded: String = {
+      val number = if (queries == 1) "1 recorded query" else f"$queries%,d recorded queries"
+      val days = RecordedLookups.Days
+      if (workload.days.size <= days) number else s"$number of the last $days days with queries"
+    }
 
     private def keeps(why: String): AutoLayout =
       AutoLayout(last, s"AUTO ${kept(last)}: $why.")

@@ -19,10 +19,42 @@ import io.pyzorder.workload.Shape
 private[advisor] final class RecordedConditions(session: shim.SparkSession, columns: Seq[String]) {
 
   /** Whether the text is a condition that may be used. */
-  def isUsable(text: String): Boolean =
-    text.length <= Shape.MaxLength &&
-      (try isCondition(session.sessionState.sqlParser.parseExpression(text))
-      catch { case ReadFailure(_) => false }) // not SQL, or nested too deeply
+  def isUsable(text: String): Boolean = parsed(text).exists(isCondition)
+
+  /**
+   * Whether the text is a condition that may be used, and that only rows with certain values in one
+   * of the columns can meet. Almost all rows meet a condition such as `a IS NOT NULL` or `a != 5`.
+   *
+   * @param paths the paths of the columns
+   */
+  def restricts(text: String, paths: Seq[Seq[String]]): Boolean =
+    parsed(text).exists(condition => isCondition(condition) && restricts(condition, paths))
+
+  /** Whether the text names one of the columns with these paths. */
+  def isOneOf(text: String, paths: Seq[Seq[String]]): Boolean =
+    parsed(text).exists(isOneOf(_, paths))
+
+  private def parsed(text: String): Option[Expression] =
+    if (text.length > Shape.MaxLength) None
+    else
+      try Some(session.sessionState.sqlParser.parseExpression(text))
+      catch { case ReadFailure(_) => None } // not SQL, or nested too deeply
+
+  private def restricts(condition: Expression, paths: Seq[Seq[String]]): Boolean =
+    condition match {
+      case and: And => and.children.exists(restricts(_, paths))
+      case or: Or => or.children.forall(restricts(_, paths))
+      case _: Not | _: IsNotNull => false
+      case other => other.exists(isOneOf(_, paths))
+    }
+
+  private def isOneOf(operand: Expression, paths: Seq[Seq[String]]): Boolean = operand match {
+    case UnresolvedAttribute(named) =>
+      paths.exists(path =>
+        path.length == named.length &&
+          path.zip(named).forall { case (a, b) => a.equalsIgnoreCase(b) })
+    case _ => false
+  }
 
   private def isCondition(expression: Expression): Boolean = expression match {
     case _: And | _: Or | _: Not => expression.children.forall(isCondition)

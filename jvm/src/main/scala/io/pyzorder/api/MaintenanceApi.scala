@@ -23,10 +23,10 @@ object MaintenanceApi {
    * What an OPTIMIZE without ZORDER BY would do. Returns an object with `target` (the table as
    * written in statements), `columns` (the clustering columns; empty if small files are only
    * merged), `zOrderBy` (the ZORDER BY clause with these columns if the recorded workload has
-   * chosen them, or else empty), `kind` and `sentence` (see LayoutVerdict), and `parts`. Each part
-   * is a folder in which files would be replaced. It has `where` (a condition that selects the
-   * folder's partition; null if the table is not partitioned), `files`, `bytes`, `written` and
-   * `saved` (see PartitionGain).
+   * chosen them, or else empty), `kind` and `sentence` (see LayoutVerdict), `lookups` (the number
+   * of lookups to expect), and `parts`. Each part is a folder in which files would be replaced. It
+   * has `where` (a condition that selects the folder's partition; null if the table is not
+   * partitioned), `files`, `bytes`, `written` and `saved` (see PartitionGain).
    */
   def outlook(session: shim.SparkSession, target: String): String = {
     val table = TableFunctions.tableOf(session, target)
@@ -38,6 +38,7 @@ object MaintenanceApi {
     node.put("target", table.sql)
     node.put("kind", outlook.verdict.kind)
     node.put("sentence", (remark.toSeq :+ outlook.verdict.sentence).mkString(" "))
+    node.put("lookups", outlook.lookups)
     node.put("zOrderBy",
       if (remark.isEmpty || columns.isEmpty) ""
       else columns.map(IndexedColumn.nameOf).mkString(" ZORDER BY (", ", ", ")"))

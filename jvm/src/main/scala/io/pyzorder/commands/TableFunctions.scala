@@ -1,6 +1,7 @@
 package io.pyzorder.commands
 
 import java.sql.Timestamp
+import java.time.LocalDate
 
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.FunctionIdentifier
@@ -89,10 +90,13 @@ object TableFunctions {
       "The conditions of the queries, with `?` in place of constants; may be empty")
     .always("join_keys", ArrayType(StringType, containsNull = false),
       "The columns that a query joined with rows that have conditions of their own")
-    .always("queries", LongType, "Number of times that a query read the table in this way")
+    .always("queries", LongType,
+      "Number of times that a query read the table in this way, on all recorded days")
     .always("last", TimestampType, "When the last of these queries ended")
     .always("examples", ArrayType(StringType, containsNull = false),
       "Conditions of up to 8 of the queries, with constants")
+    .always("days", MapType(DateType, LongType, valueContainsNull = false),
+      "Number of these queries on each day (UTC). The last 30 days with queries are kept")
     .attributes
 
   /** The recorded workload, the most frequent conditions first. */
@@ -103,7 +107,10 @@ object TableFunctions {
         .map { case (shape, count) =>
           Row(
             shape.filters.mkString(" AND "), shape.joinKeys, count.queries,
-            new Timestamp(count.last), count.examples.map(_.mkString(" AND ")))
+            new Timestamp(count.last), count.examples.map(_.mkString(" AND ")),
+            count.days.map { case (day, scans) =>
+              LocalDate.ofEpochDay(day) -> scans
+            })
         })
   }
 

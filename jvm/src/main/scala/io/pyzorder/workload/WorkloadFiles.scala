@@ -1,13 +1,14 @@
 package io.pyzorder.workload
 
 import java.io.FileNotFoundException
+import java.time.LocalDate
 import java.util.UUID
 
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
-import com.fasterxml.jackson.databind.node.ArrayNode
+import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
 
@@ -22,7 +23,7 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, TableFol
  */
 private[pyzorder] object WorkloadFiles {
 
-  private val FormatVersion = 1
+  private val FormatVersion = 2
   private val Name = "_([0-9a-f]{32})\\.([0-9]{1,9})\\.json".r
 
   /** The maximum length of a file in bytes. Longer files are ignored. */
@@ -33,6 +34,9 @@ private[pyzorder] object WorkloadFiles {
 
   /** The number of applications whose files are kept. */
   private val MaxFiles = 64
+
+  /** The maximum number of scans on one day; their sum must not overflow. */
+  private val MaxScans = 1L << 48
 
   private val mapper = new ObjectMapper()
 
@@ -107,13 +111,19 @@ private[pyzorder] object WorkloadFiles {
         val item = shapes.addObject()
         put(item.putArray("filters"), shape.filters)
         put(item.putArray("joinKeys"), shape.joinKeys)
-        item.put("queries", count.queries).put("last", count.last)
+        put(item.putObject("days"), count.days)
+        item.put("last", count.last)
         val examples = item.putArray("examples")
         count.examples.foreach(example => put(examples.addArray(), example))
       }
     }
     mapper.writeValueAsBytes(node)
   }
+
+  private def put(node: ObjectNode, days: Map[Long, Long]): Unit =
+    days.toSeq.sorted.foreach { case (day, scans) =>
+      node.put(LocalDate.ofEpochDay(day).toString, scans)
+    }
 
   private def put(list: ArrayNode, texts: Seq[String]): Unit = texts.foreach(list.add(_))
 
@@ -130,12 +140,21 @@ private[pyzorder] object WorkloadFiles {
         val shape = Shape(texts(item.get("filters")), texts(item.get("joinKeys")))
         val examples = items(item.get("examples"), ShapeCount.MaxExamples).map(texts)
         require(examples.forall(_.length == shape.filters.length))
-        val (queries, last) = (item.get("queries").asLong, item.get("last").asLong)
-        require(queries > 0 && queries < Long.MaxValue / MaxFiles / 2)
-        shape -> ShapeCount(queries, last, examples)
+        shape -> ShapeCount(days(item.get("days")), item.get("last").asLong, examples)
       }
-      Some(WorkloadCounts(shapes.toMap))
+      // A clock may have been wrong, but later days must not displace the current ones.
+      val tomorrow = WorkloadCounts.dayOf(System.currentTimeMillis()) + 1
+      Some(WorkloadCounts(shapes.toMap).ofDays(_ <= tomorrow))
     } catch { case NonFatal(_) => None }
+
+  private def days(node: JsonNode): Map[Long, Long] = {
+    require(node.isObject && node.size > 0 && node.size <= WorkloadCounts.MaxDays)
+    node.fields().asScala.map { day =>
+      val scans = day.getValue.asLong
+      require(scans > 0 && scans < MaxScans)
+      LocalDate.parse(day.getKey).toEpochDay -> scans
+    }.toMap
+  }
 
   private def items(node: JsonNode, atMost: Int): Seq[JsonNode] = {
     require(node.isArray && node.size <= atMost)

@@ -3,6 +3,7 @@ package io.pyzorder.commands.optimize
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.pyzorder.shim
 
+import io.pyzorder.advisor.RecordedLookups
 import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable, TableFiles}
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.collect.Collector
@@ -17,11 +18,13 @@ import io.pyzorder.storage.FileRef
  *
  * @param verdict whether the plan as a whole would pay off
  * @param gains   what the plan would cost and save in each folder
+ * @param lookups the number of lookups to expect
  */
 final case class OptimizeOutlook(
     plan: RewritePlan,
     verdict: LayoutVerdict,
-    gains: Seq[PartitionGain])
+    gains: Seq[PartitionGain],
+    lookups: Long)
 
 /** Decides which files an OPTIMIZE rewrites, and whether the rewrite pays off. */
 private[optimize] final class OptimizePlanner(context: OptimizeContext) {
@@ -55,7 +58,8 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     OptimizeOutlook(
       plan,
       LayoutVerdict.of(workOf(files, plan), before, after),
-      PartitionGain.of(plan, groups.map(_.map(before)), after.takeRight(groups.length)))
+      PartitionGain.of(plan, groups.map(_.map(before)), after.takeRight(groups.length)),
+      lookups.getOrElse(LayoutVerdict.UnrecordedLookups))
   }
 
   /**
@@ -115,8 +119,10 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
       replaced.length, replaced.map(_.getLen).sum,
       files.map(_.files.length).sum - replaced.length, plan.groups.map(_.leaves).sum,
       plan.groups.map(_.folder).distinct.length, replaced.exists(isClustered), names,
-      targetSize)
+      targetSize, lookups)
   }
+
+  private lazy val lookups: Option[Long] = RecordedLookups.of(session, table, zOrderBy)
 
   /** Whether the file was clustered by any columns when it was written. */
   private def isClustered(file: FileStatus): Boolean = index.exists { entries =>

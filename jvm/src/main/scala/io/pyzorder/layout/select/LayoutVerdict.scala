@@ -41,9 +41,10 @@ final case class Lookup(files: Double, bytes: Double, share: Double) {
  *    because one more tiny file per lookup does not matter. Merging 10,000 files of 10 KB is
  *    therefore harmful only if they were clustered and if lookups open few of them. Merging 16
  *    clustered 1 MB files into one is harmful if a lookup opens four of them.
- *  - An OPTIMIZE *pays off* if `Lookups` lookups save at least as many bytes as the OPTIMIZE
+ *  - An OPTIMIZE *pays off* if the expected lookups save at least as many bytes as the OPTIMIZE
  *    rewrites. This applies both to a rewrite of the whole table and to a rewrite of a few new
- *    files.
+ *    files. If queries are recorded, as many lookups are expected as there were recorded ones in
+ *    the last days. Otherwise, `UnrecordedLookups` are expected.
  *  - An OPTIMIZE also pays off if it reduces the number of files, and either the table has no
  *    clustering columns or the replaced files take longer to open than to read.
  *  - Otherwise, an OPTIMIZE is *useless*.
@@ -65,7 +66,9 @@ object LayoutVerdict {
 
   private val Harm = 1.25
   private val Noticed = 2 * OpenCost
-  private val Lookups = 10
+
+  /** The number of lookups to expect if no queries are recorded. */
+  val UnrecordedLookups = 10L
 
   /**
    * The work that an OPTIMIZE would do.
@@ -78,6 +81,8 @@ object LayoutVerdict {
    * @param undoes     whether some of the files to replace were clustered when they were written
    * @param columns    names of the clustering columns; Nil if small files are only merged
    * @param targetSize the target size of a new file in bytes
+   * @param lookups    the number of recent queries that restrict a clustering column; None if no
+   *                   queries are recorded
    */
   final case class Work(
       replaced: Int,
@@ -87,7 +92,8 @@ object LayoutVerdict {
       partitions: Int,
       undoes: Boolean,
       columns: Seq[String],
-      targetSize: Long) {
+      targetSize: Long,
+      lookups: Option[Long]) {
 
     /** Whether no partition has more than one file after the OPTIMIZE. */
     def isUnskippable: Boolean = replaced > 0 && kept == 0 && written <= partitions
@@ -99,7 +105,8 @@ object LayoutVerdict {
    */
   def of(work: Work, before: Seq[Piece], after: Seq[Piece]): LayoutVerdict = {
     val (now, next) = (lookup(before), lookup(after))
-    def saved = (now.bytes - next.bytes) * Lookups >= work.rewritten && now.bytes > next.bytes
+    val lookups = work.lookups.getOrElse(UnrecordedLookups)
+    def saved = (now.bytes - next.bytes) * lookups >= work.rewritten && now.bytes > next.bytes
     def joins = work.written < work.replaced &&
       (work.columns.isEmpty || work.rewritten < OpenCost * work.replaced)
     val shares = s"${percent(next.share)} instead of ${percent(now.share)}"
@@ -110,7 +117,7 @@ object LayoutVerdict {
           s"${files(work.replaced)} would become ${files(work.written)} of about " +
           s"${size(work.targetSize)}.")
     } else if (work.columns.nonEmpty && saved) {
-      LayoutVerdict("pays", s"Pays off: a lookup would read $shares of the table.")
+      LayoutVerdict("pays", s"Pays off: a lookup would read $shares of the table${among(work)}.")
     } else if (joins) {
       val merged = s"${files(work.replaced)} would become ${files(work.written)}"
       LayoutVerdict("pays",
@@ -118,7 +125,16 @@ object LayoutVerdict {
           s"Pays off, but only because it merges files: $merged. " + tooSmall(work).capitalize
         } else s"Pays off: $merged, so queries would open fewer files.")
     } else if (work.isUnskippable) LayoutVerdict("useless", s"Does not pay off: ${tooSmall(work)}")
-    else LayoutVerdict("useless", s"Does not pay off: a lookup would read $shares of the table.")
+    else {
+      LayoutVerdict("useless",
+        s"Does not pay off: a lookup would read $shares of the table${among(work)}.")
+    }
+  }
+
+  /** How many lookups were recorded, as the end of a sentence; empty if queries are not. */
+  private def among(work: Work): String = work.lookups.fold("") {
+    case 1 => ", and 1 lookup was recorded lately"
+    case count => f", and $count%,d lookups were recorded lately"
   }
 
   /**
