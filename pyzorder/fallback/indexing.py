@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyzorder import errors
 from pyzorder.fallback import failures, statistics
 from pyzorder.fallback.reader import target
 from pyzorder.fallback.session_settings import (
@@ -19,6 +20,7 @@ from pyzorder.fallback.session_settings import (
 from pyzorder.fallback.tables import Table, frame_of
 from pyzorder.index import snapshot_writer
 from pyzorder.index.entries import FileEntry
+from pyzorder.index.local_files import strange_link
 from pyzorder.index.pointers import IndexedColumn
 from pyzorder.index.snapshots import Snapshot, latest
 from pyzorder.index.stores import LocalStore, Stat, Store, is_whole
@@ -152,6 +154,10 @@ def check_served(table: Table) -> Store:
         raise failures.foreign(table.name, formats[0])
     if "_spark_metadata" in names:
         raise failures.streaming_sink(table.location)
+    if not table.is_catalog and isinstance(table.store, LocalStore):
+        link = strange_link(table.location)
+        if link is not None:
+            raise errors.linked_data_file(link)
     return table.store
 
 

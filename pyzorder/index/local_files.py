@@ -90,6 +90,29 @@ def strange(root: str, path: str) -> bool:
     )
 
 
+def strange_link(folder: str, above: frozenset[str] = frozenset()) -> str | None:
+    """Returns a link with a foreign target (see `strange`) that Spark would follow to infer the
+    schema of a folder: a data file, a summary file of Parquet, or a folder.
+
+    Args:
+        above: the resolved paths of the folders above this one.
+    """
+    here = os.path.realpath(folder)
+    if here in above:
+        return None
+    with os.scandir(folder) as listed:
+        entries = [entry for entry in listed if _is_read(entry.name)]
+    for entry in entries:
+        if os.path.exists(entry.path) and strange(folder, entry.path):
+            return entry.path
+    folders = (entry.path for entry in entries if os.path.isdir(entry.path))
+    return next(filter(None, (strange_link(inner, above | {here}) for inner in folders)), None)
+
+
+def _is_read(name: str) -> bool:
+    return name in ("_metadata", "_common_metadata") or not is_hidden_name(name)
+
+
 def statuses(folder: str) -> Iterator[tuple[list[str], list[int], list[int]]]:
     """Yields paths, sizes and modification times (in ms) of the regular files below a folder.
 

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.support import scans
-from tests.support.sampled import long
+from tests.support.sampled import every, long
 from tests.support.tables import data_files, ids
 
 OWN, FOREIGN = list(range(0, 40)), list(range(100_000, 100_040))
@@ -317,6 +317,76 @@ def test_strange_links_in_a_partition(
     assert not set(ids(spark.table("linked"))) & set(FOREIGN)
     indexes = b"".join(p.read_bytes() for p in parted.glob("_zorder/_index/_snapshot-*"))
     assert FOREIGN[0].to_bytes(8, "little") not in indexes
+
+
+#: Where a link to a Parquet file of another user is planted. A name without a suffix is a folder.
+PLACES = [
+    "p/_common_metadata", "p/_metadata", "p/x.parquet", "p/day=0/_common_metadata",
+    "p/day=0/x.parquet", "p/day=9", "p/day=0/sub",
+]  # fmt: skip
+
+BY_PATH = [
+    "DROP SKIPPING INDEX IF EXISTS ON '{0}'; CREATE SKIPPING INDEX ON '{0}'",
+    "REFRESH SKIPPING INDEX ON '{0}'",
+    "OPTIMIZE '{0}' FULL ZORDER BY (id)",
+    "DROP SKIPPING INDEX IF EXISTS ON '{0}'; OPTIMIZE parquet.`{0}` FULL ZORDER BY (id)",
+    "DESCRIBE SKIPPING INDEX ON '{0}'",
+    "VACUUM '{0}' RETAIN 0 HOURS",
+    "RESTORE '{0}' TO BEFORE OPTIMIZE",
+]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can change the owner of a link")
+@pytest.mark.parametrize("statement", every(2, BY_PATH))
+@pytest.mark.parametrize("place", every(2, PLACES))
+def test_schemas_behind_strange_links(
+    spark: SparkSession, tmp_path: Path, place: str, statement: str
+) -> None:
+    """A statement on a path does not write the columns of another user's file into the table."""
+    home, victim = tmp_path / "p", tmp_path / "victim"
+    write_rows(spark, OWN, home / "day=0")
+    spark.sql(f"OPTIMIZE '{home}' ZORDER BY (id)")
+    spark.range(9).selectExpr("id", "id AS secret_name").coalesce(1).write.parquet(str(victim))
+    link = tmp_path / place
+    link.symlink_to(victim if link.name in ("day=9", "sub") else data_files(victim)[0])
+    os.lchown(link, 12345, 12345)
+    before = tree(victim)
+    for one in statement.format(home).split("; "):
+        attempt(spark, one)
+    link.unlink()
+    assert tree(victim) == before
+    assert [p for p in home.rglob("*") if p.is_file() and b"secret_name" in p.read_bytes()] == []
+    spark.sql(f"OPTIMIZE '{home}' FULL ZORDER BY (id)")
+    assert ids(spark.read.parquet(str(home))) == OWN
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can change the owner of a link")
+@pytest.mark.parametrize("name", ["_metadata", "_common_metadata"])
+def test_summary_files_behind_strange_links(
+    spark: SparkSession, parted: Path, victim: Path, name: str
+) -> None:
+    """A link with the name of a summary file is neither followed nor moved."""
+    link = parted / "day=0" / name
+    link.symlink_to(data_files(victim)[0])
+    os.lchown(link, 12345, 12345)
+    for statement in STATEMENTS:
+        attempt(spark, statement.format("linked"))
+        assert link.is_symlink(), statement
+
+
+def test_checksums_behind_links(spark: SparkSession, tmp_path: Path, victim: Path) -> None:
+    """RESTORE does not read a checksum file through a link."""
+    table = tmp_path / "t"
+    write_rows(spark, OWN, table)
+    spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
+    retired = table / "_zorder" / "_retired" / "_1"
+    for file in list(retired.glob("*.retired")):
+        checksum = file.with_name(f".{file.name}.crc")
+        checksum.unlink(missing_ok=True)
+        checksum.symlink_to(data_files(victim)[0])
+    with pytest.raises(PySparkException, match="ZORDER_"):
+        spark.sql(f"RESTORE '{table}' TO BEFORE OPTIMIZE")
+    assert ids(spark.read.parquet(str(table))) == OWN
 
 
 @pytest.mark.parametrize("field", ["retire", "add"])

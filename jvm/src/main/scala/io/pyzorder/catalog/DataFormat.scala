@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 
 import io.pyzorder.common.ZOrderErrors
-import io.pyzorder.storage.{FileSystems, TableFolder}
+import io.pyzorder.storage.{FileSystems, Links, TableFolder}
 
 /** Infers the format of a folder's data files from their names or their first bytes. */
 object DataFormat {
@@ -35,12 +35,30 @@ object DataFormat {
     dataFiles(fs, root).map(_.getPath.toString).toSeq
 
   /**
+   * Throws if Links.strange rejects a link below a folder. To infer the folder's schema, Spark
+   * opens data files and summary files through links, and a command writes the schema into the
+   * folder. It would thus reveal columns of a file that the link's owner may not be allowed to
+   * read.
+   */
+  def checkLinks(fs: FileSystem, folder: Path): Unit = if (Links.isLocal(folder)) {
+    fs.listStatus(folder).foreach { entry =>
+      val name = entry.getPath.getName
+      if (isData(name) || SummaryFiles(name)) {
+        if (Links.strange(folder, entry.getPath))
+          throw ZOrderErrors.strangeLink(entry.getPath.toString)
+        if (entry.isDirectory) checkLinks(fs, entry.getPath)
+      }
+    }
+  }
+
+  /**
    * A pipe or a socket for which Spark would wait when it infers the schema of a folder: a data
    * file in an ORC table, or a summary file in a Parquet table.
    */
   def special(fs: FileSystem, root: Path, format: String): Option[Path] = {
     val isRead = if (format == "orc") isData(_) else SummaryFiles(_)
-    entries(fs, root, isRead).filter(_.getLen == 0).map(_.getPath).find(FileSystems.isSpecial)
+    if (!Links.isLocal(root)) None
+    else entries(fs, root, isRead).filter(_.getLen == 0).map(_.getPath).find(FileSystems.isSpecial)
   }
 
   /** Parquet's summary files, which may contain the schema of all files in a folder. */

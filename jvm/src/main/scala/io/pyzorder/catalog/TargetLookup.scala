@@ -88,6 +88,7 @@ final class TargetLookup(session: shim.SparkSession) {
       throw ZOrderErrors.pathInsideTable(text, TargetLookup.tableFolder(root).toString)
     }
     checkFolder(root)
+    DataFormat.checkLinks(fs, root)
     val known = provider.getOrElse(DataFormat.ofFolder(fs, root))
     DataFormat.special(fs, root, known).foreach { pipe =>
       throw ZOrderErrors.unreadable(pipe.toString, new IOException("it is not a regular file"))

@@ -325,6 +325,10 @@ object ZOrderErrors {
   def unfinishedWithoutPartition(root: String, place: String): ZOrderException =
     error("ZORDER_UNFINISHED_ELSEWHERE.NO_PARTITION", "root" -> root, "place" -> place)
 
+  def unfinishedOnOtherStore(root: String, place: String, record: String): ZOrderException =
+    error("ZORDER_UNFINISHED_ELSEWHERE.OTHER_STORE",
+      "root" -> root, "place" -> place, "record" -> record)
+
   def notAFolder(path: String): ZOrderException = error("ZORDER_NOT_A_FOLDER", "path" -> path)
 
   def usedUpNumbers(journal: String): ZOrderException =

@@ -9,8 +9,8 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.common.{Printable, ZOrderErrors}
 import io.pyzorder.index.model.FileEntry
 import io.pyzorder.index.store.{Coverage, IndexStore, SnapshotRef}
-import io.pyzorder.publish.journal.{JournalState, Marker, Records, RetireRecord, RunFiles}
-import io.pyzorder.publish.journal.RunRecords
+import io.pyzorder.publish.journal.{Journal, JournalState, Marker, Records, RetireRecord}
+import io.pyzorder.publish.journal.{RunFiles, RunRecords}
 import io.pyzorder.publish.relocate.CatalogSwitch
 import io.pyzorder.storage.{FailPoints, FileRef, Incarnation, TableFolder}
 
@@ -79,6 +79,7 @@ private[publish] object Recovery {
     val folder = switch.fold(state.folder)(run => state.folder.trusting(run.marked))
     said.named.find(!folder.holds(_)).foreach { strange =>
       checkKnown(state, strange)
+      checkStore(state, strange)
       if (isMarked(conf, state, said, strange)) {
         throw ZOrderErrors.unfinishedWithoutPartition(state.folder.root.toString, strange)
       }
@@ -96,6 +97,19 @@ private[publish] object Recovery {
   private def checkKnown(state: JournalState, strange: String): Unit =
     if (!state.folder.isInCatalog && TableFolder.isWhole(strange)) {
       throw ZOrderErrors.unfinishedElsewhere(state.folder.root.toString, strange)
+    }
+
+  /**
+   * Throws if the folder `strange` is on another store than the table. If the record is forged, its
+   * author has chosen this store, so no request may be sent there. If the record is genuine, the
+   * partition there has been dropped, and may contain files that were not put back.
+   */
+  private def checkStore(state: JournalState, strange: String): Unit =
+    if (TableFolder.isWhole(strange) && !TableFolder.leaves(strange) &&
+      !state.folder.isOnSameStore(strange)) {
+      throw ZOrderErrors.unfinishedOnOtherStore(
+        state.folder.root.toString, Printable(strange),
+        Journal.path(state.folder, state.run, "retire").toString)
     }
 
   /**

@@ -20,9 +20,11 @@ private[pyzorder] object CopyFile {
   def copy(hadoopConf: Configuration, from: Path, to: Path): Unit = {
     val (source, target) = (from.getFileSystem(hadoopConf), to.getFileSystem(hadoopConf))
     // When the source file system opens a file, it also opens the file's checksum file. If the
-    // checksum file were a pipe, opening it would block.
+    // checksum file were a pipe, opening it would block. If it were a link, it could lead to
+    // another user's file.
     val checksum = FileSystems.checksumFile(from)
-    if (FileSystems.isSpecial(checksum)) throw new FileNotFoundException(s"$checksum is not a file")
+    if (FileSystems.isSpecial(checksum) || Links.isOne(checksum))
+      throw new FileNotFoundException(s"$checksum is not a file")
     if (target.getUri.getScheme != "file") {
       FileUtil.copy(source, from, target, to, false, true, hadoopConf)
     } else {

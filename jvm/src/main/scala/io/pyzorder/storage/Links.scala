@@ -82,6 +82,6 @@ private[pyzorder] object Links {
     path.toUri.getPath.split('/').filter(_.nonEmpty).toSeq
 
   /** Whether Hadoop opens the path on the local disk. Hadoop ignores the case of a scheme. */
-  private def isLocal(path: Path): Boolean =
+  def isLocal(path: Path): Boolean =
     path.toUri.getScheme == null || path.toUri.getScheme.equalsIgnoreCase("file")
 }

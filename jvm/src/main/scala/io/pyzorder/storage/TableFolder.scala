@@ -68,6 +68,12 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
       !TableFolder.isAtOrBelow(path, root) && above(path).exists(isPlace)
     }
 
+  /** Whether a folder, given by its fully qualified path, is on the same store as the table. */
+  def isOnSameStore(folder: String): Boolean = {
+    val (own, other) = (root.toUri, new Path(folder).toUri)
+    own.getScheme == other.getScheme && own.getAuthority == other.getAuthority
+  }
+
   /**
    * Whether `folder` is a link, or is reached through a link below the table's folder or below a
    * partition location.

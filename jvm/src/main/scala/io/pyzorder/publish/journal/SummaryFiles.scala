@@ -4,7 +4,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 
 import io.pyzorder.index.collect.RowCounts
-import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
+import io.pyzorder.storage.{FileRef, FileSystems, Links, TableFolder}
 
 /**
  * The summary files `_metadata` and `_common_metadata`, in which some Parquet writers store the
@@ -52,8 +52,9 @@ object SummaryFiles {
 
   /**
    * Whether the file is a Parquet file. Other files that happen to have the name of a summary file
-   * are left alone.
+   * are left alone, and links that Links.strange rejects are not opened.
    */
   private def isParquet(hadoopConf: Configuration, file: FileStatus): Boolean =
-    file.isFile && file.getLen > 0 && RowCounts.isParquet(hadoopConf, file.getPath, file.getLen)
+    file.isFile && file.getLen > 0 && !Links.strange(file.getPath, file.getPath) &&
+      RowCounts.isParquet(hadoopConf, file.getPath, file.getLen)
 }
