@@ -52,6 +52,7 @@ spark-repository: ## If Maven Central lacks Spark $(SPARK), provide PySpark's ja
 test-jvm: spark-repository ## Run the ScalaTest suites, which do not start a Spark session, with Maven on one version (SPARK=4.3)
 	mvn -B -q -f jvm -P spark-$(SPARK) test
 
+.PRECIOUS: build/pyspark/%/made
 build/pyspark/%/made: pyzorder/spark_versions.ini | $(VENV)/made-test
 	@$(VENV)/bin/python jvm/environment.py --spark $* --only-pyspark $(@D)
 	@touch $@
@@ -206,6 +207,10 @@ bench-curve: $(VENV)/made-demo ## Count the files that queries open with only mi
 bench-appends: $(VENV)/made-demo ## Measure how much OPTIMIZE rewrites after each of ten appends, and how much data lookups then read
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/appends.py
+
+bench-drift: $(VENV)/made-demo ## Compare maintain with fixed schedules of OPTIMIZE on thirty days with a changing workload
+	@$(RUN) jvm/build.py
+	@$(RUN) benchmarks/drift.py
 
 bench-optimize: $(VENV)/made-demo,bench ## Measure the time, jobs and bytes of OPTIMIZE, ORDER BY and other projects, in alternating runs
 	@$(RUN) jvm/build.py

@@ -170,14 +170,24 @@ def _located(path: str, filesystem: Any) -> str:
     if not path:
         raise failures.path_not_found(path)
     location = plain(path)
-    if filesystem is not None or is_whole(location):
+    is_remote = filesystem is not None and not _is_local(filesystem)
+    if is_remote or is_whole(location):
         return location
     return os.path.abspath(location)
 
 
+def _is_local(filesystem: Any) -> bool:
+    """Whether a file system has the same paths as the local disk. Only LocalStore checks links and
+    pipes, which exist only there."""
+    if isinstance(filesystem, pyarrow.fs.FileSystem):
+        return isinstance(filesystem, pyarrow.fs.LocalFileSystem)
+    protocol = getattr(filesystem, "protocol", ())
+    return "file" in ((protocol,) if isinstance(protocol, str) else protocol)
+
+
 def _store(location: str, filesystem: Any) -> Store:
     try:
-        if filesystem is None:
+        if filesystem is None or _is_local(filesystem):
             return store_of(location)
         if isinstance(filesystem, pyarrow.fs.FileSystem):
             return ArrowStore(location, filesystem)

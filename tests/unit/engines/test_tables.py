@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,6 +48,41 @@ def test_a_partition_alone(tmp_path: Path) -> None:
     assert found.partitions == [] and found.folders == [""]
     (column,) = open_table(tmp_path / "p=2", None, 0).partitions
     assert column.values == {"q=1": 1}
+
+
+#: What somebody could plant in the folder `_zorder/_journal`.
+PLANTED: dict[str, Callable[[Path], None]] = {
+    "a link to a file": lambda journal: (journal / "_1.retire").symlink_to("/etc/hostname"),
+    "a pipe": lambda journal: os.mkfifo(journal / "_1.retire"),
+    "a folder": lambda journal: (journal / "_1.retire").mkdir(),
+    "bytes": lambda journal: (journal / os.fsdecode(b"_\xff.retire")).touch(),
+}
+
+#: What somebody could plant in its place.
+INSTEAD: dict[str, Callable[[Path], None]] = {
+    "a link to a folder": lambda journal: journal.symlink_to("/etc"),
+    "a cycle of links": lambda journal: journal.symlink_to(journal),
+    "a file": lambda journal: journal.touch(),
+}
+
+
+@pytest.mark.parametrize("planted", [*PLANTED, *INSTEAD])
+@pytest.mark.parametrize("kind", ["none", "arrow", "fsspec"])
+def test_local_file_systems(tmp_path: Path, planted: str, kind: str) -> None:
+    """A local file system that is passed explicitly is read with the same checks."""
+    make(tmp_path, {"a.parquet": ROWS, "b.parquet": pa.table({"a": [8, 9]})})
+    journal = tmp_path / "_zorder" / "_journal"
+    if planted in INSTEAD:
+        INSTEAD[planted](journal)
+    else:
+        journal.mkdir()
+        PLANTED[planted](journal)
+    system = pyarrow.fs.LocalFileSystem() if kind == "arrow" else None
+    if kind == "fsspec":
+        system = pytest.importorskip("fsspec").filesystem("file")
+    expected = [str(tmp_path / "b.parquet")]
+    assert pyzorder.files(str(tmp_path), "a = 8", filesystem=system) == expected
+    assert pyzorder.dataset(str(tmp_path), filesystem=system).to_table().num_rows == 4
 
 
 @pytest.mark.parametrize("vector", vectors(), ids=lambda v: v.name)

@@ -3,6 +3,7 @@ package io.pyzorder.catalog
 import java.io.IOException
 import java.util.Locale
 
+import scala.annotation.tailrec
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.{FileSystem, Path}
@@ -66,18 +67,21 @@ final class TargetLookup(session: shim.SparkSession) {
   }
 
   /** Resolves a table's folder. If `provider` is None, the format is inferred from the files. */
-  def ofPath(text: String, provider: Option[String]): ResolvedTable =
-    try lookUp(text, provider)
-    catch { // the second lookup reports a folder that was deleted during the first
-      case _: IOException =>
-        try lookUp(text, provider)
-        catch {
-          case failure: IOException =>
-            val root = qualified(pathOf(text))
-            if (!storeOf(root).exists(root)) throw ZOrderErrors.pathNotFound(root.toString)
-            throw ZOrderErrors.unreadable(text, failure)
-        }
-    }
+  def ofPath(text: String, provider: Option[String]): ResolvedTable = {
+    // If the folder is deleted or replaced during a lookup, the next lookup notices it.
+    @tailrec
+    def attempt(left: Int): ResolvedTable =
+      (try Right(lookUp(text, provider))
+      catch { case failure: IOException => Left(failure) }) match {
+        case Right(table) => table
+        case Left(failure) =>
+          val root = qualified(pathOf(text))
+          if (!storeOf(root).exists(root)) throw ZOrderErrors.pathNotFound(root.toString)
+          if (left == 1) throw ZOrderErrors.unreadable(text, failure)
+          attempt(left - 1)
+      }
+    attempt(TargetLookup.MaxTries)
+  }
 
   private def lookUp(text: String, provider: Option[String]): ResolvedTable = {
     val root = qualified(pathOf(text))
@@ -231,6 +235,9 @@ final class TargetLookup(session: shim.SparkSession) {
 }
 
 object TargetLookup {
+
+  /** How often a folder that cannot be listed is looked up. */
+  private val MaxTries = 5
 
   /** Throws if the name of a table that does not exist looks like a path. */
   def checkNoPath(parts: Seq[String]): Unit = parts match {
