@@ -104,8 +104,9 @@ def test_recorded_lookups(
     record(tmp_path, {condition: {"2026-01-31": queries}})
     (planned,) = pyzorder.maintain(spark, str(tmp_path), dryRun=True)
     lookups = queries if pays else 0
-    recorded = "1 lookup was" if lookups == 1 else f"{lookups} lookups were"
-    assert planned.reason.endswith(f" of the table, and {recorded} recorded lately.")
+    recorded = {0: "but no lookups were", 1: "and 1 lookup was"}
+    said = recorded.get(lookups, f"and {lookups} lookups were")
+    assert planned.reason.endswith(f" of the table, {said} recorded lately.")
     assert (planned.result == "planned") == pays
 
 

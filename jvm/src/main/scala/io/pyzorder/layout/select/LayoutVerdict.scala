@@ -131,8 +131,12 @@ object LayoutVerdict {
     }
   }
 
-  /** How many lookups were recorded, as the end of a sentence; empty if queries are not. */
+  /**
+   * The end of a sentence that says how many lookups were recorded. Empty if queries are not
+   * recorded.
+   */
   private def among(work: Work): String = work.lookups.fold("") {
+    case 0 => ", but no lookups were recorded lately"
     case 1 => ", and 1 lookup was recorded lately"
     case count => f", and $count%,d lookups were recorded lately"
   }
