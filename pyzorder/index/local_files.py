@@ -98,7 +98,7 @@ def strange_link(folder: str, above: frozenset[str] = frozenset()) -> str | None
         above: the resolved paths of the folders above this one.
     """
     here = os.path.realpath(folder)
-    if here in above:
+    if here in above or not os.path.isdir(here):
         return None
     with os.scandir(folder) as listed:
         entries = [entry for entry in listed if _is_read(entry.name)]
