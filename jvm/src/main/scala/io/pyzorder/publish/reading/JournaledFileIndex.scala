@@ -54,6 +54,12 @@ final class JournaledFileIndex(
    */
   private var found: Seq[FileStatus] = _
 
+  /** Whether some of the files come from `known`. Set by the superclass constructor, too. */
+  private var isPartlyKnown: Boolean = _
+
+  /** Whether all files were listed, so that none comes from `known`. */
+  def isListed: Boolean = !isPartlyKnown
+
   /**
    * Called by the superclass constructor, when only constructor parameters are initialized. The
    * superclass would arrange the files by path and by folder at once, which takes a long time if
@@ -135,6 +141,7 @@ final class JournaledFileIndex(
 
   private def filesBelow(roots: Seq[Path]): Seq[FileStatus] = {
     val covered = known(roots.toSet)
+    isPartlyKnown = covered.nonEmpty
     val unknown = roots.filterNot(covered.contains)
     def files = roots.distinct.flatMap(covered.getOrElse(_, Nil))
     if (unknown.isEmpty) roots.distinct match {

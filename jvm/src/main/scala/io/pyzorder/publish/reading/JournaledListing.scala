@@ -270,8 +270,8 @@ object JournaledListing {
       }.foldLeft(Map.empty[Path, Seq[FileStatus]])(_ ++ _)
     val files = new JournaledFileIndex(
       session, at.paths, at.options, at.schema, at.spec, trusting(folders, at), at.pinned, known)
-    val times = snapshots.flatMap(_._1.coverage).map(_.listedAt) :+ now
-    Listing(files, isFresh = snapshots.isEmpty, Some(times.min))
+    val times = if (files.isListed) Nil else snapshots.flatMap(_._1.coverage).map(_.listedAt)
+    Listing(files, isFresh = files.isListed, Some((now +: times).min))
   }
 
   /**

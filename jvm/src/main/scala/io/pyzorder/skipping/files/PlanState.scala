@@ -2,6 +2,7 @@ package io.pyzorder.skipping.files
 
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.annotation.tailrec
 import scala.collection.mutable.ArrayBuffer
 import scala.util.control.NonFatal
 
@@ -201,7 +202,7 @@ private[skipping] final class PlanState {
     }
     lists.foreach(one => one.source.fixed = Some(one.state))
     val differing = lists.filter(one => lists.exists(other => (other ne one) && !one.agrees(other)))
-    FileSource.listTogether(differing.map(_.source))
+    FileSource.listTogether(group(differing, lists).map(_.source))
   }
 
   /**
@@ -222,12 +223,14 @@ private[skipping] final class PlanState {
   private def related(source: FileSource): Seq[FileSource] = {
     val lists = sources.toSeq.filter(one => (one eq source) || one.folders.nonEmpty)
       .flatMap(one => one.fixed.map(new Listed(one, _)))
-    def grown(group: Seq[Listed]): Seq[Listed] = {
-      val more = lists.filter(one => !group.contains(one) && group.exists(one.belongsTo))
-      if (more.isEmpty) group else grown(group ++ more)
-    }
     if (lists.length == 1) Seq(source)
-    else grown(lists.filter(_.source eq source)).map(_.source)
+    else group(lists.filter(_.source eq source), lists).map(_.source)
+  }
+
+  /** The members of `lists` that belong to a member of `known`, directly or through others. */
+  @tailrec private def group(known: Seq[Listed], lists: Seq[Listed]): Seq[Listed] = {
+    val more = lists.filter(one => !known.contains(one) && known.exists(one.belongsTo))
+    if (more.isEmpty) known else group(known ++ more, lists)
   }
 }
 
@@ -263,11 +266,15 @@ private[skipping] object PlanState {
     /**
      * Whether this source and `other` list the same files wherever both have looked. They do not
      * agree if something changed between the two listings, or if options such as pathGlobFilter
-     * exclude files from one of the listings. Sources that do not agree are listed together.
-     * Separate listings of two disjoint folders are as consistent as a single listing of both
-     * folders, because a single listing also lists one folder after the other.
+     * exclude files from one of the listings. Two sources that read disjoint parts of one table
+     * agree if both have just been listed, or if both states come from the same moment. Separate
+     * listings of two disjoint folders are as consistent as a single listing of both folders,
+     * because a single listing also lists one folder after the other. Sources that do not agree are
+     * listed together, with all other sources of their tables.
      */
-    def agrees(other: Listed): Boolean = !meets(other) || (knows(other) && other.knows(this))
+    def agrees(other: Listed): Boolean =
+      if (meets(other)) knows(other) && other.knows(this)
+      else state.asOf == other.state.asOf || !belongsTo(other)
 
     /** Whether both sources read the same table, even through symbolic links, or share folders. */
     def belongsTo(other: Listed): Boolean = meets(other) || tables.exists(other.tables)
