@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from pyzorder import bridge
-from tests.support import sessions
+from tests.support import sampled, sessions
 from tests.support.processes import kill_matrix
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", sessions.SUBMIT_OPTIONS)
@@ -49,6 +50,12 @@ def no_views_left() -> Iterator[None]:
         for view in session.sql("SHOW VIEWS IN spark_catalog.default").collect():
             if view.isTemporary:
                 session.catalog.dropTempView(view.viewName)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves some variants of tests to `make test-long`."""
+    sampled.sample(items, set(re.findall(r"not (\w+)", " ".join(config.getini("addopts")))))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

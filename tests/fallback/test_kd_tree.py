@@ -34,6 +34,7 @@ GRIDS = [
 ]
 
 
+@pytest.mark.variants
 @pytest.mark.parametrize(("leaves", "spreads", "slabs"), GRIDS, ids=str)
 def test_grids(leaves: int, spreads: tuple[float, ...], slabs: list[int]) -> None:
     assert kd_tree.grid(leaves, spreads) == slabs

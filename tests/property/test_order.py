@@ -23,6 +23,7 @@ def key(value: Any, data_type: str) -> Any:
     return value.encode() if data_type == "string" else value
 
 
+@pytest.mark.variants
 @pytest.mark.parametrize("data_type", sorted(BY_TYPE))
 @given(data=st.data())
 def test_order(data_type: str, data: st.DataObject) -> None:

@@ -169,6 +169,7 @@ BOXES: list[tuple[Filter, tuple[tuple[int, int], tuple[int, int]] | None]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.variants
 @pytest.mark.parametrize(("filter_", "box"), BOXES, ids=[str(f) for f, _ in BOXES])
 def test_boxes(spark: SparkSession, filter_: Filter, box: Any) -> None:
     java = Java(spark, {"a": "int", "b": "string"})

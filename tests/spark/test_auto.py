@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import pyzorder
 from pyzorder import ZOrderTable, bridge
 from tests.support.recorded_workload import record
-from tests.support.sampled import every, long
+from tests.support.sampled import long
 from tests.support.scans import opened, settings
 from tests.support.tables import aim_at, data_files, metrics
 
@@ -74,7 +74,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", every(2, CASES))
+@pytest.mark.parametrize("name", CASES)
 def test_chosen_columns(spark: SparkSession, folder: Path, name: str) -> None:
     case = CASES[name]
     ask(spark, *case.conditions, times=8)
@@ -244,7 +244,7 @@ FORGED = [
 ]
 
 
-@pytest.mark.parametrize("text", every(2, FORGED), ids=range(len(FORGED)))
+@pytest.mark.parametrize("text", FORGED, ids=range(len(FORGED)))
 def test_forged_conditions(spark: SparkSession, folder: Path, text: str) -> None:
     """A forged condition has no effect, and is not evaluated."""
     record(folder, {text: {"2026-01-31": 5}})

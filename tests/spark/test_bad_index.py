@@ -19,7 +19,6 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from tests.support import forged_records, indexes, scans
-from tests.support.sampled import every
 from tests.support.tables import data_files, target_size
 
 SCHEMA = "id BIGINT, s STRING, x DOUBLE"
@@ -271,7 +270,7 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("what", every(2, DAMAGE))
+@pytest.mark.parametrize("what", DAMAGE)
 def test_damaged(spark: SparkSession, source: Path, tmp_path: Path, what: str) -> None:
     """With a damaged index, queries return the right answers, and REFRESH restores the index."""
     table = copy(source, tmp_path / "t")

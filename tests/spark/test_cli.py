@@ -179,6 +179,7 @@ def test_the_recorded_workload(spark: SparkSession, tmp_path: Path) -> None:
     assert result_of(spark, "workload", path) == []
 
 
+@pytest.mark.variants
 @pytest.mark.parametrize(("arguments", "code", "says"), REFUSED)
 def test_refused(
     spark: SparkSession,

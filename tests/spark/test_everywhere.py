@@ -84,6 +84,7 @@ def same(spark: SparkSession, frame: Callable[[], DataFrame], most: int) -> None
     assert sum(scan["selected"] + scan["unindexed"] for scan in explain(frame())) <= most
 
 
+@pytest.mark.variants
 @pytest.mark.parametrize(("query", "most"), QUERIES)
 def test_sql(spark: SparkSession, table: Path, query: str, most: int) -> None:
     text = query.format(t="everywhere", v="everywhere_v")

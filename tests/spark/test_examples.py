@@ -69,6 +69,7 @@ def data(spark: SparkSession, database: str, tmp_path: Path) -> str:
     return f"{tmp_path}/data"
 
 
+@pytest.mark.variants
 @pytest.mark.parametrize("page", [page for page in PAGES if examples(page)])
 def test_examples(
     spark: SparkSession,

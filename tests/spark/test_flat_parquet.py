@@ -13,7 +13,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support import indexes, scans
-from tests.support.sampled import every
 from tests.support.tables import data_files, rows_of
 
 #: A setting that makes OPTIMIZE use Spark's own writer, even if it is set to its default value.
@@ -94,17 +93,14 @@ def bound(chunks: list[Any], which: str) -> str | None:
 
 @pytest.mark.parametrize(
     "settings",
-    every(
-        3,
-        [
-            {},
-            {"parquet.block.size": "150000"},
-            {"parquet.enable.dictionary": "false"},
-            {"parquet.enable.dictionary#short": "false"},
-            {"spark.sql.parquet.compression.codec": "gzip"},
-            {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS"},
-        ],
-    ),
+    [
+        {},
+        {"parquet.block.size": "150000"},
+        {"parquet.enable.dictionary": "false"},
+        {"parquet.enable.dictionary#short": "false"},
+        {"spark.sql.parquet.compression.codec": "gzip"},
+        {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS"},
+    ],
     ids=lambda settings: "".join(settings) or "as it comes",
 )
 def test_the_same_files(spark: SparkSession, tmp_path: Path, settings: dict[str, str]) -> None:
@@ -134,6 +130,7 @@ def entry(spark: SparkSession, folder: Path) -> dict[str, Any]:
     return {key: value for key, value in json.loads(text).items() if key not in left_out}
 
 
+@pytest.mark.variants
 @pytest.mark.parametrize(
     ("column", "settings", "ours"),
     [

@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 
 from tests.spark.test_planted_links import COMMITTED, DEAD, OWN, put, write_rows
 from tests.support import scans
-from tests.support.sampled import every
 from tests.support.tables import ids
 
 
@@ -79,8 +78,8 @@ RECORDS = ["folders", "retire", "add"]
 
 
 @pytest.mark.parametrize("committed", [False, True])
-@pytest.mark.parametrize("field", every(2, RECORDS))
-@pytest.mark.parametrize("store", every(2, STORES))
+@pytest.mark.parametrize("field", RECORDS)
+@pytest.mark.parametrize("store", STORES)
 def test_stores(
     spark: SparkSession, table: Path, listener: Listener, store: str, field: str, committed: bool
 ) -> None:

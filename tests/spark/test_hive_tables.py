@@ -111,7 +111,8 @@ def test_files_that_hive_writes_are_seen_at_once(
         cursor.execute("DROP TABLE loaded")
 
 
-@pytest.mark.parametrize("provider", long(["parquet", "orc"], "parquet"))
+@pytest.mark.long
+@pytest.mark.parametrize("provider", ["parquet", "orc"])
 def test_a_table_that_is_not_listed(tmp_path: Path, provider: str) -> None:
     """While the index is recent enough, a session does not list a table when it resolves the
     table's name. Spark then reads the table in the same way as after a listing."""

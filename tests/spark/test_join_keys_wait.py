@@ -17,7 +17,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.support.joins import FACTS, checked, counts, rows, scans_of, write_facts
-from tests.support.sampled import every
 from tests.support.scans import settings
 
 ALL = 20
@@ -185,7 +184,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", every(2, CASES), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_files_opened(session: SparkSession, case: Case) -> None:
     df = checked(session, case.sql)
     assert {t: counts(df, t) for t in FACTS} == {

@@ -20,7 +20,6 @@ from pyspark.sql import DataFrame, SparkSession
 import pyzorder
 from tests.support.indexes import build
 from tests.support.joins import checked, counts, rows, scans_of, select_list
-from tests.support.sampled import every
 from tests.support.scans import plain, settings
 
 ALL = 20
@@ -280,12 +279,13 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
         spark.sql(f"DROP TABLE {name}")
 
 
-@pytest.mark.parametrize("case", every(2, CASES), ids=lambda case: case.name)
+@pytest.mark.variants(25)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_files_opened(spark: SparkSession, tables: Path, case: Case) -> None:
     assert counts(checked(spark, case.sql)) == case.opened
 
 
-@pytest.mark.parametrize("case", every(2, CASES[::3]), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES[::3], ids=lambda case: case.name)
 def test_files_opened_without_adaptive_execution(
     spark: SparkSession, tables: Path, case: Case
 ) -> None:

@@ -28,7 +28,6 @@ from tests.support.join_ranges import (
     written,
 )
 from tests.support.joins import checked, counts, rows, scans_of, select_list
-from tests.support.sampled import every
 from tests.support.scans import settings
 from tests.support.tables import data_files
 
@@ -153,7 +152,7 @@ def session(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Spa
         yield spark
 
 
-@pytest.mark.parametrize("case", every(2, CASES), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_files_opened(session: SparkSession, tables: Path, case: Case) -> None:
     df = checked(session, case.sql)
     expected = {"a": case.a, "b": case.b, "c": case.c}

@@ -13,6 +13,7 @@ from pyzorder.index.stores import plain
 from tests.support.journal_vectors import Vector, vectors
 
 
+@pytest.mark.variants
 @pytest.mark.parametrize("vector", vectors(), ids=lambda v: v.name)
 def test_vector(spark: SparkSession, tmp_path: Path, vector: Vector) -> None:
     table = tmp_path / "t"

@@ -344,7 +344,8 @@ def killed_at(spark: SparkSession, home: Path, point: str) -> None:
         assert read_there(spark) == ids(spark.table("switched")) == ALL
 
 
-@pytest.mark.parametrize("point", crash(POINTS, "switch-committed"))
+@pytest.mark.crash
+@pytest.mark.parametrize("point", POINTS)
 def test_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
     home = make(spark, tmp_path)
     killed_at(spark, home, point)

@@ -25,7 +25,7 @@ from pyzorder.maintenance.maintain import Maintenance, plainly
 from pyzorder.maintenance.outlook import Outlook
 from tests.support import forged_records
 from tests.support.recorded_workload import record
-from tests.support.sampled import every, long
+from tests.support.sampled import long
 from tests.support.scans import settings
 from tests.support.tables import aim_at, recorded_runs, rows_of
 
@@ -94,7 +94,7 @@ LOOKUPS: list[tuple[str, int, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("condition", "queries", "pays"), every(2, LOOKUPS))
+@pytest.mark.parametrize(("condition", "queries", "pays"), LOOKUPS)
 def test_recorded_lookups(
     spark: SparkSession, tmp_path: Path, condition: str, queries: int, pays: bool
 ) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 import pyzorder
 from pyzorder import history, layout, plot, report
 from pyzorder.advisor import advise
-from tests.support.sampled import every, long
+from tests.support.sampled import long
 from tests.support.tables import delete_folder, ids
 
 NO_INDEX = "ZORDER_INDEX_NOT_FOUND"
@@ -87,7 +87,7 @@ def condition_of(spark: SparkSession, statement: str) -> str | None:
 
 
 @pytest.mark.parametrize("provider", long(["parquet", "orc"], "parquet"))
-@pytest.mark.parametrize("kind", every(2, KINDS))
+@pytest.mark.parametrize("kind", KINDS)
 def test_no_folder(
     spark: SparkSession, database: str, tmp_path: Path, kind: str, provider: str
 ) -> None:

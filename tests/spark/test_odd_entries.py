@@ -32,7 +32,7 @@ from pyzorder.index.table_folder import TableFolder
 from pyzorder.index.visible_files import visible_files
 from tests.support import scans
 from tests.support.processes.journal_driver import killed
-from tests.support.sampled import every, long
+from tests.support.sampled import long
 from tests.support.tables import delete_folder, ids
 
 ROWS = list(range(60))
@@ -266,7 +266,8 @@ def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, inste
     assert not (tmp_path / "nothing").exists()
 
 
-@pytest.mark.parametrize("statement", every(4, ["OPTIMIZE '{}' ZORDER BY (id)", *STATEMENTS[1:4]]))
+@pytest.mark.variants(1)
+@pytest.mark.parametrize("statement", ["OPTIMIZE '{}' ZORDER BY (id)", *STATEMENTS[1:4]])
 def test_a_file_instead_of_the_retired_files(
     spark: SparkSession, tmp_path: Path, statement: str
 ) -> None:

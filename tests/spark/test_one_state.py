@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.support.sampled import every, long
+from tests.support.sampled import long
 from tests.support.scans import FAILURES, settings
 from tests.support.tables import data_files
 
@@ -100,7 +100,7 @@ def assert_one_state(rows: list) -> None:
     assert first == second
 
 
-@pytest.mark.parametrize("pair", every(2, PAIRS))
+@pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("adaptive", long(["true", "false"], "true"))
 def test_rows_appended_meanwhile(spark, table, held, pair, adaptive) -> None:
     with settings(spark, spark__sql__adaptive__enabled=adaptive):
@@ -147,7 +147,7 @@ def test_scans_of_different_partitions(spark, table, held, adaptive) -> None:
         assert_one_state(held(df.collect, lambda: table.append(spark)))
 
 
-@pytest.mark.parametrize("pair", every(2, PAIRS))
+@pytest.mark.parametrize("pair", PAIRS)
 def test_an_optimize_meanwhile(spark, table, held, pair) -> None:
     df = spark.sql(PAIRS[pair].format(t=table.name))
     other = spark.newSession()

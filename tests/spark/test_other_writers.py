@@ -19,7 +19,6 @@ from pyspark.sql import SparkSession
 
 from pyzorder.engines.indexing import index_files
 from tests.support import indexes, scans
-from tests.support.sampled import every
 
 NAN, LONG = float("nan"), "common prefix " * 9
 
@@ -97,7 +96,7 @@ WRITERS = [of_pyarrow, of_pyarrow_with_short_pages, of_duckdb, of_duckdb_version
            of_polars_without_statistics]  # fmt: skip
 
 
-@pytest.mark.parametrize("write", every(2, WRITERS))
+@pytest.mark.parametrize("write", WRITERS)
 def test_files_of(
     spark: SparkSession, tmp_path: Path, write: Callable[[pa.Table, Path], None]
 ) -> None:
@@ -111,7 +110,7 @@ def test_files_of(
     assert {predicate for predicate, files in opened.items() if files == 3} == set()
 
 
-@pytest.mark.parametrize("write", every(2, WRITERS))
+@pytest.mark.parametrize("write", WRITERS)
 def test_footers_of(
     spark: SparkSession, tmp_path: Path, write: Callable[[pa.Table, Path], None]
 ) -> None:

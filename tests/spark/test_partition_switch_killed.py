@@ -48,7 +48,8 @@ def killed_at(spark: SparkSession, home: Path, point: str) -> None:
         assert read_there(spark) == ids(spark.table("parted")) == ALL
 
 
-@pytest.mark.parametrize("point", crash(POINTS, "mid-move-in"))
+@pytest.mark.crash
+@pytest.mark.parametrize("point", POINTS)
 def test_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
     home = make(spark, tmp_path)
     before = places(spark)

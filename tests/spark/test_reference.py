@@ -17,6 +17,7 @@ def test_every_setting(spark: SparkSession) -> None:
         assert setting.doc == shown[key].meaning
 
 
+@pytest.mark.variants
 @pytest.mark.parametrize("line", reference.lines("accepted.txt"))
 def test_every_statement(spark: SparkSession, line: str) -> None:
     words = line.upper().replace("/* A COMMENT */", "").replace("/* ANOTHER */", "").split()

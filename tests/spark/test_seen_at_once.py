@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.sampled import every, long
+from tests.support.sampled import long
 from tests.support.scans import settings
 from tests.support.staleness import KINDS, append, bound, count, fresh, insert
 
@@ -194,7 +194,7 @@ LOSSES: dict[str, Callable[[SparkSession, Path], object]] = {
     long([(INSERT, 45), (OVERWRITE, 3)], (INSERT, 45)),
     ids=["INSERT", "OVERWRITE"],
 )
-@pytest.mark.parametrize("loss", every(2, LOSSES))
+@pytest.mark.parametrize("loss", LOSSES)
 def test_an_index_is_lost(
     spark: SparkSession, folder: str, change: str, rows: int, loss: str
 ) -> None:

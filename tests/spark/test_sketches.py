@@ -15,7 +15,6 @@ from pyzorder.index import LocalStore, TableFolder, snapshot_writer
 from pyzorder.index.entries import ColumnStatistics, FileEntry
 from pyzorder.index.pointers import IndexedColumn
 from tests.support import indexes, scans, sketches
-from tests.support.sampled import every
 from tests.support.tables import data_files
 
 FILES, ROWS = 16, 100
@@ -79,7 +78,7 @@ CONDITIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("condition", every(2, CONDITIONS))
+@pytest.mark.parametrize("condition", CONDITIONS)
 def test_lookups_open_the_files_with_the_value(
     spark: SparkSession, table: Path, condition: str
 ) -> None:
@@ -389,7 +388,7 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("damage", every(2, DAMAGE))
+@pytest.mark.parametrize("damage", DAMAGE)
 def test_damaged_sketches_change_no_answer(spark: SparkSession, table: Path, damage: str) -> None:
     DAMAGE[damage](table)
     for condition in ("key = xxhash64(77L)", "name IN ('none', sha2('1300', 256))"):

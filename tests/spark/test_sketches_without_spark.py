@@ -17,7 +17,6 @@ import pyzorder
 from pyzorder import fallback
 from pyzorder.engines.indexing import index_files
 from tests.support import scans, sketches
-from tests.support.sampled import every
 from tests.support.tables import data_files
 
 FILES, ROWS = 16, 100
@@ -58,7 +57,7 @@ LOOKUPS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("condition", every(2, LOOKUPS))
+@pytest.mark.parametrize("condition", LOOKUPS)
 def test_files(spark: SparkSession, table: Path, condition: str) -> None:
     found = {Path(path).name for path in pyzorder.files(table, condition)}
     spark.read.parquet(str(table)).createOrReplaceTempView("t")

@@ -26,7 +26,7 @@ from pyzorder.index.coverage import Coverage
 from pyzorder.index.entries import FileEntry
 from tests.support import indexes
 from tests.support.processes.journal_driver import paused
-from tests.support.sampled import crash, every, long
+from tests.support.sampled import crash, long
 from tests.support.scans import FAILURES, discovered, explain, plain, settings
 from tests.support.staleness import KINDS, append, bound, count, fresh, insert
 from tests.support.tables import data_files, delete_folder
@@ -250,7 +250,7 @@ SEVERAL_SCANS = {
 
 
 @pytest.mark.parametrize("adaptive", long(["true", "false"], "true"))
-@pytest.mark.parametrize("query", every(2, SEVERAL_SCANS))
+@pytest.mark.parametrize("query", SEVERAL_SCANS)
 def test_several_scans_and_a_file_that_has_gone(
     spark: SparkSession, table: Path, tmp_path: Path, query: str, adaptive: str
 ) -> None:
@@ -429,7 +429,7 @@ def test_a_table_dropped_and_made_anew(
         assert count(fresh(reader)) == 3
 
 
-@pytest.mark.parametrize("select", every(2, SELECTIONS))
+@pytest.mark.parametrize("select", SELECTIONS)
 def test_a_query_that_selects_files(spark: SparkSession, table: Path, select: str) -> None:
     """Options and conditions on file metadata select among the files in the index."""
     name = max(path.name for path in table.rglob("part-*.parquet"))

@@ -81,6 +81,7 @@ def folder(tables: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return folder
 
 
+@pytest.mark.variants
 @pytest.mark.parametrize("line", _lines("rejected.txt"))
 def test_rejected(tables: SparkSession, folder: Path, line: str) -> None:
     statement, error_class, words = (part.strip() for part in line.split(" | "))

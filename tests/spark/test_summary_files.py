@@ -140,6 +140,7 @@ POINTS = ["after-markers", "after-retire", "mid-retire", "before-commit", "after
           "mid-move-in", "before-done"]  # fmt: skip
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("point", crash(POINTS, "after-commit"))  # fmt: skip
 @pytest.mark.parametrize(
     "statement", ["OPTIMIZE '{}' ZORDER BY (id)", "RESTORE '{}' TO BEFORE OPTIMIZE"]

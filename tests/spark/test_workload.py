@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from pyzorder import ZOrderTable, bridge
 from pyzorder.advisor import advise
-from tests.support.sampled import every, long
+from tests.support.sampled import long
 from tests.support.scans import settings
 from tests.support.tables import ids
 
@@ -72,7 +72,7 @@ QUERIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("query", "filters", "join_keys"), every(2, QUERIES))
+@pytest.mark.parametrize(("query", "filters", "join_keys"), QUERIES)
 def test_shapes(spark: SparkSession, table: Path, query: str, filters: str, join_keys: str) -> None:
     spark.sql(query).collect()
     assert recorded(spark) == {(filters, join_keys): 1}
@@ -271,7 +271,7 @@ FORGED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", every(2, FORGED))
+@pytest.mark.parametrize("case", FORGED)
 def test_forged_files(spark: SparkSession, table: Path, case: str) -> None:
     folder = table / "_zorder" / "_workload"
     folder.mkdir(parents=True)
