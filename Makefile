@@ -74,7 +74,8 @@ publish: spark-repository ## Publish the jar, sources and Scaladoc to the Maven 
 	@echo "The jar for Spark $(SPARK) is in the Maven repository build/packages."
 
 test-cli: jar ## Test the command-line tool, and interrupt OPTIMIZE at every step
-	$(RUN) -m pytest -m "" tests/unit/test_cli.py tests/unit/cli tests/spark/test_cli.py
+	$(RUN) -m pytest -m "" tests/unit/test_cli.py tests/unit/cli tests/spark/test_cli.py \
+		tests/spark/test_maintain.py
 
 test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fill the disk and memory; lose executors
 	$(RUN) -m pytest -m "" -n $(JOBS) --dist worksteal \

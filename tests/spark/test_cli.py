@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,8 +22,8 @@ from pyzorder import bridge
 from pyzorder.cli import sessions
 from pyzorder.cli.app import app
 from pyzorder.cli.options import Settings
+from tests.support.processes.command_line import ENVIRONMENT, command, stopped
 from tests.support.processes.servers import free_port
-from tests.support.sessions import SUBMIT_OPTIONS
 from tests.support.tables import data_files
 
 ROWS = 4000
@@ -405,24 +403,9 @@ def test_no_place_for_the_log() -> None:
         pass
 
 
-def command(*arguments: str) -> list[str]:
-    """A pyzorder command line for a separate process."""
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": SUBMIT_OPTIONS,
-    }
-    conf = [word for item in settings.items() for word in ("--conf", "=".join(item))]
-    return [sys.executable, "-m", "pyzorder", *arguments, "--master", "local[1]", *conf]
-
-
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-
-
-@pytest.mark.parametrize(("number", "step", "code"), STOPPED)
+@pytest.mark.parametrize(("number", "step", "expected"), STOPPED)
 def test_stopped_by_a_signal(
-    spark: SparkSession, tmp_path: Path, number: signal.Signals, step: str, code: int
+    spark: SparkSession, tmp_path: Path, number: signal.Signals, step: str, expected: int
 ) -> None:
     """If a signal stops OPTIMIZE at any step, every row exists exactly once. If the OPTIMIZE is
     undone, it leaves no files behind."""
@@ -431,34 +414,24 @@ def test_stopped_by_a_signal(
     old = data_files(folder)
     size = sum(path.stat().st_size for path in old)
     target = ("--conf", f"spark.sql.zorder.optimize.targetFileSize={size // 30}")
-    with subprocess.Popen(
-        command("optimize", str(folder), "--zorder-by", "a,`b, c`", "--json", *target),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENVIRONMENT,
-        cwd=tmp_path,
-        start_new_session=True,
-    ) as process:
-        assert process.stderr is not None and process.stdout is not None
-        told = ""
-        while step not in told:
-            line = process.stderr.readline()
-            assert line, told
-            told += line
-        if number == signal.SIGINT:  # a terminal sends the signal to the whole process group
-            os.killpg(process.pid, number)
-        else:
-            process.send_signal(number)
-        last = process.stderr.read()
-        printed = process.stdout.read()
-    assert process.returncode == code, told + last
-    assert printed == ""
-    assert "Stopping OPTIMIZE …" in last and "Traceback" not in last and "WARN" not in told + last
+    code, printed, before, after = stopped(
+        number,
+        step,
+        tmp_path,
+        "optimize",
+        str(folder),
+        "--zorder-by",
+        "a,`b, c`",
+        "--json",
+        *target,
+    )
+    assert (code, printed) == (expected, ""), before + after
+    assert "Stopping OPTIMIZE …" in after
+    assert "Traceback" not in after and "WARN" not in before + after
     assert ids(folder) == list(range(rows))
     assert spark.read.parquet(str(folder)).count() == rows
-    undone = "was undone, and no rows were lost." in last
-    assert undone or "OPTIMIZE had already finished" in last
+    undone = "was undone, and no rows were lost." in after
+    assert undone or "OPTIMIZE had already finished" in after
     assert (data_files(folder) == old) == undone
     if step == "lay out the new files …":
         assert undone

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import shutil
+import signal
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -24,10 +25,11 @@ from pyzorder.maintenance.decisions import Task
 from pyzorder.maintenance.maintain import Maintenance, plainly
 from pyzorder.maintenance.outlook import Outlook
 from tests.support import forged_records
+from tests.support.processes.command_line import stopped
 from tests.support.recorded_workload import record
 from tests.support.sampled import long
 from tests.support.scans import settings
-from tests.support.tables import aim_at, recorded_runs, rows_of
+from tests.support.tables import aim_at, data_files, recorded_runs, rows_of
 
 #: Partition columns: the type and two expressions over `part`, which is 0, 1 or 2. The second one
 #: is null in one partition.
@@ -345,3 +347,23 @@ def test_refused_on_the_command_line(
     done = invoke(spark, "maintain", *arguments)
     assert done.exit_code == code, done.output
     assert says in done.output and "Traceback" not in done.output
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopped_by_a_signal(
+    spark: SparkSession, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    """A signal undoes the running OPTIMIZE. The tables after it remain as they are."""
+    for name in ("a", "b"):
+        clustered(spark, tmp_path / name)
+    before = data_files(tmp_path)
+    done = stopped(
+        number, "lay out the new files …", tmp_path, "maintain", "--path", str(tmp_path), "--json"
+    )
+    assert done.code == code, done
+    assert json.loads(done.output)["outcomes"] == []
+    assert "was undone, and no rows were lost." in done.after and "Traceback" not in done.after
+    assert data_files(tmp_path) == before
+    again = pyzorder.maintain(spark, path=str(tmp_path))
+    assert [one.result for one in again] == ["done", "done"]
