@@ -40,7 +40,10 @@ class FsspecStore:
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
         if length is not None:
             return bytes(self.system.cat_file(path, start=start, end=start + length))
-        check_length(path, int(self.system.info(path)["size"] or 0))
+        info = self.system.info(path)
+        if info["type"] != "file":
+            raise FileNotFoundError(f"{path} is not a file")
+        check_length(path, int(info["size"] or 0))
         return bytes(self.system.cat_file(path))
 
     def stats(self, paths: Iterable[str]) -> dict[str, Stat]:

@@ -182,7 +182,10 @@ class ArrowStore:
 
     def names(self, folder: str) -> list[str]:
         selector = pyarrow.fs.FileSelector(self._path(folder), allow_not_found=True)
-        return sorted(info.base_name for info in self.system.get_file_info(selector))
+        try:
+            return sorted(info.base_name for info in self.system.get_file_info(selector))
+        except NotADirectoryError:
+            return []
 
     def files(self, folder: str) -> Listing:
         selector = pyarrow.fs.FileSelector(self._path(folder), allow_not_found=True, recursive=True)
@@ -190,7 +193,13 @@ class ArrowStore:
         return Listing.of(self._stats((self.scheme + info.path, info) for info in infos))
 
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
-        with self.system.open_input_file(self._path(path)) as file:
+        try:
+            opened = self.system.open_input_file(self._path(path))
+        except OSError as failure:
+            if path in self.stats([path]):
+                raise
+            raise FileNotFoundError(f"{path} is not a file") from failure
+        with opened as file:
             check_length(path, file.size() if length is None else length)
             file.seek(start)
             return bytes(file.read(length))

@@ -4,9 +4,11 @@ table."""
 from __future__ import annotations
 
 import os
+import shutil
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs
@@ -85,6 +87,35 @@ def test_local_file_systems(tmp_path: Path, planted: str, kind: str) -> None:
     assert pyzorder.dataset(str(tmp_path), filesystem=system).to_table().num_rows == 4
 
 
+def below(tmp_path: Path, kind: str) -> Any:
+    """A file system whose paths are relative to a folder."""
+    if kind == "arrow":
+        return pyarrow.fs.SubTreeFileSystem(str(tmp_path), pyarrow.fs.LocalFileSystem())
+    fsspec = pytest.importorskip("fsspec")
+    return fsspec.filesystem("dir", path=str(tmp_path), fs=fsspec.filesystem("file"))
+
+
+@pytest.mark.parametrize("kind", ["arrow", "fsspec"])
+@pytest.mark.parametrize("place", [".", "_journal", "_index", "_journal/_1.retire", "_index/*"])
+def test_files_and_folders_instead(tmp_path: Path, kind: str, place: str) -> None:
+    """A file in place of a folder, or folders in place of files, do not fail a read."""
+    make(tmp_path / "t", {"a.parquet": ROWS, "b.parquet": pa.table({"a": [8, 9]})})
+    own = tmp_path / "t" / "_zorder"
+    if place == "_index/*":
+        for path in list((own / "_index").iterdir()):
+            path.unlink()
+            path.mkdir()
+    elif place == "_journal/_1.retire":
+        (own / place).mkdir(parents=True)
+    else:
+        shutil.rmtree(own / place, ignore_errors=True)
+        (own / place).touch()
+    system = below(tmp_path, kind)
+    assert pyzorder.dataset("t", filesystem=system).to_table().num_rows == 4
+    found = pyzorder.files("t", "a = 8", filesystem=system)
+    assert "t/b.parquet" in [path.removeprefix("/") for path in found]
+
+
 @pytest.mark.parametrize("vector", vectors(), ids=lambda v: v.name)
 def test_the_journal(tmp_path: Path, vector: Vector) -> None:
     vector.make(tmp_path / "t")
@@ -103,9 +134,9 @@ def test_relative_paths_and_uris(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_file_systems(tmp_path: Path) -> None:
     make(tmp_path / "t", {"a.parquet": ROWS, "b.parquet": pa.table({"a": [8, 9]})})
-    below = pyarrow.fs.SubTreeFileSystem(str(tmp_path), pyarrow.fs.LocalFileSystem())
-    assert pyzorder.files("t", "a = 8", filesystem=below) == ["t/b.parquet"]
-    assert pyzorder.dataset("t", filesystem=below).to_table().num_rows == 4
+    system = below(tmp_path, "arrow")
+    assert pyzorder.files("t", "a = 8", filesystem=system) == ["t/b.parquet"]
+    assert pyzorder.dataset("t", filesystem=system).to_table().num_rows == 4
 
 
 @pytest.mark.parametrize(
