@@ -40,7 +40,7 @@ jar: env ## Compile the Scala sources into pyzorder/jars
 jars: ## Compile the jar for each of SPARKS into pyzorder/jars
 	@for spark in $(SPARKS); do $(MAKE) --no-print-directory jar SPARK=$$spark || exit 1; done
 
-test: jar ## Run all tests, or only TESTS=tests/unit, on one version (SPARK=4.3) in several processes (JOBS=2)
+test: jar ## Run every test, most of them in two variants, or only TESTS=tests/unit, on one version (SPARK=4.3) in several processes (JOBS=2)
 	@$(RUN) -m tests.support.programs.archive
 	$(RUN) -m pytest -n $(JOBS) --dist worksteal --durations=25 $(TESTS)
 
