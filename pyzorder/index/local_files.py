@@ -90,23 +90,14 @@ def strange(root: str, path: str) -> bool:
     )
 
 
-def strange_link(folder: str, above: frozenset[str] = frozenset()) -> str | None:
+def strange_link(folder: str) -> str | None:
     """Returns a link with a foreign target (see `strange`) that Spark would follow to infer the
-    schema of a folder: a data file, a summary file of Parquet, or a folder.
-
-    Args:
-        above: the resolved paths of the folders above this one.
-    """
-    here = os.path.realpath(folder)
-    if here in above or not os.path.isdir(here):
-        return None
-    with os.scandir(folder) as listed:
-        entries = [entry for entry in listed if _is_read(entry.name)]
-    for entry in entries:
-        if os.path.exists(entry.path) and strange(folder, entry.path):
-            return entry.path
-    folders = (entry.path for entry in entries if os.path.isdir(entry.path))
-    return next(filter(None, (strange_link(inner, above | {here}) for inner in folders)), None)
+    schema of a folder: a data file, a summary file of Parquet, or a folder."""
+    for path, entries in _walk(folder):
+        for entry in entries:
+            if _is_read(entry.name) and os.path.exists(entry.path) and strange(path, entry.path):
+                return entry.path
+    return None
 
 
 def _is_read(name: str) -> bool:
@@ -119,7 +110,7 @@ def statuses(folder: str) -> Iterator[tuple[list[str], list[int], list[int]]]:
     Follows links to folders, as Spark does, unless they form a cycle. Each step yields many files
     at once, because yielding them one by one would take longer.
     """
-    entries = _entries(folder, frozenset())
+    entries = _entries(folder)
     chunks = [entries[i : i + _CHUNK] for i in range(0, len(entries), _CHUNK)]
     if len(chunks) < 2:
         yield _one_by_one(entries)
@@ -134,26 +125,37 @@ def statuses(folder: str) -> Iterator[tuple[list[str], list[int], list[int]]]:
                 yield paths, [info.size for info in infos], times
 
 
-def _entries(folder: str, above: frozenset[str]) -> list[os.DirEntry[str]]:
-    """Returns everything below a folder, except folders and the contents of hidden folders.
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """Returns everything below a folder, except folders and the contents of hidden folders."""
+    return [entry for _, entries in _walk(folder) for entry in entries if not _is_folder(entry)]
 
-    Args:
-        above: the resolved paths of the folders above this one.
-    """
+
+def _walk(folder: str) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
+    """Yields the path and the contents of a folder and of each folder below it, except of hidden
+    folders and of cycles of links. Folders may be nested more deeply than Python's calls."""
     here = os.path.realpath(folder)
-    if here in above or not os.path.isdir(here):
-        return []
-    with os.scandir(folder) as listed:
-        entries = list(listed)
+    # A folder's path, its path without links, and the latter for the folders above it
+    pending: list[tuple[str, str, frozenset[str]]] = [(folder, here, frozenset())]
+    while pending:
+        path, here, above = pending.pop()
+        if here in above or not os.path.isdir(path):
+            continue
+        with os.scandir(path) as listed:
+            entries = list(listed)
+        yield path, entries
+        inner = above | {here}
+        for entry in entries:
+            if _is_folder(entry) and not is_hidden_name(entry.name):
+                is_link = entry.is_symlink()
+                own = os.path.realpath(entry.path) if is_link else f"{here}/{entry.name}"
+                pending.append((entry.path, own, inner))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
-        folders = {entry.path for entry in entries if entry.is_dir()}
+        return entry.is_dir()
     except OSError:  # a cycle of links, for example
-        folders = {entry.path for entry in entries if os.path.isdir(entry.path)}
-    found = [entry for entry in entries if entry.path not in folders] if folders else entries
-    for inner in folders:
-        if not is_hidden_name(os.path.basename(inner)):
-            found += _entries(inner, above | {here})
-    return found
+        return False
 
 
 def _infos(entries: Sequence[os.DirEntry[str]]) -> list[FileInfo] | None:

@@ -26,21 +26,23 @@ _KNOWN = {0, 2, 3, 8}
 _TRUE, _FALSE, _INT, _LONG, _BINARY, _STRUCT = 1, 2, 5, 6, 8, 12
 
 
-def are_sound(data: bytes, chunk: Any) -> bool:
-    """Whether a column chunk consists of pages of known kinds and has as many values as the file's
-    footer states."""
+def decoded_size(data: bytes, chunk: Any) -> int | None:
+    """Returns the size in bytes of a column chunk's decompressed pages. Returns None unless the
+    chunk consists of pages of known kinds and has as many values as the file's footer states."""
     try:
-        return _values(data, chunk) == chunk.num_values
+        values, size = _contents(data, chunk)
     except (ValueError, LookupError, TypeError, RecursionError):  # a damaged header
-        return False
+        return None
+    return size if values == chunk.num_values else None
 
 
-def _values(data: bytes, chunk: Any) -> int:
-    """Returns the number of values in a column chunk, or raises if a page is damaged."""
+def _contents(data: bytes, chunk: Any) -> tuple[int, int]:
+    """Returns the number of values in a column chunk and the decompressed size of its pages, or
+    raises if a page is damaged."""
     at = chunk.data_page_offset
     if 0 < (chunk.dictionary_page_offset or 0) < at:
         at = chunk.dictionary_page_offset
-    end, values = at + chunk.total_compressed_size, 0
+    end, values, total = at + chunk.total_compressed_size, 0, 0
     while at < end:
         page, at = _struct(data, at)
         kind, size = page[_TYPE], page[_SIZE]
@@ -53,7 +55,8 @@ def _values(data: bytes, chunk: Any) -> int:
         elif header[_VALUES] > size:
             raise ValueError("a dictionary with more values than bytes")
         at += page[_STORED_SIZE]
-    return values
+        total += size
+    return values, total
 
 
 def _struct(data: bytes, at: int) -> tuple[dict[int, Any], int]:

@@ -141,13 +141,17 @@ def _decoded(data: bytes, pointer: Pointer) -> pa.Table:
     fields = _readable(file, pointer)
     widths = {f.name: _width(f.type) for f in fields}
     needed = len(data) + found.num_rows * _ENTRY_BYTES
+    stored_text = 0
     for group in groups:
         for chunk in (group.column(c) for c in range(group.num_columns)):
             width = _width_of(chunk.path_in_schema, widths)
             needed += max(chunk.num_values, group.num_rows) * width
-            if width and group.num_rows > 0 and not snapshot_pages.are_sound(data, chunk):
-                raise Unusable(f"{pointer.file} has pages that pyzorder does not write")
-    _check_memory(needed, pointer)
+            if width and group.num_rows > 0:
+                size = snapshot_pages.decoded_size(data, chunk)
+                if size is None:
+                    raise Unusable(f"{pointer.file} has pages that pyzorder does not write")
+                stored_text += size if chunk.physical_type == "BYTE_ARRAY" else 0
+    _check_memory(needed + stored_text, pointer)
     texts = {chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"}
     rows = pq.read_table(io.BytesIO(data), columns=fields.names, read_dictionary=sorted(texts))
     if rows.num_rows != pointer.num_files:

@@ -239,11 +239,14 @@ FORGED = [
     "b = 1; DROP TABLE auto_t",
     "b = 1 UNION SELECT 1",
     "(" * 400 + "b = 1 + b" + ")" * 400,
+    "b = 1e100000000BD",
+    r"b = r'\' OR b = 1E100000000BD OR b = '",
     "b = 'x",
     "",
 ]
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize("text", FORGED, ids=range(len(FORGED)))
 def test_forged_conditions(spark: SparkSession, folder: Path, text: str) -> None:
     """A forged condition has no effect, and is not evaluated."""

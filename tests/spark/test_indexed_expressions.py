@@ -369,6 +369,7 @@ FORGED = [
     "(" * 450 + "email" + ")" * 450,
     "(" * 30 + "id + 1" + ")" * 30,
     "~" * 900 + "id",
+    "id + 1e100000000BD",
     "NOT " * 240 + "(id = 1)",
     "case " * 60 + "id" + " when 1 then 2 end" * 60,
     "case " * 20 + "id" + " when 1 then 2 when 2 then 3 end" * 20,

@@ -38,7 +38,13 @@ Examples:
     metavar="TIME",
     help="Do not list the folder if the index is at most this old, for example 30min.",
 )
-@click.option("--null", "-0", "null", is_flag=True, help="End each path with a NUL character.")
+@click.option(
+    "--null",
+    "-0",
+    "null",
+    is_flag=True,
+    help="End each path with a NUL character. Names may contain line feeds.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 def command(
     path: str,

@@ -96,6 +96,21 @@ def test_texts_that_take_too_much_memory(
     assert latest(STORE, folder) is None and len(warnings()) == 1
 
 
+def test_pages_that_take_too_much_memory(
+    folder: TableFolder, warnings: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small compressed pages with long strings are not decompressed."""
+    rows = table_of([A], entries(*(f"{i}{'x' * 1000}" for i in range(1000))))
+    monkeypatch.setattr(snapshots, "MOST_MEMORY", 500_000)
+    forge(folder, [A], rows, use_dictionary=False)
+    (file,) = Path(folder.index).glob("_snapshot-*")
+    assert file.stat().st_size < 200_000
+    monkeypatch.setattr(pq, "read_table", pytest.fail)
+    assert latest(STORE, folder) is None
+    (warning,) = warnings()
+    assert "bytes of memory" in warning
+
+
 def test_lists_in_many_row_groups(
     folder: TableFolder, warnings: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

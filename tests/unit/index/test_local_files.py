@@ -3,8 +3,10 @@ deleted folder is not recreated."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import stat
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -63,6 +65,19 @@ def test_a_circle_of_links_is_walked_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     found = [path.removeprefix(f"{tmp_path}/") for path in LocalStore().files(str(tmp_path)).paths]
     assert sorted(found) == ["a/file", "b/file"]
+
+
+def test_folders_nested_more_deeply_than_calls(tmp_path: Path) -> None:
+    deepest = tmp_path.joinpath(*["d"] * 300)
+    deepest.mkdir(parents=True)
+    (deepest / "file").touch()
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 100)
+    try:
+        assert LocalStore().files(str(tmp_path)).paths == [str(deepest / "file")]
+        assert local_files.strange_link(str(tmp_path)) is None
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def test_remove_takes_what_is_there(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.analysis.{UnresolvedAttribute, UnresolvedFu
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.common.ReadFailure
+import io.pyzorder.common.{HugeNumbers, ReadFailure}
 import io.pyzorder.index.model.IndexedColumns
 import io.pyzorder.workload.Shape
 
@@ -35,10 +35,10 @@ private[advisor] final class RecordedConditions(session: shim.SparkSession, colu
     parsed(text).exists(isOneOf(_, paths))
 
   private def parsed(text: String): Option[Expression] =
-    if (text.length > Shape.MaxLength) None
-    else
-      try Some(session.sessionState.sqlParser.parseExpression(text))
-      catch { case ReadFailure(_) => None } // not SQL, or nested too deeply
+    try
+      if (text.length > Shape.MaxLength || HugeNumbers.areIn(text)) None
+      else Some(session.sessionState.sqlParser.parseExpression(text))
+    catch { case ReadFailure(_) => None } // not SQL, or nested too deeply
 
   private def restricts(condition: Expression, paths: Seq[Seq[String]]): Boolean =
     condition match {

@@ -15,15 +15,15 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-import io.pyzorder.common.ZOrderErrors
+import io.pyzorder.common.{HugeNumbers, ZOrderErrors}
 
 /**
  * The checks that an indexed expression must pass before each step of its resolution. The
  * expression may come from a forged index, which anyone who can write to the table's folder can
  * create. Resolving it must therefore not take a long time, read files or run user code.
  *
- *   - Spark's parser is slow on nested parentheses, so the text must be short and contain only a
- *     few of them.
+ *   - Spark's parser is slow on nested parentheses and huge numbers, so the text must be short and
+ *     contain only a few parentheses and no such number.
  *   - The analyzer looks up functions, reads the tables of subqueries and computes some constants.
  *     The parsed expression may therefore contain only columns of the table, literals, and calls of
  *     Spark's own functions on columns.
@@ -36,12 +36,13 @@ private[collect] final class ExpressionChecks(text: String) {
 
   import ExpressionChecks._
 
-  /** Throws if the text is too long or too deeply nested for the parser. */
+  /** Throws if the text is too long, or would take the parser very long. */
   def checkText(): Unit = {
     def has(more: Int, parts: Regex): Boolean = parts.findAllIn(text).length > more
     if (text.length > LongestText) throw ZOrderErrors.tooLong(text.take(100) + "…")
     // Each word or punctuation character adds at most one level to the expression tree.
-    if (has(MostWords, Word) || has(MostOpenings, Opening)) throw ZOrderErrors.tooLong(text)
+    if (has(MostWords, Word) || has(MostOpenings, Opening) || HugeNumbers.areIn(text))
+      throw ZOrderErrors.tooLong(text)
   }
 
   /**
