@@ -39,8 +39,8 @@ VARIANTS = 2
 
 
 def sample(items: Sequence[pytest.Item], suites: set[str]) -> None:
-    """Marks variants of tests that start Spark as `long`, so that `make test` runs only some of
-    each test: the first, the last and, if more are wanted, some between them.
+    """Marks variants of tests that start Spark as `long`. `make test` then runs only some variants
+    of each test: the first, the last and, if more are wanted, some between them.
 
     Args:
         suites: the marks of tests that do not belong to `make test`.
