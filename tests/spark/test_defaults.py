@@ -235,3 +235,26 @@ def test_a_remark_if_no_file_can_be_skipped(spark: SparkSession, tmp_path: Path)
         rows(spark, 10).write.mode("append").parquet(str(folder))
     done = optimize(spark, f"'{folder}' ZORDER BY (a, b)", suggested)
     assert done["numFilesRemoved"] >= 3 and done["remark"] is None
+
+
+@pytest.mark.parametrize("lost", ["column", "permission"])
+def test_columns_that_cannot_be_used_again(
+    spark: SparkSession, database: str, tmp_path: Path, lost: str
+) -> None:
+    """DESCRIBE does not suggest clustering columns that the table no longer has, or that are now
+    excluded from the index."""
+    create = f"CREATE TABLE {database}.t ({{}}) USING parquet LOCATION '{tmp_path / 't'}'"
+    spark.sql(create.format("id BIGINT, y BIGINT"))
+    spark.sql(f"INSERT INTO {database}.t SELECT id, id FROM range(50)")
+    spark.sql(f"OPTIMIZE {database}.t ZORDER BY (y, id)")
+    if lost == "column":
+        spark.sql(f"DROP TABLE {database}.t")
+        spark.sql(create.format("id BIGINT"))
+    else:
+        spark.sql(f"ALTER TABLE {database}.t SET TBLPROPERTIES ('zorder.index.denyColumns' = 'y')")
+    described = spark.sql(f"DESCRIBE SKIPPING INDEX ON {database}.t").collect()
+    advice = {row["column"]: row["advice"] for row in described}
+    assert advice["id"] == (
+        "Most files are clustered by y, id, but the table can no longer be clustered by these "
+        "columns. Name other columns in ZORDER BY."
+    )

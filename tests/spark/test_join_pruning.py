@@ -402,6 +402,24 @@ def test_explain_says_why_a_join_gives_no_keys(
     assert told == [f"not usable: {reason}" for reason in reasons]
 
 
+@pytest.mark.parametrize(("files", "skipped"), [(3, 0), (4, 3)])
+def test_tiny_tables(
+    spark: SparkSession, tables: Path, tmp_path: Path, files: int, skipped: int
+) -> None:
+    """Join keys are not worth finding if the table has only a few small files."""
+    path = tmp_path / "tiny"
+    spark.range(0, 10 * files, 1, files).selectExpr("CAST(id AS INT) AS k").write.parquet(str(path))
+    spark.sql(f"CREATE SKIPPING INDEX ON '{path}'")
+    df = spark.sql(
+        f"SELECT tiny.k FROM parquet.`{path}` tiny JOIN dim ON tiny.k = dim.k WHERE dim.tag = 5"
+    )
+    assert [row.k for row in df.collect()] == [5]
+    (scan,) = scans_of(df, "tiny")
+    assert scan["skippedByJoins"] == skipped
+    told = [reason for reason in scan["reasons"] if "join key" in reason]
+    assert told == [] if skipped else "the table is so small" in told[0]
+
+
 def untimed(*texts: str) -> list[str]:
     """The texts without the durations of broadcasts."""
     return [re.sub(r" after \d+ ms\b", "", text) for text in texts]

@@ -86,7 +86,7 @@ def test_collated_keys_are_not_used(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_optimize_between_planning_and_running(spark: SparkSession, tmp_path: Path) -> None:
-    spark.range(0, 1000, 1, 10).selectExpr("id", "id DIV 100 AS m").write.parquet(
+    spark.range(0, 5000, 1, 10).selectExpr("id", "id DIV 100 AS m").write.parquet(
         str(tmp_path / "t")
     )
     spark.sql(f"CREATE TABLE moved USING parquet LOCATION '{tmp_path}/t'")

@@ -240,6 +240,26 @@ def test_folders_named_like_old_snapshots(
     assert rows(spark, table) == ROWS
 
 
+@pytest.mark.parametrize("name", ["_v{:020}.json", "_snapshot-{}-x", "_sketch-{}-aa"])
+def test_links_named_like_old_snapshots(
+    spark: SparkSession, source: Path, tmp_path: Path, name: str
+) -> None:
+    """VACUUM ignores links to folders that have the names of files that it would delete."""
+    table = shutil.copytree(source, tmp_path / "t")
+    index = table / "_zorder" / "_index"
+    first = min(int(path.name[2:-5]) for path in index.glob("_v*.json"))
+    link = index / name.format(first)
+    link.unlink(missing_ok=True)
+    (tmp_path / "elsewhere" / "y").mkdir(parents=True)
+    link.symlink_to(tmp_path / "elsewhere")
+    spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (other)")
+    with scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false"):
+        spark.sql(f"VACUUM '{table}' RETAIN 0 HOURS")
+    assert not list((table / "_zorder").rglob("*.retired"))
+    assert (tmp_path / "elsewhere" / "y").is_dir()
+    assert rows(spark, table) == ROWS
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("instead", ["folder", "link to nothing"])
 def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, instead: str) -> None:

@@ -103,19 +103,21 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
 
   /**
    * A sentence that says what an OPTIMIZE with the table's default clustering columns would do now,
-   * and whether it would pay off. If the table has no such columns, the most frequent clustering
-   * columns of its files are used instead.
+   * and whether it would pay off.
+   *
+   * @param order the most frequent clustering columns of the table's files
    */
   private def adviceFor(
       session: shim.SparkSession,
       snapshot: IndexSnapshot,
       order: Seq[String]): String = {
-    val clustered = order.flatMap(name => snapshot.columns.find(_.name == name)).map(_.path)
-    if (clustered.length < order.length) {
+    lazy val columns = ClusteringColumns.default(session, table)
+    if (!order.forall(name => snapshot.columns.exists(_.name == name))) {
       s"The index has no statistics for some of the clustering columns ${order.mkString(", ")}."
+    } else if (columns.isEmpty) {
+      s"Most files are clustered by ${order.mkString(", ")}, but the table can no longer be " +
+        "clustered by these columns. Name other columns in ZORDER BY."
     } else {
-      val default = ClusteringColumns.default(session, table)
-      val columns = if (default.isEmpty) clustered else default
       val outlook = OptimizePlanner.outlook(session, table, columns)
       val (choice, verdict) = (outlook.plan, outlook.verdict)
       val optimize = table.optimizeBy(columns)

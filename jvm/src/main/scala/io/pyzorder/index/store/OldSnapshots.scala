@@ -8,7 +8,7 @@ import org.apache.hadoop.fs.{FileSystem, Path}
 import org.slf4j.LoggerFactory
 
 import io.pyzorder.index.model.DeniedColumns
-import io.pyzorder.storage.{FileSystems, TableFolder}
+import io.pyzorder.storage.{FileSystems, Links, TableFolder}
 
 /**
  * Deletes snapshots that are no longer needed, and segments of sketches that no snapshot refers to.
@@ -78,11 +78,13 @@ private[store] final class OldSnapshots(fileSystem: FileSystem, folder: TableFol
     }
   }
 
-  /** Deletes a file. Keeps a folder with the same name that contains files. */
+  /** Deletes a file. Keeps a folder with the same name that contains files, or a link to one. */
   private def remove(path: Path): Unit =
     try fileSystem.delete(path, false)
     catch {
-      case _: IOException if FileSystems.status(fileSystem, path).exists(_.isDirectory) => ()
+      case _: IOException
+          if Links.isOne(path) ||
+            FileSystems.status(fileSystem, path).exists(_.isDirectory) => ()
     }
 
   /**

@@ -187,11 +187,11 @@ final class FilePruner private[skipping] (
   private def judgesOf(
       snapshots: Seq[(SnapshotRef, IndexSnapshot)],
       filter: IndexFilter): Array[FileEvaluator] = {
-    val settings = ReadSettings.of(session, options, dataSchema)
-    val reading = ColumnReading(
+    lazy val settings = ReadSettings.of(session, options, dataSchema)
+    lazy val reading = ColumnReading(
       dataSchema, session.sessionState.conf.caseSensitiveAnalysis, settings.temporal,
       evaluation(snapshots.map(_._1)))
-    val confs = session.sessionState.conf.getAllConfs
+    lazy val confs = session.sessionState.conf.getAllConfs
     snapshots.flatMap { case (ref, snapshot) =>
       val facts = new SnapshotStatistics(snapshot, reading)
       val whole = ZValueRangeFilter.added(filter, snapshot.columns)

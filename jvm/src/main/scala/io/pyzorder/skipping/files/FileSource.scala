@@ -1,5 +1,6 @@
 package io.pyzorder.skipping.files
 
+import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.expressions.Expression
@@ -35,6 +36,9 @@ private[skipping] final class FileSource(
     properties: Map[String, String]) {
 
   @volatile private var found: Option[Seq[ListedMetadata]] = None
+
+  /** Made once, because copying all settings takes longer than looking up a small table. */
+  private lazy val hadoopConf: Configuration = session.sessionState.newHadoopConf()
 
   /** The folders of the tables to which the files may belong. */
   def folders: Seq[TableFolder] = tables.map(_.folder)
@@ -128,10 +132,14 @@ private[skipping] final class FileSource(
    * The journal and index of the pinned state or, if no state is pinned, the current journal and
    * index.
    */
-  def seen: TableState.Seen = fixed.fold(TableState.Seen.now(session, folders))(_.seen)
+  def seen: TableState.Seen = fixed.fold(now)(_.seen)
 
   /** The journal and index at the time of planning. They are read once for all scans. */
-  lazy val planned: TableState.Seen = TableState.Seen.of(session, tables)
+  lazy val planned: TableState.Seen = TableState.Seen.of(hadoopConf, tables)
+
+  /** The current journal and index. */
+  private def now: TableState.Seen =
+    TableState.Seen.of(hadoopConf, folders.map(ListedMetadata.of(hadoopConf, _)))
 
   /** Like `seen`, but if no state is pinned, the journal and index at the time of planning. */
   def known: TableState.Seen = fixed.fold(planned)(_.seen)
@@ -141,7 +149,7 @@ private[skipping] final class FileSource(
 
   /** The current state of the files, or an earlier state that the settings allow. */
   def current(): TableState =
-    listedOnce(state(allowed, TableState.Seen.now(session, folders)))
+    listedOnce(state(allowed, now))
 
   private def allowed: Staleness = {
     val staleness = Staleness.of(session.sessionState.conf, properties)
@@ -179,7 +187,7 @@ private[skipping] final class FileSource(
 
   /** Whether any of these files has changed or disappeared. */
   private[files] def haveChanged(files: Seq[FileStatus]): Boolean =
-    ChangedFiles.anyOf(session.sessionState.newHadoopConf(), files)
+    ChangedFiles.anyOf(hadoopConf, files)
 
   private var estimate: Option[(SelectedPartitions, TableState)] = None
 
@@ -187,7 +195,7 @@ private[skipping] final class FileSource(
   def listedAnew(): TableState = {
     if (!readsSingleFiles) wrapped.refresh()
     JournaledListing.forget(wrapped)
-    listedOnce(state(Staleness.none, TableState.Seen.now(session, folders)))
+    listedOnce(state(Staleness.none, now))
   }
 
   /**
@@ -235,7 +243,7 @@ private[skipping] object FileSource {
     val listed = sources.filter(_.fixed.exists(_.listing.asOf.isDefined))
     if (listed.nonEmpty) {
       val session = listed.head.session
-      val seen = listed.map(one => TableState.Seen.now(session, one.folders))
+      val seen = listed.map(_.now)
       val listings = JournaledListing.together(
         session, listed.map(one => (one.wrapped, one.options, one.selected, one.folders)))
       listed.zip(seen).zip(listings).foreach { case ((one, now), listing) =>
@@ -276,15 +284,11 @@ private[skipping] object TableState {
       val states: Seq[JournalState])
 
   object Seen {
-    def now(session: shim.SparkSession, folders: Seq[TableFolder]): Seen = {
-      lazy val conf = session.sessionState.newHadoopConf()
-      of(session, folders.map(ListedMetadata.of(conf, _)))
-    }
 
-    def of(session: shim.SparkSession, listed: Seq[ListedMetadata]): Seen =
-      if (listed.isEmpty) Seen(Nil, Nil)(Nil) // the most common case, which must cost nothing
+    /** @param conf not evaluated if `listed` is empty, as it is for tables without pyzorder */
+    def of(conf: => Configuration, listed: Seq[ListedMetadata]): Seen =
+      if (listed.isEmpty) Seen(Nil, Nil)(Nil)
       else {
-        val conf = session.sessionState.newHadoopConf()
         val states = listed.map(Journal.read(conf, _))
         Seen(states.map(_.token), listed.flatMap(IndexStore.latest(conf, _)))(states)
       }

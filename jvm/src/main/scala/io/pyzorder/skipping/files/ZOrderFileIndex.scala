@@ -284,6 +284,14 @@ final class ZOrderFileIndex private (
   /** Like `maySkip`, but without a request to the store. */
   private[skipping] def couldSkip: Boolean = pruner.isEnabled && wasIndexed
 
+  /**
+   * Whether files skipped by the keys of joins may save more time than finding these keys takes.
+   * Opening a few small files takes less time.
+   */
+  private[skipping] def isWorthKeys: Boolean = couldSkip &&
+    (seen.indexes.map(_.numFiles).sum > ZOrderFileIndex.FewFiles ||
+      sizeInBytes > ZOrderFileIndex.FewBytes)
+
   /** Whether skipping is enabled and some of the files may be indexed. */
   def maySkip: Boolean = pruner.isEnabled && indexes.nonEmpty
 
@@ -367,6 +375,10 @@ final class ZOrderFileIndex private (
 }
 
 object ZOrderFileIndex {
+
+  /** A table of this many files and bytes is too small for join keys (see isWorthKeys). */
+  private val FewFiles = 3
+  private val FewBytes = 1L << 20
 
   /**
    * Everything that determines which files are read, except the filters and the state of the files.

@@ -55,7 +55,7 @@ case class PruneByFileRanges(isAdaptive: Boolean) extends Rule[SparkPlan] {
   /** True if the plan joins indexed tables and is not a stage that has already been pruned. */
   private def joinsIndexes(plan: SparkPlan): Boolean =
     plan.exists { case join: BaseJoinExec => join.leftKeys.nonEmpty; case _ => false } &&
-      plan.exists(ScanWithKeysExec.indexOf(_).exists(_.couldSkip)) &&
+      plan.exists(ScanWithKeysExec.indexOf(_).exists(_.isWorthKeys)) &&
       (isAdaptive || !plan.exists(_.isInstanceOf[QueryStageExec]))
 
   @scala.annotation.tailrec
@@ -108,7 +108,7 @@ case class PruneByFileRanges(isAdaptive: Boolean) extends Rule[SparkPlan] {
         scan: SparkPlan,
         files: FileSourceScanExec,
         wanted: Seq[JoinedKey[Origins]]): SparkPlan =
-      ScanWithKeysExec.indexOf(scan).filter(_.couldSkip).fold(scan) { index =>
+      ScanWithKeysExec.indexOf(scan).filter(_.isWorthKeys).fold(scan) { index =>
         val candidates = for {
           key <- wanted
           if key.from.columns.forall(_.scan.index.plan eq index.plan)

@@ -68,7 +68,7 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
 
   private def joinsKeys(plan: SparkPlan): Boolean =
     plan.exists(_.isInstanceOf[BroadcastHashJoinExec]) &&
-      plan.exists(ScanWithKeysExec.indexOf(_).exists(_.couldSkip))
+      plan.exists(ScanWithKeysExec.indexOf(_).exists(_.isWorthKeys))
 
   private class Pass(whole: SparkPlan, shared: KeyPushdown.Shared[BroadcastKeys])
       extends KeyPushdown[BroadcastKeys](whole, shared) {
@@ -204,7 +204,7 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
         wanted: Seq[JoinedKey[BroadcastKeys]]): SparkPlan = {
       val found = for {
         index <- ScanWithKeysExec.indexOf(scan).toSeq
-        if index.couldSkip
+        if index.isWorthKeys
         from <- wanted.map(_.from).distinct
         keys = wanted.filter(_.from eq from)
         columns = keys.flatMap(_.of(files)).distinct

@@ -166,6 +166,7 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
           case own: ZOrderFileIndex => own.restricted
           case _ => Set.empty[FilterColumn]
         }
+        val isFew = ScanWithKeysExec.indexOf(scan).exists(!_.isWorthKeys)
         val ofFolders = scan.relation.partitionSchema.fieldNames.toSet
         val texts = for {
           RowCondition(expression, why, obstacle) <- asked
@@ -173,7 +174,12 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
           if !plain.references.forall(a => ofFolders(a.name)) || !plain.deterministic
           if FilterColumn.unapply(plain).forall(column => !used(column))
           if !FilterColumn.hasSubquery(plain) || !scan.dataFilters.exists(FilterColumn.hasSubquery)
-        } yield why(plain.sql, obstacle.map(whyNotAwaited(scan, expression, _)))
+        } yield {
+          val blocked =
+            if (isFew) Some(SkippingDiagnostics.Few)
+            else obstacle.map(whyNotAwaited(scan, expression, _))
+          why(plain.sql, blocked)
+        }
         found.computeIfAbsent(scan, _ => mutable.ListBuffer.empty) ++= texts
       case _ =>
     }
@@ -201,6 +207,7 @@ object SkippingDiagnostics {
   private case object HasRun extends Phase
 
   private val Later = "known only after the query has run"
+  private val Few = "the table is so small that finding the keys would take longer than reading it"
   private val NotWaited = "the scan starts before the key is known, and does not wait for it"
 
   /** Whether join keys from above the operator may reach the scans below it. */
