@@ -14,7 +14,7 @@ import org.apache.spark.sql.types.{DataType, StructType}
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.collect.{Collector, SketchedColumns}
 import io.pyzorder.index.model.{DataFiles, IndexSchema, IndexedColumns}
-import io.pyzorder.index.store.{IndexStore, SnapshotRef, SnapshotWriter}
+import io.pyzorder.index.store.{IndexPublisher, IndexStore, SnapshotRef, SnapshotWriter}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /** Lets callers outside the JVM manage the index of a folder of files. */
@@ -57,19 +57,19 @@ object IndexApi {
     val entries = Collector.collect(
       session, data, indexed,
       SketchedColumns.of(sketched.getOrElse(Nil), session.sessionState.conf, Map.empty))
-    IndexStore.publish(
+    IndexPublisher.publish(
       session, folder, _ => indexed, _ => entries, sketched = _ => sketched).version
   }
 
   /** Removes the index entries of the files at `paths`. Returns the version of the new snapshot. */
   def remove(session: shim.SparkSession, root: String, paths: JList[String]): Long = {
     val gone = paths.asScala.toSet
-    IndexStore.publish(
+    IndexPublisher.publish(
       session, folderOf(session, root), identity, _.filterNot(e => gone(e.path))).version
   }
 
   def drop(session: shim.SparkSession, root: String): Unit =
-    IndexStore.drop(session, folderOf(session, root))
+    IndexPublisher.drop(session, folderOf(session, root))
 
   /** The version of the index that readers use; 0 if there is no index. */
   def version(session: shim.SparkSession, root: String): Long =

@@ -10,7 +10,7 @@ import io.pyzorder.commands.action.SkippingIndex
 import io.pyzorder.common.{StoreFailures, ZOrderErrors, ZOrderException}
 import io.pyzorder.index.collect.ResolvedExpression
 import io.pyzorder.index.model.{DeniedColumns, ExpressionColumn, IndexedColumn, IndexedColumns}
-import io.pyzorder.index.store.IndexStore
+import io.pyzorder.index.store.IndexPublisher
 import io.pyzorder.storage.{FileSystems, TableFolder}
 
 /**
@@ -98,7 +98,7 @@ case class DropSkippingIndexCommand(table: ResolvedTable, ifExists: Boolean)
     val folder = new TableFolder(table.root)
     val fs = folder.index.getFileSystem(session.sessionState.newHadoopConf())
     if (fs.exists(folder.index)) {
-      StoreFailures.translate(table.root)(IndexStore.drop(session, folder))
+      StoreFailures.translate(table.root)(IndexPublisher.drop(session, folder))
     } else if (!ifExists) throw ZOrderErrors.indexNotFound(table.name)
     Nil
   }

@@ -8,7 +8,7 @@ import org.slf4j.LoggerFactory
 
 import io.pyzorder.common.{Printable, ZOrderErrors}
 import io.pyzorder.index.model.FileEntry
-import io.pyzorder.index.store.{Coverage, IndexStore, SnapshotRef}
+import io.pyzorder.index.store.{Coverage, IndexPublisher, IndexStore, SnapshotRef}
 import io.pyzorder.publish.journal.{Journal, JournalState, Marker, Records, RetireRecord}
 import io.pyzorder.publish.journal.{RunFiles, RunRecords}
 import io.pyzorder.publish.relocate.CatalogSwitch
@@ -216,7 +216,7 @@ private[publish] object Recovery {
         case _ => entry
       }
       if (IndexStore.latest(session.sessionState.newHadoopConf(), files.table).isDefined) {
-        IndexStore.publish(
+        IndexPublisher.publish(
           session, files.table, identity, _.filterNot(entry => names(entry.path)).map(now),
           incarnation = Some(files.record.incarnation),
           coverage = coverage,

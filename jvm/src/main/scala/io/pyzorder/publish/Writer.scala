@@ -10,7 +10,7 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.common.{StoreFailures, ZOrderErrors, ZOrderException}
 import io.pyzorder.index.collect.RowCounts
 import io.pyzorder.index.model.{FileEntry, IndexedColumn}
-import io.pyzorder.index.store.{Coverage, IndexStore, ListedTable, SnapshotRef}
+import io.pyzorder.index.store.{Coverage, IndexPublisher, IndexStore, ListedTable, SnapshotRef}
 import io.pyzorder.publish.journal.{Journal, LayoutRecord, PartitionMove, PartitionsRecord}
 import io.pyzorder.publish.journal.{RetireRecord, RunFiles, RunRecords, SummaryFiles, SwitchRecord}
 import io.pyzorder.publish.relocate.{CatalogSwitch, PartitionLocationSwitch, TableLocationSwitch}
@@ -335,7 +335,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       columns: Seq[IndexedColumn] => Seq[IndexedColumn]): Unit = {
     val times = added.map(file => file.path -> file.modificationTime).toMap
     val fresh = entries.map(e => e.copy(modificationTime = times(e.path)))
-    val published = IndexStore.publish(
+    val published = IndexPublisher.publish(
       session, folder, columns,
       _.filterNot(e => times.contains(e.path) || listed.exists(_.gone(e.file))) ++ fresh,
       incarnation = Some(incarnation),

@@ -29,7 +29,7 @@ import io.pyzorder.index.collect.{ExpressionStatistics, SketchedColumns}
 import io.pyzorder.index.model.{Calendars, DataFiles, DeniedColumns, FileEntry, IndexedColumn}
 import io.pyzorder.index.model.{IndexedColumns, ReadSettings}
 import io.pyzorder.index.sketch.NewSketches
-import io.pyzorder.index.store.{Coverage, IndexStore, ListedTable, SnapshotRef}
+import io.pyzorder.index.store.{Coverage, IndexPublisher, IndexStore, ListedTable, SnapshotRef}
 import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
@@ -104,16 +104,16 @@ final class IndexedInsertCommand(
           try {
             before.filter(_ => mode == SaveMode.Overwrite)
               .foreach(UnindexedChangeCommand.keep(session, _, properties))
-            (folder +: around).foreach(IndexStore.uncover(session, _, properties))
+            (folder +: around).foreach(IndexPublisher.uncover(session, _, properties))
           } catch { case NonFatal(second) => failure.addSuppressed(second) }
           throw failure
       }
     try {
       tracker match {
         case Some(written) => publish(session, folder, before, columns, written.files, conf)
-        case None => IndexStore.uncover(session, folder, properties)
+        case None => IndexPublisher.uncover(session, folder, properties)
       }
-      around.foreach(IndexStore.uncover(session, _))
+      around.foreach(IndexPublisher.uncover(session, _))
       // Spark has planned cached DataFrames again before the index included the new files.
       session.catalog.refreshByPath(folder.root.toString)
     } catch {
@@ -220,7 +220,7 @@ final class IndexedInsertCommand(
           if (all.forall(entry => known(entry.file.folder))) Coverage.of(listed, ref, all)
           else None)
       }
-      IndexStore.publish(
+      IndexPublisher.publish(
         session, folder,
         old => if (old.isEmpty) columns else old,
         old => old.filterNot(entry => paths(entry.path) || isGone(entry)) ++ entries,

@@ -17,7 +17,7 @@ import org.slf4j.LoggerFactory
 
 import io.pyzorder.catalog.TargetLookup
 import io.pyzorder.common.ZOrderErrors
-import io.pyzorder.index.store.{IndexStore, SnapshotRef}
+import io.pyzorder.index.store.{IndexPublisher, IndexStore, SnapshotRef}
 import io.pyzorder.publish.journal.Journal
 import io.pyzorder.storage.TableFolder
 
@@ -122,7 +122,7 @@ object UnindexedChangeCommand {
       before: SnapshotRef,
       properties: Map[String, String]): Unit =
     if (IndexStore.latest(session.sessionState.newHadoopConf(), before.folder).isEmpty) {
-      IndexStore.publish(
+      IndexPublisher.publish(
         session, before.folder, _ => before.columns, identity, properties, voids = true,
         sketched = _ => before.sketched)
     }
@@ -140,7 +140,7 @@ object UnindexedChangeCommand {
       // A command that fails may still have changed some files.
       for (changed <- table; location <- changed.storage.locationUri) {
         try {
-          folderOf(session, changed).foreach(IndexStore.uncover(session, _, changed.properties))
+          folderOf(session, changed).foreach(IndexPublisher.uncover(session, _, changed.properties))
         } catch {
           case NonFatal(failure) =>
             log.warn(

@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.{IntegerType, LongType, StructType, TimestampT
 
 import io.pyzorder.common.Staleness
 import io.pyzorder.index.model.{ColumnStatistics, FileEntry, IndexedColumn, ReadSettings}
-import io.pyzorder.index.store.{IndexStore, SnapshotRef}
+import io.pyzorder.index.store.{IndexPublisher, IndexStore, SnapshotRef}
 import io.pyzorder.storage.{ExactFileIndex, TableFolder}
 
 /**
@@ -42,7 +42,7 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
   private def pruner =
     new FilePruner(session, "made_up", schema, Map.empty, Map.empty, new EvaluatedPartitions)
 
-  private val ref: SnapshotRef = IndexStore.publish(
+  private val ref: SnapshotRef = IndexPublisher.publish(
     session, folder, _ => columns, _ => (0 until numFiles).map(entry))
 
   private def size(i: Int): Long = 250000000L + i * 37L % 20000000L

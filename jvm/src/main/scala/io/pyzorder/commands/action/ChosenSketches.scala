@@ -9,7 +9,7 @@ import io.pyzorder.catalog.{ResolvedTable, TableFiles}
 import io.pyzorder.index.collect.{Collector, SketchedColumns}
 import io.pyzorder.index.model.{FileEntry, FileSketches, IndexedColumn}
 import io.pyzorder.index.sketch.{NewSketches, SketchChoice, ValueHash}
-import io.pyzorder.index.store.IndexStore
+import io.pyzorder.index.store.{IndexPublisher, IndexStore}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
@@ -103,7 +103,7 @@ private[commands] object ChosenSketches {
       table: ResolvedTable,
       chosen: Seq[String],
       found: Map[FileRef, FileEntry]): Unit =
-    IndexStore.publish(
+    IndexPublisher.publish(
       session, new TableFolder(table.root), identity,
       _.map { entry =>
         found.get(entry.file) match {

@@ -8,7 +8,7 @@ import io.pyzorder.common.{Printable, ZOrderConf, ZOrderErrors}
 import io.pyzorder.index.collect.{Collector, ResolvedExpression, SketchedColumns}
 import io.pyzorder.index.model.{DeniedColumns, ExpressionColumn, FileEntry, IndexedColumn}
 import io.pyzorder.index.model.IndexedColumns
-import io.pyzorder.index.store.{Coverage, IndexStore, SnapshotRef}
+import io.pyzorder.index.store.{Coverage, IndexPublisher, IndexStore, SnapshotRef}
 import io.pyzorder.storage.{FailPoints, FileRef, TableFolder}
 
 /** Operations on a table's index that several commands share. */
@@ -98,7 +98,7 @@ private[commands] object SkippingIndex {
     val isSame = has(columns.filterNot(ExpressionColumn.matches))
     val fresh = collected.map(entry => entry.file -> entry).toMap
     val paths = collected.map(_.path).toSet
-    IndexStore.publish(
+    IndexPublisher.publish(
       session,
       new TableFolder(table.root),
       _ => columns,

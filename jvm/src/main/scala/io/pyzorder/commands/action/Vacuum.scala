@@ -10,7 +10,7 @@ import org.slf4j.LoggerFactory
 
 import io.pyzorder.catalog.ResolvedTable
 import io.pyzorder.common.ZOrderConf
-import io.pyzorder.index.store.IndexStore
+import io.pyzorder.index.store.IndexPublisher
 import io.pyzorder.layout.select.PartitionListing
 import io.pyzorder.publish.{ExpiredFiles, Writer}
 import io.pyzorder.publish.journal.Journal
@@ -73,7 +73,7 @@ private[commands] object Vacuum {
     if (files.nonEmpty || left.nonEmpty) reach("vacuum-found")
     found.delete(files, n => if (n == 1) reach("mid-vacuum"))
     locations.delete(kept, writer.began, n => if (n == 1) reach("mid-vacuum"))
-    IndexStore.deleteReplaced(
+    IndexPublisher.deleteReplaced(
       session.sessionState.newHadoopConf(), writer.folder, writer.began - kept)
     files ++ left
   }

@@ -1,12 +1,5 @@
 package io.pyzorder.index.store
 
-import java.nio.charset.StandardCharsets.UTF_8
-import java.util.UUID
-import java.util.concurrent.ConcurrentHashMap
-
-import scala.util.Try
-import scala.util.control.NonFatal
-
 import com.google.common.cache.{Cache, CacheBuilder}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
@@ -17,22 +10,18 @@ import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRela
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{ArrayType, StructField, StructType}
-import org.slf4j.LoggerFactory
 
-import io.pyzorder.common.{Printable, ReadFailure, ZOrderErrors, ZOrderException}
+import io.pyzorder.common.{ReadFailure, ZOrderErrors, ZOrderException}
 import io.pyzorder.index.memory.IndexSnapshot
-import io.pyzorder.index.model.{DeniedColumns, FileEntry, IndexSchema, IndexedColumn}
-import io.pyzorder.storage.{CreateIfAbsent, ExactFileIndex, FileSystems, Incarnation, Links}
-import io.pyzorder.storage.{ListedMetadata, MetadataFiles, RunNumber, TableFolder}
+import io.pyzorder.index.model.{IndexSchema, IndexedColumn}
+import io.pyzorder.storage.{ExactFileIndex, FileSystems, Incarnation, Links}
+import io.pyzorder.storage.{ListedMetadata, TableFolder}
 
 /**
  * A table's index: immutable snapshots under `_zorder/_index`, each consisting of a data file and a
- * pointer. The pointer is written last, and only if no other writer has created a pointer with the
- * same version. The pointer with the highest version is current.
+ * pointer. IndexPublisher writes them. The pointer with the highest version is current.
  */
 object IndexStore {
-
-  private val log = LoggerFactory.getLogger(getClass)
 
   /** The incarnation that was last read for each table. */
   private val incarnations: Cache[TableFolder, String] =
@@ -50,14 +39,6 @@ object IndexStore {
       .build[(TableFolder, Long, Long, Long), SnapshotRef]()
 
   private val SettledMillis = 10000L
-
-  /**
-   * The maximum length of a failure's message in the log. A message may quote large parts of the
-   * index.
-   */
-  private val MessageLength = 300
-
-  private val warned = ConcurrentHashMap.newKeySet[String]()
 
   /**
    * The newest snapshot's pointer, found with one listing and at most two small reads. Returns None
@@ -82,7 +63,7 @@ object IndexStore {
       }
     } catch {
       case ReadFailure(failure) =>
-        warn(folder, folder.index.toString, failure)
+        IndexWarnings.unusable(folder, folder.index.toString, failure)
         None
     }
   }
@@ -123,7 +104,7 @@ object IndexStore {
       try Some(read(session, ref))
       catch {
         case ReadFailure(failure) =>
-          warn(ref, failure)
+          IndexWarnings.unusable(ref, failure)
           None
       }
     }
@@ -143,82 +124,10 @@ object IndexStore {
         case failure: ZOrderException => throw failure
         case ReadFailure(failure) =>
           SnapshotCache.remove(ref)
-          warn(ref, failure)
+          IndexWarnings.unusable(ref, failure)
           None
       }
     }
-
-  /**
-   * Applies `change` to the entries of the latest snapshot and publishes the result as a new
-   * snapshot. If another writer publishes a snapshot in the meantime, this method loads that
-   * snapshot and starts again, so it may call `columns` and `change` several times. An unreadable
-   * index is treated as an index without entries.
-   *
-   * @param columns     maps the columns that had statistics to the columns that will have
-   *                    statistics
-   * @param change      maps the old entries to the new ones. Its input no longer contains
-   *                    statistics of columns that are dropped or whose type changes
-   * @param properties  the table's properties, which may deny columns; empty for a table that is
-   *                    identified by its path
-   * @param incarnation the table's incarnation as seen by a writer; if None, the current
-   *                    incarnation is used, or a new one if the table has none
-   * @param coverage    computes the new coverage from the latest snapshot and the new entries
-   * @param sketched    maps the old value of SnapshotRef.sketched to the new one
-   * @param voids       whether this writer added files without adding entries, or deleted or moved
-   *                    files. If so, a listing that another writer began earlier no longer covers
-   *                    the table
-   * @return the pointer to the new snapshot
-   */
-  def publish(
-      session: shim.SparkSession,
-      folder: TableFolder,
-      columns: Seq[IndexedColumn] => Seq[IndexedColumn],
-      change: Seq[FileEntry] => Seq[FileEntry],
-      properties: Map[String, String] = Map.empty,
-      incarnation: Option[String] = None,
-      coverage: (Option[SnapshotRef], Seq[FileEntry]) => Option[Coverage] = (_, _) => None,
-      voids: Boolean = false,
-      sketched: Option[Seq[String]] => Option[Seq[String]] = identity): SnapshotRef = {
-    val denied = DeniedColumns.of(session.sessionState.conf, properties)
-    val hadoopConf = session.sessionState.newHadoopConf()
-    val fileSystem = folder.index.getFileSystem(hadoopConf)
-    CreateIfAbsent.of(hadoopConf, folder.index) // may throw, so this comes before any write
-    MetadataFiles.makeFolder(hadoopConf, folder.index)
-    var published: Option[SnapshotRef] = None
-    while (published.isEmpty) {
-      published = tryPublish(
-        session, fileSystem, folder, columns(_).filterNot(denied(_)), change, incarnation, coverage,
-        voids, sketched)
-    }
-    new OldSnapshots(fileSystem, folder).deleteOld(denied)
-    published.get
-  }
-
-  /**
-   * Records that a writer has changed files without adding entries. An existing index then does not
-   * cover any folder until the table has been listed again.
-   *
-   * @param properties see `publish`
-   */
-  def uncover(
-      session: shim.SparkSession,
-      folder: TableFolder,
-      properties: Map[String, String] = Map.empty): Unit =
-    if (latest(session.sessionState.newHadoopConf(), folder).isDefined) {
-      publish(session, folder, identity, identity, properties, voids = true)
-    }
-
-  /** Removes the index. From then on, queries read all of the table's files. */
-  def drop(session: shim.SparkSession, folder: TableFolder): Unit =
-    MetadataFiles.delete(session.sessionState.newHadoopConf(), folder.index)
-
-  /** See OldSnapshots.deleteReplaced. */
-  def deleteReplaced(hadoopConf: Configuration, folder: TableFolder, by: Long): Unit =
-    new OldSnapshots(folder.index.getFileSystem(hadoopConf), folder).deleteReplaced(by)
-
-  /** Removes the snapshots of a former incarnation of the table. */
-  def removeOf(hadoopConf: Configuration, folder: TableFolder, incarnation: String): Unit =
-    new OldSnapshots(folder.index.getFileSystem(hadoopConf), folder).removeOf(incarnation)
 
   /**
    * The index table as a relation over the snapshot's data file. Every column is nullable, because
@@ -232,7 +141,7 @@ object IndexStore {
       SnapshotChecks.readable(HadoopInputFile.fromPath(path, hadoopConf), schema)
     } catch {
       case ReadFailure(failure) =>
-        warn(ref, failure)
+        IndexWarnings.unusable(ref, failure)
         throw ZOrderErrors.indexNotFound(ref.folder.toString)
     }
     val files = Seq(ExactFileIndex.status(path, ref.length, 0L))
@@ -250,78 +159,6 @@ object IndexStore {
       case other => other
     })
 
-  private def tryPublish(
-      session: shim.SparkSession,
-      fileSystem: FileSystem,
-      folder: TableFolder,
-      columns: Seq[IndexedColumn] => Seq[IndexedColumn],
-      change: Seq[FileEntry] => Seq[FileEntry],
-      incarnation: Option[String],
-      coverage: (Option[SnapshotRef], Seq[FileEntry]) => Option[Coverage],
-      voids: Boolean,
-      sketched: Option[Seq[String]] => Option[Seq[String]]): Option[SnapshotRef] = {
-    val conf = session.sessionState.newHadoopConf()
-    val base = versions(fileSystem, folder).lastOption.getOrElse(0L)
-    if (base + 1 >= RunNumber.Greatest) throw ZOrderErrors.usedUpNumbers(folder.index.toString)
-    val before = latest(conf, folder).filter(_.version == base)
-    val loaded = before.flatMap(ref => loadAll(session, ref)(_.entries).map(ref -> _))
-    val isUnknown = base > 0 && loaded.isEmpty // the index exists but cannot be read
-    val (known, old) = loaded.fold((Seq.empty[IndexedColumn], Seq.empty[FileEntry])) {
-      case (ref, entries) => (ref.columns, entries)
-    }
-    val kept = columns(known)
-    val changed = change(withColumns(old, known.filter(kept.contains))).sortBy(_.path)
-    val version = base + 1
-    val segments = new SketchSegments(
-      conf, folder, loaded.fold(Seq.empty[SegmentRef])(_._1.sketches), kept,
-      warnOfSketches(folder, _, _))
-    val (entries, sketches) = segments.store(version, changed)
-    val bytes = SnapshotWriter.bytesOf(session, kept, entries)
-    val ref = SnapshotRef(
-      folder,
-      version,
-      incarnation.getOrElse(Incarnation.readOrCreate(conf, folder)),
-      s"_snapshot-$version-${UUID.randomUUID()}",
-      bytes.length.toLong,
-      SnapshotFiles.checksum(bytes),
-      entries.length,
-      kept,
-      if (isUnknown) None else coverage(before, entries),
-      if (voids || isUnknown) version else before.fold(0L)(_.coverableSince),
-      sketches,
-      sketched(before.flatMap(_.sketched).orElse(SketchSegments.columnsIn(changed)))
-        .map(kept.map(_.name).intersect(_)))
-    val data = new Path(folder.index, ref.file)
-    SnapshotFiles.write(fileSystem, data, bytes)
-    MetadataFiles.share(conf, data)
-    val pointer = new Path(folder.index, ref.pointer)
-    val created =
-      try CreateIfAbsent.of(conf, pointer).create(pointer, ref.toJson.getBytes(UTF_8))
-      catch {
-        case NonFatal(failure) =>
-          // Keep the data file if the pointer may have been created despite the failure.
-          if (Try(!fileSystem.exists(pointer)).getOrElse(false)) {
-            fileSystem.delete(data, false)
-            segments.delete(sketches)
-          }
-          throw failure
-      }
-    if (created) {
-      Some(ref)
-    } else {
-      fileSystem.delete(data, false)
-      segments.delete(sketches)
-      None
-    }
-  }
-
-  /** The entries with only the statistics of the columns that are kept. */
-  private def withColumns(entries: Seq[FileEntry], kept: Seq[IndexedColumn]): Seq[FileEntry] = {
-    val names = kept.map(_.name).toSet
-    entries.map(entry =>
-      entry.copy(statistics = entry.statistics.filter { case (name, _) => names(name) }))
-  }
-
   /** Reads the snapshot, bypassing the cache. Throws if it is missing or damaged. */
   private[pyzorder] def read(session: shim.SparkSession, ref: SnapshotRef): IndexSnapshot = {
     SnapshotChecks.entries(ref)
@@ -334,13 +171,13 @@ object IndexStore {
       bytes
     })
     val reader = new SnapshotReader(
-      () => new MemoryInputFile(bytes.get), ref.numFiles, ignored = warnOfStray(ref, _))
+      () => new MemoryInputFile(bytes.get), ref.numFiles, ignored = IndexWarnings.stray(ref, _))
     new IndexSnapshot(ref.columns, reader.files(),
       column => {
         try Some(reader.column(column))
         catch {
           case ReadFailure(failure) =>
-            warn(ref.folder, s"$path, column ${column.name}", failure)
+            IndexWarnings.unusable(ref.folder, s"$path, column ${column.name}", failure)
             None
         }
       },
@@ -348,7 +185,8 @@ object IndexStore {
       grown = () => SnapshotCache.grown(ref),
       checkObjects = () => SnapshotChecks.objects(ref, ref.columns.length),
       sketches =
-        new StoredSketches(fileSystem, ref.folder, ref.sketches, warnOfSketches(ref.folder, _, _)))
+        new StoredSketches(fileSystem, ref.folder, ref.sketches,
+          IndexWarnings.sketches(ref.folder, _, _)))
   }
 
   /** The number of entries in each row group of the snapshot's file. */
@@ -376,10 +214,6 @@ object IndexStore {
     new IndexSnapshot(
       columns, reader.files(), column => Some(reader.column(column)), () => reader.paths())
   }
-
-  /** Warns once that a snapshot cannot be used. */
-  def warn(ref: SnapshotRef, failure: Throwable): Unit =
-    warn(ref.folder, ref.dataFile.toString, failure)
 
   private def pointerAt(
       fileSystem: FileSystem,
@@ -433,32 +267,4 @@ object IndexStore {
     files
       .flatMap(status => SnapshotRef.versionOf(status.getPath.getName).map(_ -> status))
       .sortBy(_._1)
-
-  /**
-   * Warns only once per snapshot, because a forged snapshot may contain any number of long paths.
-   */
-  private def warnOfStray(ref: SnapshotRef, path: String): Unit =
-    if (warned.add(s"${ref.folder} ${ref.version}")) {
-      log.warn(
-        s"The skipping index of ${ref.folder} has an entry for " +
-          s"${Printable(path.take(MessageLength))}, which is not a file of the table. Such " +
-          s"entries are ignored. To remove them, run REFRESH SKIPPING INDEX ON '${ref.folder}'.")
-    }
-
-  private def warnOfSketches(folder: TableFolder, segment: String, failure: Throwable): Unit =
-    if (warned.add(s"$folder $segment")) {
-      log.warn(Printable(ZOrderErrors.withoutPassword(
-            s"The sketches of $folder in $segment cannot be used, so files are skipped by their " +
-              "minima and maxima alone: " +
-              s"${String.valueOf(failure.getMessage).take(MessageLength)}")))
-    }
-
-  private def warn(folder: TableFolder, what: String, failure: Throwable): Unit =
-    if (warned.add(what + String.valueOf(failure.getMessage).take(MessageLength))) {
-      log.warn(Printable(ZOrderErrors.withoutPassword(
-            s"The skipping index of $folder cannot be used, so all files are read: $what: " +
-              s"${String.valueOf(failure.getMessage).take(MessageLength)}. To rebuild it, run " +
-              s"REFRESH SKIPPING INDEX ON '$folder' or, without pyzorder's jar, " +
-              "pyzorder.fallback.create_index.")))
-    }
 }

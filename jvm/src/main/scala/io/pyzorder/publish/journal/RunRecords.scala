@@ -5,7 +5,7 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.conf.Configuration
 
 import io.pyzorder.common.ZOrderErrors
-import io.pyzorder.index.store.IndexStore
+import io.pyzorder.index.store.IndexPublisher
 import io.pyzorder.storage.{CreateIfAbsent, FileRef, FileSystems, MetadataFiles, TableFolder}
 
 /** Writes the records of one run. */
@@ -82,7 +82,7 @@ private[publish] final class RunRecords(
           }
         }
       }
-    attempt(IndexStore.removeOf(hadoopConf, folder, incarnation))
+    attempt(IndexPublisher.removeOf(hadoopConf, folder, incarnation))
     Seq(folder.staging(run), folder.retired(run), folder.index, folder.journal)
       .foreach(place => attempt(MetadataFiles.removeEmpty(hadoopConf, place)))
     // A process that deletes the table may have failed to delete `_zorder` because of the records

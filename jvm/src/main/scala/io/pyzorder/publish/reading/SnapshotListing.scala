@@ -11,7 +11,7 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.common.ReadFailure
 import io.pyzorder.index.memory.IndexSnapshot
-import io.pyzorder.index.store.{Coverage, IndexStore, SnapshotChecks, SnapshotRef}
+import io.pyzorder.index.store.{Coverage, IndexStore, IndexWarnings, SnapshotChecks, SnapshotRef}
 import io.pyzorder.storage.TableFolder
 
 /**
@@ -79,7 +79,7 @@ object SnapshotListing {
       true
     } catch {
       case ReadFailure(failure) =>
-        IndexStore.warn(ref, failure)
+        IndexWarnings.unusable(ref, failure)
         false
     }
 

@@ -7,7 +7,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.slf4j.LoggerFactory
 
 import io.pyzorder.index.collect.RowCounts
-import io.pyzorder.index.store.IndexStore
+import io.pyzorder.index.store.IndexPublisher
 import io.pyzorder.storage.{BoundedFileName, CopyFile, CreateIfAbsent, FileRef, FileSystems}
 import io.pyzorder.storage.{Links, MetadataFiles, MoveFile, SiblingFolder, TableFolder}
 
@@ -68,7 +68,7 @@ private[publish] final class PreviousLocation(
   def carry(target: Path, now: TableFolder): Unit = {
     val files = late
     files.foreach(carry(_, target))
-    if (files.nonEmpty) IndexStore.uncover(session, now)
+    if (files.nonEmpty) IndexPublisher.uncover(session, now)
   }
 
   private def carry(status: FileStatus, target: Path): Unit = {

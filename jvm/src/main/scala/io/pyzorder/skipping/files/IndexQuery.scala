@@ -8,7 +8,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.util.SerializableConfiguration
 
 import io.pyzorder.common.{JobDescription, TaskFunction}
-import io.pyzorder.index.store.{IndexStore, SnapshotChecks, SnapshotRef}
+import io.pyzorder.index.store.{IndexStore, IndexWarnings, SnapshotChecks, SnapshotRef}
 import io.pyzorder.skipping.predicate.{FileTest, IndexFilter}
 
 /**
@@ -54,7 +54,7 @@ private[skipping] object IndexQuery {
       })
     catch {
       case NonFatal(failure) =>
-        IndexStore.warn(ref, failure)
+        IndexWarnings.unusable(ref, failure)
         None
     }
   }
