@@ -24,7 +24,7 @@ if not any(JARS.glob("spark-connect_*.jar")):
     pytest.skip("this PySpark does not include a Connect server", allow_module_level=True)
 
 CLIENT = """
-import re, sys
+import re, sys, time
 import pyzorder
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
@@ -44,6 +44,13 @@ try:
     pyzorder.explain(df)
 except pyzorder.ZOrderError as error:
     print(error)
+spark.sql("ALTER TABLE t SET TBLPROPERTIES ('zorder.workload.record' = 'true')")
+for i in range(12):
+    assert len(spark.sql(f"SELECT * FROM t WHERE id = {1000 * i}").collect()) == 1
+while sum(row["queries"] for row in spark.sql("SELECT * FROM zorder_workload('t')").collect()) < 12:
+    time.sleep(0.2)
+metrics = table.optimize().executeZOrderByAuto().collect()[0]["metrics"]
+assert metrics["clusteringColumns"] == ["id"], metrics
 """
 
 

@@ -206,7 +206,7 @@ def test_units(tmp_path: Path) -> None:
 
 
 def test_there_is_an_example_of_each() -> None:
-    assert len(commands()) > 8 and len(crontab()) > 1 and len(dags()) == 1
+    assert len(commands()) > 8 and len(crontab()) > 1 and len(dags()) == 2
     assert {line.split()[1] for line in commands()} >= {"optimize", "describe", "explain", "doctor"}
 
 
