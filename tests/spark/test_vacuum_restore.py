@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import pyzorder
@@ -221,6 +221,24 @@ def test_restore(
     with scans.plain(spark):
         assert rows_of(spark.sql(query)) == pruned
     assert metrics(spark.sql("OPTIMIZE t ZORDER BY (a)"))["numFilesRemoved"] > 0
+
+
+@pytest.mark.parametrize("provider", FORMATS)
+def test_restore_damaged_files(
+    spark: SparkSession, database: str, tmp_path: Path, provider: str
+) -> None:
+    """RESTORE changes nothing if a retired file is not a data file, and names the file."""
+    created(spark, provider, partitioned=False)
+    spark.sql("OPTIMIZE t ZORDER BY (a)")
+    rows = rows_of(spark.table("t"))
+    retired = sorted((tmp_path / "db" / "t" / "_zorder" / "_retired").rglob("*.retired"))
+    for path in retired:
+        path.write_bytes(b"x" * path.stat().st_size)
+    with pytest.raises(PySparkException, match="ZORDER_UNREADABLE_FILE") as refused:
+        spark.sql("RESTORE t TO BEFORE OPTIMIZE")
+    assert any(path.name in str(refused.value) for path in retired)
+    assert "Repair or remove the damaged file" in str(refused.value)
+    assert rows_of(spark.table("t")) == rows
 
 
 def numbered(folder: Path, first: int, count: int) -> Path:

@@ -265,6 +265,9 @@ FORGED = {
             ("days", {"2026-01-31": 0}), ("days", {"2026-01-31": -1}), ("days", {"today": 5}),
             ("days", {"2026-01-31": "x"}), ("days", {"2026-01-31": 2**63 - 1}),
             ("days", {f"20{year}-01-01": 1 for year in range(50, 81)}),
+            ("days", {"0000-01-01": 5}), ("days", {"+10000-01-01": 5}),
+            ("days", {"-999999999-01-01": 5}),
+            ("last", -1), ("last", 253402300799999), ("last", 2**62), ("last", 2**63 - 1),
             ("examples", [["a", "b"]]), ("examples", [["a"]] * 9), ("examples", "x"),
         ]
     },
@@ -276,6 +279,7 @@ def test_forged_files(spark: SparkSession, table: Path, case: str) -> None:
     folder = table / "_zorder" / "_workload"
     folder.mkdir(parents=True)
     (folder / f"_{APPLICATION}.1.json").write_text(FORGED[case])
+    spark.sql("SELECT * FROM zorder_workload('seen')").collect()
     look_up(spark)
     assert recorded(spark) == {("(id = ?)", ""): 1}
 

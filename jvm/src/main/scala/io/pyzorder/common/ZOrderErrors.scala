@@ -149,7 +149,7 @@ object ZOrderErrors {
     val why = (messages.find(_.contains(path)).filter(_ != path) ++ messages.lastOption).toSeq
     val reason = why.distinct.mkString("; ")
     val file = messages.flatMap(Named.findAllIn(_)).find(_.contains(path)).getOrElse(path)
-    if (file.matches(".*[.](parquet|orc)")) {
+    if (file.matches(".*[.](parquet|orc)([.]retired)?")) {
       error("ZORDER_UNREADABLE_FILE.DAMAGED", "path" -> path, "reason" -> reason)
     } else error("ZORDER_UNREADABLE_FILE.STRAY", "path" -> path, "reason" -> reason)
   }

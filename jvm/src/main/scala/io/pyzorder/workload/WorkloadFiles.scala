@@ -12,7 +12,7 @@ import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
 
-import io.pyzorder.common.{BoundedJson, Printable}
+import io.pyzorder.common.{BoundedJson, Printable, RecordedTime}
 import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, TableFolder}
 
 /**
@@ -140,7 +140,9 @@ private[pyzorder] object WorkloadFiles {
         val shape = Shape(texts(item.get("filters")), texts(item.get("joinKeys")))
         val examples = items(item.get("examples"), ShapeCount.MaxExamples).map(texts)
         require(examples.forall(_.length == shape.filters.length))
-        shape -> ShapeCount(days(item.get("days")), item.get("last").asLong, examples)
+        val last = item.get("last").asLong
+        require(RecordedTime.isValid(last))
+        shape -> ShapeCount(days(item.get("days")), last, examples)
       }
       // A clock may have been wrong, but later days must not displace the current ones.
       val tomorrow = WorkloadCounts.dayOf(System.currentTimeMillis()) + 1
@@ -151,8 +153,9 @@ private[pyzorder] object WorkloadFiles {
     require(node.isObject && node.size > 0 && node.size <= WorkloadCounts.MaxDays)
     node.fields().asScala.map { day =>
       val scans = day.getValue.asLong
-      require(scans > 0 && scans < MaxScans)
-      LocalDate.parse(day.getKey).toEpochDay -> scans
+      val number = LocalDate.parse(day.getKey).toEpochDay
+      require(scans > 0 && scans < MaxScans && RecordedTime.isValidDay(number))
+      number -> scans
     }.toMap
   }
 

@@ -1,5 +1,7 @@
 package io.pyzorder.commands.action
 
+import scala.util.control.NonFatal
+
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.util.SerializableConfiguration
@@ -42,7 +44,10 @@ private[commands] object FileCopies {
           throw ZOrderErrors.conflict(s"$from is no longer a regular file")
         MetadataFiles.makeFolder(hadoopConf, to.getParent)
         CopyFile.copy(hadoopConf, from, to)
-        StagedFile(to, path, fs.getFileStatus(to).getLen, RowCounts.of(hadoopConf, to))
+        val rows =
+          try RowCounts.of(hadoopConf, to)
+          catch { case NonFatal(damage) => throw ZOrderErrors.unreadable(from.toString, damage) }
+        StagedFile(to, path, fs.getFileStatus(to).getLen, rows)
       }).collect().toSeq
     JobDescription.during(
       context, s"$command ${writer.folder.root}: copy ${moves.length} files")(

@@ -2,6 +2,7 @@ package io.pyzorder.publish.journal
 
 import org.apache.hadoop.conf.Configuration
 
+import io.pyzorder.common.RecordedTime
 import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
@@ -53,8 +54,8 @@ object HistoryEntry {
       HistoryEntry(
         state.run,
         state.prepare.fold("")(_.operation),
-        state.prepare.map(_.began).filter(isTime).getOrElse(0L),
-        ended.get(state.run).filter(isTime),
+        state.prepare.map(_.began).filter(RecordedTime.isValid).getOrElse(0L),
+        ended.get(state.run).filter(RecordedTime.isValid),
         state.outcome.exists(_.commit),
         undone(state.run),
         retired,
@@ -63,11 +64,6 @@ object HistoryEntry {
         sizes.sum)
     }
   }
-
-  /**
-   * Whether a time is in the years 1970 to 9999. Other times may overflow or be invalid in Python.
-   */
-  private def isTime(millis: Long): Boolean = millis >= 0 && millis < 253402300800000L
 
   /** The sizes of the files that are still at their retired paths. Lists each folder once. */
   private def keptSizes(
