@@ -210,6 +210,30 @@ def without_values(column: str) -> Callable[[pa.Table], pa.Table]:
     return put
 
 
+def swapped(*columns: str) -> Callable[[pa.Table], pa.Table]:
+    """Returns a function that swaps the minimum and the maximum of each column."""
+
+    def swap(rows: pa.Table) -> pa.Table:
+        other = {"_minValue": "_maxValue", "_maxValue": "_minValue"}
+        names = {f"{column}{end}": f"{column}{other[end]}" for column in columns for end in other}
+        return rows.rename_columns([names.get(name, name) for name in rows.column_names])
+
+    return swap
+
+
+def in_upper_case(table: Path) -> None:
+    """Adds statistics of a column `ID` to those of `id`. Names are not case-sensitive."""
+
+    def add(rows: pa.Table) -> pa.Table:
+        for name in rows.column_names:
+            if name.startswith("id_"):
+                rows = rows.append_column(name.replace("id_", "ID_", 1), rows[name])
+        return rows
+
+    rewritten(add)(table)
+    edited(columns=[{"path": [name], "type": "long"} for name in ("id", "ID")])(table)
+
+
 def numbers_as_names(rows: pa.Table) -> pa.Table:
     """Makes the names of the clustering columns numbers."""
     place = rows.schema.get_field_index("clustered_by")
@@ -258,6 +282,7 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     "many long names": rewritten(long_lists, store_schema=False),
     "no read settings": rewritten(without_values("read_settings")),
     "no flags": rewritten(without_values("id_exact")),
+    "bounds in the wrong order": rewritten(swapped("id", "s", "x")),
     "numbers as names": rewritten(numbers_as_names),
     "many tokens": padded("[]", 2 << 20),
     "many columns": edited(columns=[{"path": ["id"], "type": "long"}] * 300_000),
@@ -288,6 +313,19 @@ def test_damaged(spark: SparkSession, source: Path, tmp_path: Path, what: str) -
             assert "ZORDER_INDEX_NOT_FOUND" in str(failure)
     spark.sql(f"REFRESH SKIPPING INDEX ON '{table}'")
     assert skips(spark, table)
+
+
+def test_names_that_differ_in_case(spark: SparkSession, source: Path, tmp_path: Path) -> None:
+    """`skipping_index` leaves out columns that the session cannot tell apart."""
+    table = copy(source, tmp_path / "t")
+    in_upper_case(table)
+    assert ask(spark, table) == ANSWERS
+    for exact, found in (("false", set()), ("true", {"id_exact", "ID_exact"})):
+        with scans.settings(spark, spark__sql__caseSensitive=exact):
+            rows = spark.sql(f"SELECT * FROM skipping_index('{table}')")
+            assert {name for name in rows.columns if name.endswith("_exact")} == found
+            assert len(rows.collect()) == len(data_files(table))
+            spark.sql(f"DESCRIBE SKIPPING INDEX ON '{table}'").collect()
 
 
 @pytest.mark.parametrize("codec", ["snappy", "none", "zstd", "gzip", "brotli", "lz4"])

@@ -1,5 +1,6 @@
 package io.pyzorder.common
 
+import java.io.IOException
 import java.nio.file.{AccessDeniedException, ReadOnlyFileSystemException}
 
 import scala.util.control.NonFatal
@@ -15,9 +16,10 @@ object StoreFailures {
 
   /**
    * Runs a command that writes to the table's folder. Throws ZORDER_NO_SPACE or ZORDER_NOT_WRITABLE
-   * if the store rejects a write, and ZORDER_CONFLICT if the folder or a file in it disappears
-   * while the command runs. Some Spark versions, such as 3.5, wrap an exception that a task throws.
-   * If that exception is one of pyzorder's errors, it is thrown without the wrapper.
+   * if the store rejects a write, ZORDER_CONFLICT if the folder or a file in it disappears while
+   * the command runs, and ZORDER_STORE_FAILED for every other IOException. Some Spark versions,
+   * such as 3.5, wrap an exception that a task throws. If that exception is one of pyzorder's
+   * errors, it is thrown without the wrapper.
    */
   def translate[T](root: Path)(command: => T): T =
     try command
@@ -31,6 +33,9 @@ object StoreFailures {
         throw ZOrderErrors.because(failure, error)
       case NonFatal(failure) if ZOrderErrors.isMissing(failure, root) =>
         val error = ZOrderErrors.conflict(s"$root, or a file in it, was replaced or deleted")
+        throw ZOrderErrors.because(failure, error)
+      case failure: IOException =>
+        val error = ZOrderErrors.storeFailed(root.toString, said(failure, _ => true))
         throw ZOrderErrors.because(failure, error)
     }
 

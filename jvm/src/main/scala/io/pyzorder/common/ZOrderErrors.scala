@@ -275,6 +275,10 @@ object ZOrderErrors {
   def conflict(what: String): ZOrderException = error("ZORDER_CONFLICT.CHANGED", "what" -> what)
 
   /** `reason` is the store's message. */
+  def storeFailed(root: String, reason: String): ZOrderException =
+    error("ZORDER_STORE_FAILED", "target" -> root, "reason" -> reason)
+
+  /** `reason` is the store's message. */
   def noSpace(root: String, reason: String): ZOrderException =
     error("ZORDER_NO_SPACE.FULL", "target" -> root, "reason" -> reason)
 

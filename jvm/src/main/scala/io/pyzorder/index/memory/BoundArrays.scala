@@ -1,7 +1,8 @@
 package io.pyzorder.index.memory
 
+import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
-import org.apache.spark.unsafe.types.UTF8String
+import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 
 /** The minimum and maximum of one column in each file, stored in compact arrays. */
 sealed abstract class BoundArrays {
@@ -18,6 +19,9 @@ sealed abstract class BoundsBuilder {
 
   /** Stores the bounds of file i, given in Catalyst's internal representation. */
   def set(i: Int, least: Any, greatest: Any): Unit
+
+  /** Whether both bounds of file i are set and the minimum is not greater than the maximum. */
+  def inOrder(i: Int): Boolean
 
   def result(): BoundArrays
 }
@@ -45,6 +49,8 @@ final class LongBoundsBuilder(numFiles: Int) extends BoundsBuilder {
     mins(i) = LongBounds.toLong(least)
     maxs(i) = LongBounds.toLong(greatest)
   }
+
+  override def inOrder(i: Int): Boolean = mins(i) <= maxs(i)
 
   override def result(): LongBounds = new LongBounds(PackedLongs.of(mins), PackedLongs.of(maxs))
 }
@@ -96,6 +102,8 @@ final class DoubleBoundsBuilder(numFiles: Int) extends BoundsBuilder {
     maxs(i) = DoubleBounds.toDouble(greatest)
   }
 
+  override def inOrder(i: Int): Boolean = mins(i) <= maxs(i) // false if one of them is NaN
+
   override def result(): DoubleBounds = new DoubleBounds(mins, maxs)
 }
 
@@ -144,6 +152,14 @@ final class ObjectBoundsBuilder(numFiles: Int) extends BoundsBuilder {
   override def set(i: Int, least: Any, greatest: Any): Unit = {
     mins(i) = least.asInstanceOf[AnyRef]
     maxs(i) = greatest.asInstanceOf[AnyRef]
+  }
+
+  override def inOrder(i: Int): Boolean = (mins(i), maxs(i)) match {
+    case (least: UTF8String, greatest: UTF8String) => shim.compareBytes(least, greatest) <= 0
+    case (least: Array[Byte], greatest: Array[Byte]) =>
+      ByteArray.compareBinary(least, greatest) <= 0
+    case (least: Decimal, greatest: Decimal) => least <= greatest
+    case _ => false
   }
 
   override def result(): ObjectBounds = new ObjectBounds(mins, maxs)

@@ -1,5 +1,7 @@
 package io.pyzorder.index.store
 
+import java.util.Locale
+
 import com.google.common.cache.{Cache, CacheBuilder}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
@@ -134,7 +136,7 @@ object IndexStore {
    * Spark fails if a forged file lacks a value in another column.
    */
   def relation(session: shim.SparkSession, ref: SnapshotRef): LogicalPlan = {
-    val (path, schema) = (ref.dataFile, IndexSchema.of(ref.columns))
+    val (path, schema) = (ref.dataFile, IndexSchema.of(distinct(session, ref.columns)))
     val hadoopConf = session.sessionState.newHadoopConf()
     try {
       SnapshotChecks.intact(hadoopConf, ref)
@@ -150,6 +152,17 @@ object IndexStore {
     LogicalRelation(HadoopFsRelation(
         location, new StructType(), StructType(schema.map(nullable)), None,
         new ParquetFileFormat, Map.empty)(session))
+  }
+
+  /** The columns whose names the session can tell apart. */
+  private def distinct(
+      session: shim.SparkSession,
+      columns: Seq[IndexedColumn]): Seq[IndexedColumn] = {
+    val exact = session.sessionState.conf.caseSensitiveAnalysis
+    def key(column: IndexedColumn) =
+      if (exact) column.name else column.name.toLowerCase(Locale.ROOT)
+    val named = columns.groupBy(key)
+    columns.filter(column => named(key(column)).length == 1)
   }
 
   private def nullable(field: StructField): StructField = field.copy(

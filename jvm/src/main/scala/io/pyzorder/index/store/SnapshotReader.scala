@@ -136,7 +136,10 @@ private[index] final class SnapshotReader(
     new ColumnArrays(column.dataType, flags, PackedLongs.of(nullCounts), bounds.result())
   }
 
-  /** Reads the bounds. A file has the flag Bounded only if both bounds are present. */
+  /**
+   * Reads the bounds. A file has the flag Bounded only if both bounds are present and in order, as
+   * code that compares bounds expects.
+   */
   private def readBounds(column: IndexedColumn, bounds: BoundsBuilder, flags: Array[Byte]): Unit = {
     val seen = new Array[Byte](numFiles)
     def fill(name: String)(set: SnapshotReader.Take): Unit =
@@ -161,7 +164,7 @@ private[index] final class SnapshotReader(
     }
     var i = 0
     while (i < numFiles) {
-      if (seen(i) == 2) flags(i) = (flags(i) | ColumnArrays.Bounded).toByte
+      if (seen(i) == 2 && bounds.inOrder(i)) flags(i) = (flags(i) | ColumnArrays.Bounded).toByte
       i += 1
     }
   }
