@@ -1,7 +1,7 @@
 """Indexes the files that other engines have written, based on the files' Parquet footers.
 
 Statistics are taken from a footer only if they provably describe what Spark reads
-(`pyzorder.index.parquet_footers`). The bounds of other columns remain unknown. Files without a
+(`pyzorder.index.parquet.footers`). The bounds of other columns remain unknown. Files without a
 readable footer remain unindexed, so queries open them.
 """
 
@@ -37,7 +37,7 @@ from pyzorder.index import (
 )
 from pyzorder.index.coverage import Coverage, still_covers
 from pyzorder.index.entries import ColumnStatistics, FileEntry, is_foreign, unchanged
-from pyzorder.index.parquet_footers import FooterReader, columns_of
+from pyzorder.index.parquet.footers import FooterReader, columns_of
 from pyzorder.index.pointers import IndexedColumn, read_pointer, versions
 from pyzorder.index.read_settings import STRUCTURAL_DEFAULTS, ReadSettings
 from pyzorder.index.snapshot_writer import check_format, publish

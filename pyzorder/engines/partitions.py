@@ -30,6 +30,9 @@ _DOUBLE = re.compile(rf"\s*({_DECIMAL.pattern}[fFdD]?|[+-]?(NaN|Infinity))\s*")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIMESTAMP = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})(\.[0-9]{1,9})?")
 
+#: Python represents bytes of a name that are not UTF-8 as surrogates.
+_NOT_UTF8 = re.compile("[\ud800-\udfff]")
+
 _MOST_DIGITS = 38
 
 #: The precision of the decimal type for each integer type, starting with the narrowest type.
@@ -98,9 +101,11 @@ def partition_columns(root: str, folders: Sequence[str]) -> list[PartitionColumn
 def _levels(root: str, folder: str) -> tuple[str, list[tuple[str, str]]] | None:
     """Splits a path into the part above the partition folders, and the columns' names and values.
 
-    Only the innermost consecutive folders named `name=value` count as partition folders.
+    Only the innermost consecutive folders named `name=value` count as partition folders. Like in
+    Java, bytes that are not UTF-8 read as the replacement character.
     """
-    parts = folder.split("/") if folder else []
+    text = _NOT_UTF8.sub("\ufffd", folder)
+    parts = text.split("/") if text else []
     while parts and "=" not in parts[-1]:
         parts.pop()
     levels: list[tuple[str, str]] = []

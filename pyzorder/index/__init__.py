@@ -10,11 +10,9 @@ The package needs PyArrow but neither Spark nor pandas, so any engine can build 
     snapshots            snapshots of the index, and the pointers to them
     coverage             describes which data files have rows in a snapshot
     entries              rows of the index, one per data file
-    snapshot_pages       checks the pages of a snapshot before it is decoded
     snapshot_statistics  the statistics of a snapshot that are valid for a scan's settings
     snapshot_writer      publishes snapshots
-    parquet_footers      reads the statistics in Parquet footers
-    parquet_rules        decides which of these statistics are valid for the values that Spark reads
+    parquet              reads the footers of Parquet files, and checks files before PyArrow does
     predicates           translates SQL predicates into filters over the index's bounds
 """
 

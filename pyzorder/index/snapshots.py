@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pyzorder.index import snapshot_pages
+from pyzorder.index.parquet import footer_checks, pages
 from pyzorder.index.pointers import (
     IndexedColumn,
     Pointer,
@@ -124,6 +124,7 @@ def _decoded(data: bytes, pointer: Pointer) -> pa.Table:
     If all rows have the same value, Parquet stores it once, so a small forged file could use up
     all memory. Files that pyzorder cannot have written are rejected.
     """
+    footer_checks.readable(data)
     file = pq.ParquetFile(io.BytesIO(data))
     found = file.metadata
     groups = [found.row_group(g) for g in range(found.num_row_groups)]
@@ -147,7 +148,7 @@ def _decoded(data: bytes, pointer: Pointer) -> pa.Table:
             width = _width_of(chunk.path_in_schema, widths)
             needed += max(chunk.num_values, group.num_rows) * width
             if width and group.num_rows > 0:
-                size = snapshot_pages.decoded_size(data, chunk)
+                size = pages.decoded_size(data, chunk)
                 if size is None:
                     raise Unusable(f"{pointer.file} has pages that pyzorder does not write")
                 stored_text += size if chunk.physical_type == "BYTE_ARRAY" else 0
@@ -161,7 +162,7 @@ def _decoded(data: bytes, pointer: Pointer) -> pa.Table:
         raise Unusable(f"{pointer.file} has {len(data)} bytes but {text_bytes} bytes of strings")
     _check_memory(needed + text_bytes, pointer)
     rows = rows.cast(fields)
-    _check_files(rows.select([f.name for f in FILE_FIELDS]), pointer)
+    _check_files(rows, pointer)
     return rows
 
 
@@ -227,8 +228,10 @@ def _check_memory(needed: int, pointer: Pointer) -> None:
 
 
 def _check_files(rows: pa.Table, pointer: Pointer) -> None:
-    """Checks the columns that describe files."""
-    rows.validate(full=True)  # strings must be UTF-8, unlike bounds
+    """Checks the columns that describe files and their sketches."""
+    present = [f.name for f in (*FILE_FIELDS, *SKETCH_FIELDS) if f.name in rows.column_names]
+    rows.select(present).validate(full=True)  # strings must be UTF-8, unlike bounds
+    rows = rows.select([f.name for f in FILE_FIELDS])
     if any(column.null_count for column in rows.columns):
         raise Unusable(f"{pointer.file} has nulls in columns that cannot be null")
     if len(pc.unique(rows["path"])) != rows.num_rows:

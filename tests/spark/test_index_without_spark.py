@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 import pyzorder
 from pyzorder.engines import indexing
 from pyzorder.engines.indexing import index_files
-from pyzorder.index import LocalStore, TableFolder, latest, parquet_rules
+from pyzorder.index import LocalStore, TableFolder, latest
+from pyzorder.index.parquet import rules
 from pyzorder.index.pointers import IndexedColumn
 from pyzorder.index.read_settings import STRUCTURAL_DEFAULTS
 from pyzorder.index.snapshot_writer import publish
@@ -98,8 +99,8 @@ def test_files_of_spark(spark: SparkSession, tmp_path: Path, writer: str) -> Non
 def test_constants_are_those_of_spark(spark: SparkSession, tmp_path: Path) -> None:
     jvm: Any = spark._jvm
     rebase = jvm.org.apache.spark.sql.catalyst.util.RebaseDateTime
-    assert rebase.lastSwitchJulianTs() <= parquet_rules._MODERN_MICRO
-    assert rebase.lastSwitchJulianDay() <= parquet_rules._MODERN_DAY
+    assert rebase.lastSwitchJulianTs() <= rules._MODERN_MICRO
+    assert rebase.lastSwitchJulianDay() <= rules._MODERN_DAY
     write(spark, tmp_path / "t")
     indexes.build(spark, tmp_path / "t", "parquet")
     (text, *_) = [row["read_settings"] for row in indexes.table(spark, tmp_path / "t")]

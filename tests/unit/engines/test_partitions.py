@@ -34,7 +34,9 @@ TYPES: list[tuple[list[str], str, list[Any]]] = [
 
 
 #: Values that engines other than Spark write. Spark reads each escaped byte as a character.
+#: Python represents bytes that are not UTF-8 as surrogates.
 ESCAPED: list[tuple[list[str], str, list[Any]]] = [
+    (["\udcff%20", "a"], "string", ["\ufffd ", "a"]),
     (["caf%C3%A9", "caf%E9", "50%", "%zz"], "string", ["café", "café", "50%", "%zz"]),
 ]
 

@@ -180,6 +180,17 @@ def test_properties_of_files_that_are_damaged(
     assert latest(STORE, folder) is None and len(warnings()) == 1
 
 
+def test_names_of_sketches_that_are_damaged(
+    folder: TableFolder, warnings: Callable[[], list[str]]
+) -> None:
+    rows = table_of([A], entries("x", "y"))
+    names = pa.array([None, b"_sketch-1-\xff"]).view(pa.string())
+    forge(
+        folder, [A], rows.set_column(rows.column_names.index("sketch_file"), "sketch_file", names)
+    )
+    assert latest(STORE, folder) is None and len(warnings()) == 1
+
+
 def test_a_column_twice(folder: TableFolder, warnings: Callable[[], list[str]]) -> None:
     rows = table_of([A], entries("x"))
     forge(folder, [A], rows.append_column("a_minValue", rows["a_minValue"]))

@@ -2,7 +2,7 @@
 
 PyArrow already withholds unsound statistics: those of INT96 columns, those of columns whose order
 PyArrow does not support, and those of writers that are known to have written wrong statistics
-(PARQUET-251). From the statistics that PyArrow returns, parquet_rules derives the bounds of the
+(PARQUET-251). From the statistics that PyArrow returns, `rules` derives the bounds of the
 values that Spark reads.
 """
 
@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyzorder.index import parquet_rules
 from pyzorder.index.entries import ColumnStatistics
-from pyzorder.index.parquet_rules import Leaf, Origin
+from pyzorder.index.parquet import footer_checks, rules
+from pyzorder.index.parquet.rules import Leaf, Origin
 from pyzorder.index.pointers import IndexedColumn
 
 #: The key under which Spark records its schema, and the keys in a field's metadata that mark CHAR
@@ -60,12 +60,12 @@ class FooterReader:
             OSError: the file cannot be read.
             ArrowException: the file is not a Parquet file that PyArrow can read.
         """
-        footer = pq.read_metadata(path)
+        footer = pq.read_metadata(pa.BufferReader(footer_checks.read(path)))
         groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
         rows = sum(group.num_rows for group in groups)
         if rows != footer.num_rows:
             raise pa.ArrowInvalid("its row groups do not have as many rows as its footer states")
-        origin = parquet_rules.origin_of(footer.created_by, footer.metadata)
+        origin = rules.origin_of(footer.created_by, footer.metadata)
         compared = _compared_otherwise(footer.metadata or {})
         found = {}
         for column, place in zip(self._columns, self._places(footer.schema), strict=True):
@@ -106,10 +106,10 @@ def columns_of(path: str) -> list[IndexedColumn]:
         OSError: the file cannot be read.
         ArrowException: the file is not a Parquet file that PyArrow can read.
     """
-    footer = pq.read_metadata(path)
+    footer = pq.read_metadata(pa.BufferReader(footer_checks.read(path)))
     tree, compared = _tree(footer.schema), _compared_otherwise(footer.metadata or {})
     leaves = () if tree is None else _leaves((), tree)
-    typed = ((names, parquet_rules.spark_type(leaf)) for names, leaf in leaves)
+    typed = ((names, rules.spark_type(leaf)) for names, leaf in leaves)
     return [
         IndexedColumn(names, data_type)
         for names, data_type in typed
@@ -138,7 +138,7 @@ def _of_chunks(
     chunks: Sequence[Any], rows: int, leaf: Leaf, origin: Origin, column: IndexedColumn
 ) -> ColumnStatistics:
     """Returns the statistics of a column, computed from those of its chunks in the row groups."""
-    if not parquet_rules.is_readable(leaf, column.data_type):
+    if not rules.is_readable(leaf, column.data_type):
         return ColumnStatistics()
     nulls = [_null_count(chunk, leaf) for chunk in chunks]
     if sum(chunk.num_values for chunk in chunks) != rows or None in nulls:
@@ -152,7 +152,7 @@ def _of_chunks(
         is_decimal = leaf.annotation == "Decimal"  # values with too many digits may become null
         return ColumnStatistics(null_count=None if is_decimal else count)
     bounds = [(known.min_raw, known.max_raw) for known in statistics]
-    return parquet_rules.statistics_of(bounds, leaf, origin, column.data_type, count)
+    return rules.statistics_of(bounds, leaf, origin, column.data_type, count)
 
 
 def _null_count(chunk: Any, leaf: Leaf) -> int | None:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyzorder.index.entries import ColumnStatistics
-from pyzorder.index.parquet_footers import FooterReader, columns_of
+from pyzorder.index.parquet.footers import FooterReader, columns_of
 from pyzorder.index.pointers import IndexedColumn
 from tests.support.engine_tables import statistics_of
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pyzorder.index.entries import ColumnStatistics
-from pyzorder.index.parquet_rules import (
+from pyzorder.index.parquet.rules import (
     Leaf,
     Origin,
     is_readable,

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyzorder.index.parquet import thrift
+
 #: The maximum size of a page before compression.
 _LONGEST = 64 << 20
+
+#: The maximum size of a page header. It may contain the page's bounds.
+_LONGEST_HEADER = 64 << 10
 
 #: Numbers from parquet.thrift: page types, and fields of PageHeader and of each page type's header.
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
@@ -22,16 +27,13 @@ _ENCODINGS = {_DATA: 2, _DICTIONARY: 2, _DATA_V2: 4}
 #: encodings, a few bytes can represent many copies of a long string.
 _KNOWN = {0, 2, 3, 8}
 
-#: The type codes of Thrift's compact protocol.
-_TRUE, _FALSE, _INT, _LONG, _BINARY, _STRUCT = 1, 2, 5, 6, 8, 12
-
 
 def decoded_size(data: bytes, chunk: Any) -> int | None:
     """Returns the size in bytes of a column chunk's decompressed pages. Returns None unless the
     chunk consists of pages of known kinds and has as many values as the file's footer states."""
     try:
         values, size = _contents(data, chunk)
-    except (ValueError, LookupError, TypeError, RecursionError):  # a damaged header
+    except (ValueError, LookupError, TypeError):  # a damaged header
         return None
     return size if values == chunk.num_values else None
 
@@ -44,7 +46,8 @@ def _contents(data: bytes, chunk: Any) -> tuple[int, int]:
         at = chunk.dictionary_page_offset
     end, values, total = at + chunk.total_compressed_size, 0, 0
     while at < end:
-        page, at = _struct(data, at)
+        page, length = thrift.parse(data[at : at + _LONGEST_HEADER], 0)
+        at += length
         kind, size = page[_TYPE], page[_SIZE]
         header = page[_HEADERS[kind]]
         is_sound = 0 <= size <= _LONGEST and header[_ENCODINGS[kind]] in _KNOWN
@@ -57,46 +60,3 @@ def _contents(data: bytes, chunk: Any) -> tuple[int, int]:
         at += page[_STORED_SIZE]
         total += size
     return values, total
-
-
-def _struct(data: bytes, at: int) -> tuple[dict[int, Any], int]:
-    """Parses a struct. Returns the fields that are 32-bit integers or structs, and omits all other
-    fields."""
-    found: dict[int, Any] = {}
-    number = 0
-    while data[at]:
-        step, kind = divmod(data[at], 16)
-        at += 1
-        if step:
-            number += step
-        else:
-            number, at = _integer(data, at)
-        if kind == _INT:
-            found[number], at = _integer(data, at)
-        elif kind == _STRUCT:
-            found[number], at = _struct(data, at)
-        elif kind == _LONG:
-            _, at = _varint(data, at)
-        elif kind == _BINARY:
-            length, at = _varint(data, at)
-            at += length
-        elif kind not in (_TRUE, _FALSE):
-            raise ValueError(f"a page header has a field of type {kind}")
-    return found, at + 1
-
-
-def _integer(data: bytes, at: int) -> tuple[int, int]:
-    number, at = _varint(data, at)
-    if number >= 1 << 32:
-        raise ValueError("a page header has a number of more than 32 bits")
-    return (number >> 1) ^ -(number & 1), at
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    number = 0
-    for shift in range(0, 70, 7):
-        number |= (data[at] & 127) << shift
-        at += 1
-        if data[at - 1] < 128:
-            return number, at
-    raise ValueError("a page header has a number of more than 64 bits")

@@ -1,0 +1,65 @@
+"""A damaged footer does not end the process."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pyzorder.engines.indexing import index_files
+from pyzorder.index.parquet import footer_checks
+
+ROOT = Path(__file__).parents[4]
+
+ROWS = pa.table(
+    {
+        "id": [1, 2, None],
+        "s": ["a", "b", "c"],
+        "x": [1.5, None, 2.5],
+        "d": pa.array([Decimal(1), Decimal(2), None], pa.decimal128(30, 2)),
+        "b": [True, False, None],
+        "list": [[1, 2], [], None],
+        "struct": [{"a": 1, "b": [{"c": "x"}]}, None, {"a": None, "b": None}],
+    }
+)
+
+
+def parquet(rows: pa.Table, **options: bool) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(rows, sink, **options)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("rows", [ROWS, ROWS.slice(0, 0), pa.table({})], ids=["3", "none", "empty"])
+@pytest.mark.parametrize("statistics", [False, True])
+def test_sound_footers(rows: pa.Table, statistics: bool) -> None:
+    data = parquet(rows, write_statistics=statistics)
+    footer = pq.read_metadata(pa.BufferReader(footer_checks.readable(data)))
+    assert footer.equals(pq.read_metadata(io.BytesIO(data)))
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1", b"text and more text", b"PAR1\xff\xff\xff\x7fPAR1"])
+def test_no_footer(data: bytes) -> None:
+    with pytest.raises(pa.ArrowInvalid, match="it has no Parquet footer"):
+        footer_checks.readable(data)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_footers(tmp_path: Path, seed: int) -> None:
+    """Reads a data file and an index with damaged footers in another process."""
+    (tmp_path / "a.parquet").write_bytes(parquet(ROWS))
+    index_files(str(tmp_path))
+    program = [sys.executable, "-m", "tests.support.programs.damaged_footers"]
+    done = subprocess.run(
+        [*program, str(tmp_path), str(seed), "300"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-1000:]
+    read = json.loads(done.stdout)
+    assert 0 < read["data file"] < 300 and 0 < read["index"] < 300, read
