@@ -46,6 +46,11 @@ class ScanExplanation:
         return int(self.details.get("skippedByJoins", 0))
 
     @property
+    def skipped_by_sketches(self) -> int:
+        """Number of files that are skipped only because of sketches."""
+        return int(self.details.get("skippedBySketches", 0))
+
+    @property
     def as_of(self) -> datetime | None:
         """When the list of files was last verified. None if the query itself lists the files."""
         time = self.details.get("asOf")
@@ -58,8 +63,10 @@ class ScanExplanation:
     def _notes(self) -> list[str]:
         keys = " and ".join(self.details.get("joinKeys", ()))
         joins = [f"{self.skipped_by_joins} skipped by join keys of {keys}"] if keys else []
+        sketches = self.skipped_by_sketches
+        lookups = [f"{sketches} skipped by sketches"] if sketches else []
         since = [f"as of {self.as_of.isoformat(' ', 'seconds')}"] if self.as_of else []
-        return [*joins, *self.reasons, *since]
+        return [*joins, *lookups, *self.reasons, *since]
 
     @property
     def summary(self) -> str:
@@ -87,7 +94,8 @@ class Explanation(list[ScanExplanation]):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = ["table", "files", "selected", "skipped", "by joins", "unindexed", "answered", "why"]
+        head = ["table", "files", "selected", "skipped", "by joins", "by sketches", "unindexed",
+                "answered", "why"]  # fmt: skip
         rows = [
             [
                 scan.table,
@@ -95,6 +103,7 @@ class Explanation(list[ScanExplanation]):
                 scan.selected,
                 scan.skipped,
                 scan.skipped_by_joins,
+                scan.skipped_by_sketches,
                 scan.unindexed,
                 scan.answered,
                 "; ".join(scan._notes),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+import pyzorder
 from pyzorder.index import LocalStore, TableFolder, snapshot_writer
 from pyzorder.index.entries import ColumnStatistics, FileEntry
 from pyzorder.index.pointers import IndexedColumn
@@ -87,6 +88,23 @@ def test_lookups_open_the_files_with_the_value(
     assert row is not None
     condition = condition.format(name=row["name"], price=row["price"])
     assert opened(spark, table, condition) <= holding(spark, table, condition) + 1
+
+
+@pytest.mark.parametrize(
+    ("condition", "by_sketches"),
+    [("key = xxhash64(77L)", True), ("id = 77", False), ("id = 77 AND key = xxhash64(77L)", False),
+     ("id < 400 AND key = xxhash64(77L)", True), ("key != xxhash64(77L)", False)],
+)  # fmt: skip
+def test_explanations_count_the_files_that_only_sketches_skip(
+    spark: SparkSession, table: Path, condition: str, by_sketches: bool
+) -> None:
+    view(spark, table)
+    frame = spark.sql(f"SELECT id FROM t WHERE {condition}")
+    (scan,) = pyzorder.explain(frame)
+    without = opened(spark, table, condition.replace("key = xxhash64(77L)", "key IS NOT NULL"))
+    assert scan.skipped_by_sketches == (without - scan.opened if by_sketches else 0)
+    text = f"{scan.skipped_by_sketches} skipped by sketches"
+    assert (text in str(scan)) == (text in frame._jdf.queryExecution().toString()) == by_sketches
 
 
 @pytest.mark.parametrize("condition", ["key != xxhash64(77L)", "NOT (key IN (xxhash64(77L)))",

@@ -23,6 +23,7 @@ SCANS: list[tuple[tuple[int, int, int, int], dict[str, Any], str]] = [
         {"joinKeys": ["a", "b"], "skippedByJoins": 3, "reasons": ["not usable: f(a)"]},
         "t: opens 2 of 7 files\n  3 skipped by join keys of a and b\n  not usable: f(a)",
     ),
+    ((9, 1, 8, 0), {"skippedBySketches": 6}, "t: opens 1 of 9 files\n  6 skipped by sketches"),
     (
         (4, 1, 3, 0),
         {"asOf": 1_700_000_000_500},

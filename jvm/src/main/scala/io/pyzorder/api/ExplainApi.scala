@@ -27,12 +27,12 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
    * Reports how many files each scan of a query skips. Returns a JSON array with one object per
    * scan. The scans are in plan order, and the scans of subqueries come last. Each object has
    * `table`, `selectedBytes`, `totalBytes`, `milliseconds`, `indexFilter` and the file counts
-   * `total`, `selected`, `skipped`, `skippedByJoins`, `unindexed` and `answered`. It also has
-   * `joinKeys` (for each join whose keys were used, a description such as `days.d (3 values after
-   * 20 ms)`; keys of broadcasts are missing until the query has run), `reasons` (why the index or
-   * part of the predicate was not used) and `opened` (the paths of the files that are opened). If
-   * the files were not listed for this query, `asOf` is the time, in milliseconds since the epoch,
-   * when they were last known to be the table's current files.
+   * `total`, `selected`, `skipped`, `skippedByJoins`, `skippedBySketches`, `unindexed` and
+   * `answered`. It also has `joinKeys` (for each join whose keys were used, a description such as
+   * `days.d (3 values after 20 ms)`; keys of broadcasts are missing until the query has run),
+   * `reasons` (why the index or part of the predicate was not used) and `opened` (the paths of the
+   * files that are opened). If the files were not listed for this query, `asOf` is the time, in
+   * milliseconds since the epoch, when they were last known to be the table's current files.
    */
   def explain(execution: QueryExecution): String = {
     val list = mapper.createArrayNode()
@@ -43,6 +43,7 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
       item.put("selected", outcome.selected)
       item.put("skipped", outcome.skipped)
       item.put("skippedByJoins", outcome.skippedByJoins)
+      item.put("skippedBySketches", outcome.skippedBySketches)
       item.put("unindexed", outcome.unindexed)
       item.put("answered", outcome.answered)
       item.put("selectedBytes", outcome.selectedBytes)

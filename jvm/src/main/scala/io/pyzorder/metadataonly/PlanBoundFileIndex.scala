@@ -82,6 +82,7 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
       selected = open(PruningResult.Selected),
       skipped = decision.skipped - decision.answered,
       skippedByJoins = 0,
+      skippedBySketches = 0,
       unindexed = open(PruningResult.Unindexed),
       selectedBytes = opened.map(_.getLen).sum,
       totalBytes = decision.totalBytes,

@@ -16,6 +16,7 @@ import org.apache.spark.sql.types.{ArrayType, StructField, StructType}
 import io.pyzorder.common.{ReadFailure, ZOrderErrors, ZOrderException}
 import io.pyzorder.index.memory.IndexSnapshot
 import io.pyzorder.index.model.{IndexSchema, IndexedColumn}
+import io.pyzorder.index.sketch.Sketches
 import io.pyzorder.storage.{ExactFileIndex, FileSystems, Incarnation, Links}
 import io.pyzorder.storage.{ListedMetadata, TableFolder}
 
@@ -198,7 +199,8 @@ object IndexStore {
       grown = () => SnapshotCache.grown(ref),
       checkObjects = () => SnapshotChecks.objects(ref, ref.columns.length),
       sketches =
-        new StoredSketches(fileSystem, ref.folder, ref.sketches,
+        if (ref.sketches.isEmpty) Sketches.None
+        else new StoredSketches(fileSystem, ref.folder, ref.sketches,
           IndexWarnings.sketches(ref.folder, _, _)))
   }
 

@@ -66,9 +66,13 @@ final class FilePruner private[skipping] (
     val withoutJoins =
       if (joins.isEmpty || own == IndexFilter.Always) judged.map(_ => None)
       else evaluations(listed, judgesOf(snapshots, own)).map(Some(_))
+    val withoutSketches =
+      if (!judges.exists(_.facts.useSketches)) judged
+      else evaluations(listed, judgesOf(snapshots, filter, sketched = false))
     if (asked) forgetChanged(listed, indexes, judged, _.skipped)
     val counts = new SkippingCounts
-    val kept = judged.zip(withoutJoins).map { case (one, other) => one.pruned(counts, other) }
+    val kept = judged.indices.map(i =>
+      judged(i).pruned(counts, withoutJoins(i), withoutSketches(i)))
 
     val notUsed = filters.collect { case (p, IndexFilter.Always) => p.sql } ++
       unknown.map(p => s"${p.sql} (its subquery runs later)")
@@ -186,11 +190,12 @@ final class FilePruner private[skipping] (
 
   private def judgesOf(
       snapshots: Seq[(SnapshotRef, IndexSnapshot)],
-      filter: IndexFilter): Array[FileEvaluator] = {
+      filter: IndexFilter,
+      sketched: Boolean = true): Array[FileEvaluator] = {
     lazy val settings = ReadSettings.of(session, options, dataSchema)
     lazy val reading = ColumnReading(
       dataSchema, session.sessionState.conf.caseSensitiveAnalysis, settings.temporal,
-      evaluation(snapshots.map(_._1)))
+      evaluation(snapshots.map(_._1)), sketched)
     lazy val confs = session.sessionState.conf.getAllConfs
     snapshots.flatMap { case (ref, snapshot) =>
       val facts = new SnapshotStatistics(snapshot, reading)

@@ -12,15 +12,15 @@ import io.pyzorder.skipping.predicate.FilterColumn
 /**
  * The statistics of one column in a snapshot.
  *
- * @param indexed  the column in the snapshot
- * @param temporal the scan's temporal read settings. Bounds that depend on these settings are
- *                 unknown for a file whose entry was made under different settings
+ * @param indexed the column in the snapshot
+ * @param reading how the scan reads the column. Bounds that depend on temporal settings are unknown
+ *                for a file whose entry was made under different settings
  */
 final class IndexedStatistics(
     snapshot: IndexSnapshot,
     indexed: IndexedColumn,
     column: ColumnArrays,
-    temporal: String)
+    reading: ColumnReading)
     extends ColumnStatisticsView {
 
   override val ordering: Ordering[Any] = TypeUtils.getInterpretedOrdering(column.dataType)
@@ -60,7 +60,7 @@ final class IndexedStatistics(
   override def max(file: Int): Any = column.maxOf(file)
 
   private def agrees(file: Int): Boolean =
-    !column.settingsDependent(file) || snapshot.readSettings(file).temporal == temporal
+    !column.settingsDependent(file) || snapshot.readSettings(file).temporal == reading.temporal
 
   /** Whether both bounds are known and are themselves values in the file. */
   def exact(file: Int): Boolean = bounded(file) && column.exact(file)
@@ -97,12 +97,21 @@ final class IndexedStatistics(
     case _ => super.enclosesOneOf(sorted)
   }
 
+  /** How values are hashed for sketches; None if there are no sketches to use. */
+  private def hash: Option[ValueHash] =
+    if (reading.sketched && (snapshot.sketches ne Sketches.None)) ValueHash.of(indexed.dataType)
+    else None
+
+  /** Whether a test of this column may use sketches. */
+  @volatile private[files] var useSketches: Boolean = false
+
   /**
    * A file's sketch was made under the same settings as its bounds, and is used only if the bounds
    * are valid.
    */
   override def mayHold(values: Seq[Any]): FileTest =
-    ValueHash.of(indexed.dataType).fold(super.mayHold(values)) { hash =>
+    hash.fold(super.mayHold(values)) { hash =>
+      useSketches = true
       lazy val hashes = Sketches.sorted(
         values.flatMap(ValueHash.ofLiteral(_, indexed.dataType, hash)).toArray)
       new FileTest {

@@ -54,15 +54,19 @@ private[skipping] final class PartitionEvaluation(
    * Returns the partition without the skipped files. Adds every listed file, skipped or not, to
    * `counts`.
    *
-   * @param withoutJoins the same partition, evaluated without the join keys; None if no file would
-   *                     be skipped
+   * @param withoutJoins    the same partition, evaluated without the join keys; None if no file
+   *                        would be skipped
+   * @param withoutSketches the same partition, evaluated without sketches
    */
   def pruned(
       counts: SkippingCounts,
-      withoutJoins: Option[PartitionEvaluation]): PartitionDirectory = {
+      withoutJoins: Option[PartitionEvaluation],
+      withoutSketches: PartitionEvaluation): PartitionDirectory = {
     val byJoins =
       withoutJoins.fold(result.numSkipped)(other => result.numSkippedUnlike(other.result))
-    counts.skip(result.numSkipped, result.skippedBytes, byJoins)
+    val bySketches =
+      if (withoutSketches eq this) 0 else result.numSkippedUnlike(withoutSketches.result)
+    counts.skip(result.numSkipped, result.skippedBytes, byJoins, bySketches)
     directory.copy(files = result.kept.indices.map { k =>
       val file = listed(result.kept(k))
       counts.open(file.fileStatus, result.results(k))

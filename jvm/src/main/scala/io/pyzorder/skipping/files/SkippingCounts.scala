@@ -8,20 +8,22 @@ import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeyFilter}
 
 /** Counts the selected, skipped and unindexed files of a listing. */
 private[skipping] final class SkippingCounts {
-  private var selected, skipped, skippedByJoins, unindexed = 0
+  private var selected, skipped, skippedByJoins, skippedBySketches, unindexed = 0
   private var selectedBytes, skippedBytes = 0L
   private val opened = ArrayBuffer.empty[FileStatus]
 
   /**
    * Counts skipped files.
    *
-   * @param bytes   their total size
-   * @param byJoins how many of them the join keys rule out
+   * @param bytes      their total size
+   * @param byJoins    how many of them only the join keys rule out
+   * @param bySketches how many of them only sketches rule out
    */
-  def skip(number: Int, bytes: Long, byJoins: Int): Unit = {
+  def skip(number: Int, bytes: Long, byJoins: Int, bySketches: Int): Unit = {
     skipped += number
     skippedBytes += bytes
     skippedByJoins += byJoins
+    skippedBySketches += bySketches
   }
 
   /** Counts a file that is opened. */
@@ -53,6 +55,7 @@ private[skipping] final class SkippingCounts {
       selected = if (asked) selected else selected + unindexed,
       skipped = skipped,
       skippedByJoins = if (joins.isEmpty) 0 else skippedByJoins,
+      skippedBySketches = skippedBySketches,
       unindexed = if (asked) unindexed else 0,
       selectedBytes = selectedBytes,
       totalBytes = selectedBytes + skippedBytes,

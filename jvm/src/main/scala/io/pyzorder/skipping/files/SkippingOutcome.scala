@@ -14,6 +14,7 @@ import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeyFilter}
  *                       was not evaluated, this is the number of all opened files
  * @param skipped        the number of files that provably contain no matching row
  * @param skippedByJoins the number of skipped files that would be opened without join keys
+ * @param skippedBySketches the number of skipped files that would be opened without sketches
  * @param unindexed      the number of files that are opened because the index has no valid entry
  *                       for them
  * @param selectedBytes  the total size of the files that are opened
@@ -34,6 +35,7 @@ final case class SkippingOutcome(
     selected: Int,
     skipped: Int,
     skippedByJoins: Int,
+    skippedBySketches: Int,
     unindexed: Int,
     selectedBytes: Long,
     totalBytes: Long,
@@ -56,8 +58,11 @@ final case class SkippingOutcome(
     s"$table: $selected of $total files selected, $skipped skipped, " +
       s"$unindexed unindexed" +
       (if (answered == 0) "" else s", $answered answered from the index") +
-      (byJoins ++ reasons ++ asOf.map(time => s"as of ${Instant.ofEpochMilli(time)}"))
+      (byJoins ++ bySketches ++ reasons ++ asOf.map(time => s"as of ${Instant.ofEpochMilli(time)}"))
         .map("; " + _).mkString
+
+  private def bySketches: Option[String] =
+    if (skippedBySketches == 0) None else Some(s"$skippedBySketches skipped by sketches")
 
   private def byJoins: Option[String] =
     if (joins.isEmpty) None
@@ -69,7 +74,8 @@ object SkippingOutcome {
   /** The outcome of a scan that reads all of its files without using an index. */
   def unserved(table: String, files: Int, bytes: Long, reason: String): SkippingOutcome =
     SkippingOutcome(
-      table, selected = 0, skipped = 0, skippedByJoins = 0, unindexed = files,
+      table, selected = 0, skipped = 0, skippedByJoins = 0, skippedBySketches = 0,
+      unindexed = files,
       selectedBytes = bytes, totalBytes = bytes, nanos = 0L, IndexFilter.Always, joins = Nil,
       Seq(reason), openedFiles = Nil)
 }

@@ -13,12 +13,14 @@ import io.pyzorder.skipping.predicate.FilterColumn
  *
  * @param temporal   the temporal part of the scan's ReadSettings
  * @param evaluation the session's EvaluationSettings
+ * @param sketched   whether to use sketches
  */
 final case class ColumnReading(
     dataSchema: StructType,
     caseSensitive: Boolean,
     temporal: String,
-    evaluation: String)
+    evaluation: String,
+    sketched: Boolean = true)
 
 /** The subset of a snapshot's column statistics that is valid for one scan. */
 final class SnapshotStatistics(snapshot: IndexSnapshot, reading: ColumnReading)
@@ -36,12 +38,15 @@ final class SnapshotStatistics(snapshot: IndexSnapshot, reading: ColumnReading)
       for {
         indexed <- find(column)
         arrays <- snapshot.columnFor(reading.dataSchema, column.path, reading.caseSensitive)
-      } yield new IndexedStatistics(snapshot, indexed, arrays, reading.temporal))
+      } yield new IndexedStatistics(snapshot, indexed, arrays, reading))
 
   /**
    * Whether the index has statistics for the column and this scan may use them. Does not load them.
    */
   def has(column: FilterColumn): Boolean = find(column).isDefined
+
+  /** Whether a test that these statistics have been bound to may use sketches. */
+  def useSketches: Boolean = asked.values.exists(_.exists(_.useSketches))
 
   private def find(column: FilterColumn): Option[IndexedColumn] =
     snapshot.indexedFor(reading.dataSchema, column.path, reading.caseSensitive)

@@ -38,6 +38,8 @@ case class SkippingScanExec(child: SparkPlan) extends UnaryExecNode {
     "filesSkipped" -> SQLMetrics.createMetric(sparkContext, "number of files skipped"),
     "filesSkippedByJoins" ->
       SQLMetrics.createMetric(sparkContext, "number of files skipped by join keys"),
+    "filesSkippedBySketches" ->
+      SQLMetrics.createMetric(sparkContext, "number of files skipped by sketches"),
     "filesUnindexed" -> SQLMetrics.createMetric(sparkContext, "number of files unindexed"),
     "pruningTime" -> SQLMetrics.createTimingMetric(sparkContext, "skipping time"))
 
@@ -73,6 +75,7 @@ case class SkippingScanExec(child: SparkPlan) extends UnaryExecNode {
     metrics("filesSelected").set(outcome.selected)
     metrics("filesSkipped").set(outcome.skipped)
     metrics("filesSkippedByJoins").set(outcome.skippedByJoins)
+    metrics("filesSkippedBySketches").set(outcome.skippedBySketches)
     metrics("filesUnindexed").set(outcome.unindexed)
     metrics("pruningTime").set(outcome.nanos / 1000000)
     val execution = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
