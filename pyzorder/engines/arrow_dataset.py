@@ -21,13 +21,13 @@ from pyzorder.engines.selection import select_where
 from pyzorder.engines.tables import (
     arrow_system,
     open_table,
+    opening,
     place_of,
-    without_garbage_collection,
 )
 from pyzorder.text.durations import seconds_of
 
 
-@without_garbage_collection()
+@opening
 def open_dataset(
     path: str | os.PathLike[str],
     schema: pa.Schema | None,

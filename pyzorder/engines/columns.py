@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 from sqlglot import exp
 
 from pyzorder.engines import failures
-from pyzorder.engines.tables import Table, arrow_system, place_of
+from pyzorder.engines.tables import Table, arrow_system, check_schema, place_of
 from pyzorder.index import VisibleFile
 from pyzorder.index.predicates.conditions import NotUnderstood, call_of, parts_of
 
@@ -46,7 +46,7 @@ def schema_of(table: Table, file_format: ds.FileFormat) -> pa.Schema:
     first = table.files[0]
     try:
         own = _schema_in(table, first, file_format)
-    except (pa.ArrowException, OSError) as failure:
+    except (pa.ArrowException, OSError, UnicodeError) as failure:
         reason = str(failure).splitlines()[0].rstrip(".")
         raise failures.unreadable(first.path, reason) from failure
     partitions = {
@@ -77,7 +77,7 @@ def check_columns(
     while unknown:
         try:
             found = next(schemas, None)
-        except (pa.ArrowException, OSError):
+        except (pa.ArrowException, OSError, UnicodeError):
             return
         if found is None:
             missing, columns = ".".join(unknown[0]), [".".join(path) for path in names]
@@ -122,6 +122,8 @@ def _schemas(table: Table, schema: pa.Schema | None) -> Iterator[pa.Schema]:
 
 def _schema_in(table: Table, file: VisibleFile, file_format: ds.FileFormat) -> pa.Schema:
     system, scheme = arrow_system(table)
+    if isinstance(file_format, ds.ParquetFileFormat):
+        check_schema(table, file)
     return file_format.inspect(place_of(file)[scheme:], filesystem=system)
 
 

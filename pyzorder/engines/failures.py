@@ -135,6 +135,26 @@ def unreachable(path: str, reason: str) -> ZOrderError:
     return error("ZORDER_ENGINE_TABLE.STORE", path=path, reason=reason)
 
 
+def not_readable(path: str, reason: str) -> ZOrderError:
+    """The user may not read a file or a folder."""
+    return error("ZORDER_NOT_READABLE", path=path, reason=reason)
+
+
+def keeps_changing(path: str) -> ZOrderError:
+    """The journal changed during every attempt to list the table's files."""
+    return error("ZORDER_CONFLICT.CHANGED", what=f"the journal of {path} kept changing")
+
+
+def store_failed(path: str, reason: str) -> ZOrderError:
+    """The store failed, or a file has contents that no library reads.
+
+    Args:
+        reason: the message of Python or of a library.
+    """
+    first = next(iter(reason.splitlines()), "it gives no reason").rstrip(".")
+    return error("ZORDER_STORE_FAILED", target=path, reason=first)
+
+
 def partition_folders(path: str) -> ZOrderError:
     """The partition folders do not share a common parent folder."""
     return error("ZORDER_PARTITION_FOLDERS.PLACES", path=path)

@@ -22,8 +22,8 @@ from pyzorder.engines.tables import (
     check_plain,
     has_other_format,
     locate,
+    opening,
     table_of,
-    without_garbage_collection,
 )
 from pyzorder.index import (
     JournalState,
@@ -38,7 +38,7 @@ from pyzorder.index import (
 from pyzorder.index.coverage import Coverage, still_covers
 from pyzorder.index.entries import ColumnStatistics, FileEntry, is_foreign, unchanged
 from pyzorder.index.parquet.footers import FooterReader, columns_of
-from pyzorder.index.pointers import IndexedColumn, read_pointer, versions
+from pyzorder.index.pointers import MOST_READ, IndexedColumn, read_pointer, versions
 from pyzorder.index.read_settings import STRUCTURAL_DEFAULTS, ReadSettings
 from pyzorder.index.snapshot_writer import check_format, publish
 from pyzorder.index.stored_types import schema_of
@@ -80,7 +80,7 @@ class Outcome:
     version: int | None = None
 
 
-@without_garbage_collection()
+@opening
 def index_files(
     path: str | os.PathLike[str], columns: Sequence[Sequence[str]] = (), dry_run: bool = False
 ) -> Outcome:
@@ -220,7 +220,7 @@ def _last_columns(store: Store, folder: TableFolder) -> tuple[IndexedColumn, ...
     Returns None if there is no index, and an empty tuple if no pointer is readable.
     """
     known = versions(store, folder)
-    for version in reversed(known):
+    for version in reversed(known[-MOST_READ:]):
         try:
             columns = read_pointer(store, folder, version).columns
             schema_of(columns)  # fails if a type is not one of Spark's types

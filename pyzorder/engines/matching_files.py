@@ -12,7 +12,7 @@ import numpy as np
 
 from pyzorder.engines import failures
 from pyzorder.engines.selection import select_files, select_where
-from pyzorder.engines.tables import open_table, without_garbage_collection
+from pyzorder.engines.tables import open_table, opening
 from pyzorder.text.durations import seconds_of
 
 
@@ -34,7 +34,7 @@ class MatchingFiles:
     reasons: tuple[str, ...] = ()
 
 
-@without_garbage_collection()
+@opening
 def matching_files(
     path: str | os.PathLike[str],
     where: str | None,

@@ -8,13 +8,14 @@ from datetime import timedelta
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 from polars.io.plugins import register_io_source
 from sqlglot import exp
 
 from pyzorder.engines import failures
 from pyzorder.engines.polars_filters import conditions_of
 from pyzorder.engines.selection import select_files
-from pyzorder.engines.tables import Table, open_table, place_of, without_garbage_collection
+from pyzorder.engines.tables import Table, check_schema, open_table, opening, place_of
 from pyzorder.index import VisibleFile
 from pyzorder.text.durations import seconds_of
 
@@ -33,7 +34,7 @@ _CASTS = pl.ScanCastOptions(
 )
 
 
-@without_garbage_collection()
+@opening
 def open_frame(
     path: str | os.PathLike[str], max_staleness: str | float | timedelta | None
 ) -> pl.LazyFrame:
@@ -48,7 +49,14 @@ def open_frame(
     if table.files[0].path.endswith(".orc"):
         raise failures.orc_for_polars(table.location)
     source = _Source(table)
-    return register_io_source(source.read, schema=source.schema, is_pure=True)
+    try:
+        return register_io_source(source.read, schema=source.schema, is_pure=True)
+    except pl.exceptions.PolarsError as failure:  # for example, a decimal has too many digits
+        raise failures.unreadable(table.files[0].path, _reason(failure)) from failure
+
+
+def _reason(failure: BaseException) -> str:
+    return next(iter(str(failure).splitlines()), type(failure).__name__).rstrip(".")
 
 
 class _Source:
@@ -73,10 +81,12 @@ class _Source:
 
     def _columns_of(self, file: VisibleFile) -> dict[str, Any]:
         try:
+            check_schema(self._table, file)
             return dict(pl.scan_parquet(place_of(file), glob=False).collect_schema())
-        except (OSError, pl.exceptions.PolarsError) as failure:
-            reason = str(failure).splitlines()[0].rstrip(".")
-            raise failures.unreadable(file.path, reason) from failure
+        except (
+            OSError, pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions.PanicException
+        ) as failure:  # fmt: skip
+            raise failures.unreadable(file.path, _reason(failure)) from failure
 
     def read(
         self,

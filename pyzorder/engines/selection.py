@@ -52,6 +52,13 @@ class Selection:
     reasons: tuple[str, ...] = ()
 
 
+#: The errors of conditions that cannot be evaluated on statistics. The literals and arguments of a
+#: condition may be such that Spark rejects it.
+_NOT_EVALUATED = (
+    NotUnderstood, pa.ArrowException, RecursionError, ArithmeticError, ValueError, IndexError
+)  # fmt: skip
+
+
 def parsed_condition(text: str) -> list[exp.Expression]:
     """Parses a condition, and returns the operands of its top-level AND.
 
@@ -63,7 +70,7 @@ def parsed_condition(text: str) -> list[exp.Expression]:
         found = parse_one(text, dialect=Verbatim)
     except RecursionError:
         raise NotUnderstood("the condition is nested too deeply") from None
-    except (SqlglotError, TypeError):
+    except (SqlglotError, TypeError, ValueError, IndexError):
         raise failures.not_a_condition(text, "it cannot be parsed") from None
     if not isinstance(found, exp.Condition) or isinstance(found, (exp.Query, exp.Star)):
         raise failures.not_a_condition(text, f"it is a {found.key.upper()}")
@@ -122,12 +129,12 @@ def select_files(
     def by_bounds(condition: exp.Expression) -> Flags:
         """Returns the files that bounds do not rule out. Afterwards, `evaluator.problems` explains
         why parts of the condition were ignored."""
-        text = filters.of(condition)
         try:
+            text = filters.of(condition)
             if text is None:
                 raise NotUnderstood(names.problem or "no rule covers it")
             return _mask(evaluator.keeps(text), len(table.files))
-        except (NotUnderstood, pa.ArrowException, RecursionError) as reason:
+        except _NOT_EVALUATED as reason:
             evaluator.problems.append(str(reason) or "the condition is nested too deeply")
             return np.ones(len(table.files), dtype=bool)
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 import gc
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import islice
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import pyarrow as pa
 import pyarrow.fs
 
 from pyzorder.engines import failures
@@ -33,8 +34,14 @@ from pyzorder.index import (
     visible_files,
 )
 from pyzorder.index.fsspec_store import FsspecStore
+from pyzorder.index.parquet import footer_checks
 from pyzorder.index.stores import ArrowStore, LocalStore, is_whole, plain, store_of
 from pyzorder.index.table_folder import folders_above
+from pyzorder.index.visible_files import KeepsChanging
+
+_Path = str | os.PathLike[str]
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 #: Names that mark the folders of other table formats.
 _FOREIGN = {"_delta_log": "Delta", ".hoodie": "Hudi"}
@@ -83,13 +90,32 @@ class Table:
         return [folder[cut:] for folder in found] if cut else found
 
 
+def opening(function: Callable[Concatenate[_Path, _P], _T]) -> Callable[Concatenate[_Path, _P], _T]:
+    """Decorates a function whose first argument is a table's path (see `_opening`)."""
+
+    @wraps(function)
+    def opened(path: _Path, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        with _opening(path):
+            return function(path, *args, **kwargs)
+
+    return opened
+
+
 @contextmanager
-def without_garbage_collection() -> Iterator[None]:
-    """Pauses garbage collection, which would otherwise visit all listed files repeatedly."""
+def _opening(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Reports failures of the store as pyzorder's errors. Pauses garbage collection, which would
+    otherwise visit all listed files repeatedly."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
+    except PermissionError as failure:
+        reason = failure.strerror or str(failure)
+        raise failures.not_readable(failure.filename or os.fspath(path), reason) from failure
+    except KeepsChanging as failure:
+        raise failures.keeps_changing(os.fspath(path)) from failure
+    except (OSError, UnicodeError, pa.ArrowException) as failure:
+        raise failures.store_failed(os.fspath(path), str(failure)) from failure
     finally:
         if was_enabled:
             gc.enable()
@@ -228,6 +254,12 @@ def place_of(file: VisibleFile) -> str:
         shown = os.fsencode(file.path).decode("utf-8", "backslashreplace")
         raise failures.unreadable(shown, failures.NOT_TEXT)
     return file.place
+
+
+def check_schema(table: Table, file: VisibleFile) -> None:
+    """Checks the schema of a Parquet file on a local disk (see `footer_checks.check_schema`)."""
+    if isinstance(table.store, LocalStore):
+        footer_checks.check_schema(place_of(file))
 
 
 def arrow_system(table: Table) -> tuple[pyarrow.fs.FileSystem, int]:

@@ -18,6 +18,9 @@ TEMPORARY = "_temporary-"
 #: Number of files whose status is read at once, and number of threads that read the statuses.
 _CHUNK, _THREADS = 10_000, 2
 
+#: The maximum number of folders that are reached through symbolic links.
+_MOST_LINKED = 10_000
+
 _SYSTEM = LocalFileSystem()
 
 #: Errors for paths where no file exists, including paths with names that are too long and paths
@@ -42,7 +45,7 @@ def create_if_absent(path: str, data: bytes) -> bool:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        _share(temporary)
+            _share(file.fileno(), folder)
         os.link(temporary, path)
         return True
     except FileExistsError:
@@ -132,14 +135,23 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 def _walk(folder: str) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
     """Yields the path and the contents of a folder and of each folder below it, except of hidden
-    folders and of cycles of links. Folders may be nested more deeply than Python's calls."""
-    here = os.path.realpath(folder)
+    folders and of cycles of links. Folders may be nested more deeply than Python's calls.
+
+    Raises:
+        OSError: links lead to the same folders in more than `_MOST_LINKED` ways. A few links can
+            lead to a folder in billions of ways.
+    """
+    linked = 0
+    top = here = os.path.realpath(folder)
     # A folder's path, its path without links, and the latter for the folders above it
     pending: list[tuple[str, str, frozenset[str]]] = [(folder, here, frozenset())]
     while pending:
         path, here, above = pending.pop()
         if here in above or not os.path.isdir(path):
             continue
+        linked += path[len(folder) :] != here[len(top) :]
+        if linked > _MOST_LINKED:
+            raise OSError(errno.ELOOP, "too many folders are reached through symbolic links", path)
         with os.scandir(path) as listed:
             entries = list(listed)
         yield path, entries
@@ -209,23 +221,33 @@ def _make_folder(folder: str) -> None:
         _make_folder(os.path.dirname(folder))
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder)
-        _share(folder)
+        with contextlib.suppress(OSError):
+            made = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                _share(made, os.path.dirname(folder))
+            finally:
+                os.close(made)
 
 
-def _share(made: str) -> None:
+def _share(made: int, folder: str) -> None:
     """Gives a new file or folder the permissions, group and owner of its parent, if permitted.
 
     An index reveals minima and maxima, so only users who may read the table may read its index.
+
+    Args:
+        made: an open descriptor. Another user could replace the new file's name by a link to a file
+            outside the table's folder.
+        folder: the path of the parent.
     """
-    around, own = os.stat(os.path.dirname(made)), os.stat(made)
+    around, own = os.stat(folder), os.fstat(made)
     wanted = stat.S_IMODE(around.st_mode)
     if not stat.S_ISDIR(own.st_mode):
         wanted &= 0o666
     with contextlib.suppress(OSError):
         # Restrict the permissions until the file has the folder's group.
-        os.chmod(made, stat.S_IMODE(own.st_mode) & wanted)
+        os.fchmod(made, stat.S_IMODE(own.st_mode) & wanted)
         if own.st_gid != around.st_gid:
-            os.chown(made, -1, around.st_gid)
-        os.chmod(made, wanted)
+            os.fchown(made, -1, around.st_gid)
+        os.fchmod(made, wanted)
         if own.st_uid != around.st_uid:
-            os.chown(made, around.st_uid, -1)
+            os.fchown(made, around.st_uid, -1)

@@ -153,6 +153,10 @@ class Pointer:
         return json.dumps(fields, indent=2)
 
 
+#: Writers read this many of the newest pointers. They keep ten, but a folder may contain more.
+MOST_READ = 100
+
+
 def versions(store: Store, folder: TableFolder) -> list[int]:
     """Returns the versions that have a pointer, in ascending order."""
     found = (_POINTER.fullmatch(name) for name in store.names(folder.index))

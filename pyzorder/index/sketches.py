@@ -24,8 +24,11 @@ _HASH_BITS = 64
 _MOST_BITS = 62
 _MOST_BUCKET_BITS = 16
 
-#: The maximum number of hashes in one file's sketch, which is far more than a writer keeps.
+#: The maximum number of hashes that a lookup decodes in one segment.
 _MOST_VALUES = 1 << 22
+
+#: A segment may have this many files, even if the index has fewer.
+_LEAST_FILES = 1 << 16
 
 #: Sketches of up to this many bytes may be longer than their files.
 _SHORT = 1 << 10
@@ -78,7 +81,7 @@ def may_hold(
     numbers = snapshot.rows["sketch_number"].take(entries).fill_null(-1).to_numpy()
     sizes = snapshot.rows["size"].take(entries).to_numpy()
     wanted = sorted(set(hashes))
-    for segment in snapshot.pointer.sketches:
+    for segment in dict.fromkeys(snapshot.pointer.sketches):
         places = np.flatnonzero([name == segment.file for name in names])
         # If several files refer to the same sketch, it is used only for the first one. Otherwise, a
         # small forged index could make a query decode one sketch any number of times.
@@ -87,7 +90,8 @@ def may_hold(
             continue
         try:
             reader = _Segment(store, f"{snapshot.pointer.folder.index}/{segment.file}", segment)
-            result[places] = reader.may_hold(column, wanted, numbers[places], sizes[places])
+            most = max(_LEAST_FILES, 16 * len(names))
+            result[places] = reader.may_hold(column, wanted, numbers[places], sizes[places], most)
         except Exception as failure:  # a broken index must not make a query fail
             effect = f"is used without the sketches in {segment.file}"
             warn_once(snapshot.pointer.folder, effect, str(failure))
@@ -111,6 +115,7 @@ class _Segment:
         hashes: Sequence[int],
         files: npt.NDArray[np.int64],
         sizes: npt.NDArray[np.int64],
+        most: int,
     ) -> Flags:
         """Returns, for each of the files (given by number), whether it may contain one of the
         hashes.
@@ -118,8 +123,10 @@ class _Segment:
         Args:
             sizes: the sizes of the files in bytes. A sketch that is longer than its file is not
                 used, so a lookup never takes longer than reading the files.
+            most: the maximum number of files in the segment.
         """
-        found = self._column(column, len(files) and int(files.max()) + 1)
+        found = self._column(column, len(files) and int(files.max()) + 1, most)
+        budget = _Budget(_MOST_VALUES)
         result = np.ones(len(files), dtype=bool)
         if found is None:
             return result
@@ -130,7 +137,7 @@ class _Segment:
         left = [(place, int(files[place])) for place in known]
         result[known] = False
         for bucket, group in groupby(hashes, lambda h: h >> (_HASH_BITS - found.bucket_bits)):
-            if not left:
+            if not left or budget.left <= 0:
                 break
             codes = self._codes(found, bucket)
             own, remaining = list(group), []
@@ -141,11 +148,13 @@ class _Segment:
                 code = codes[positions[file]]
                 if len(code) > max(sizes[place], _SHORT):
                     raise Unusable("a sketch is longer than its file")
-                if contains(code, base, int(found.rices[file]), targets):
+                if contains(code, base, int(found.rices[file]), targets, budget):
                     result[place] = True
                 else:
                     remaining.append((place, file))
             left = remaining
+        if budget.left <= 0:  # the rest of the sketches were not read
+            result[known] = True
         return result
 
     def _codes(self, column: _Column, bucket: int) -> list[bytes]:
@@ -154,13 +163,15 @@ class _Segment:
         block = _Bytes(self._read(start, length, crc32))
         return [block.take(block.number()) for _ in range(np.count_nonzero(column.bits))]
 
-    def _column(self, wanted: IndexedColumn, num_files: int) -> _Column | None:
+    def _column(self, wanted: IndexedColumn, num_files: int, most: int) -> _Column | None:
         """Returns the directory's description of a column, or None if the directory lacks the
         column."""
         directory = _Bytes(self._directory())
         files, columns = directory.number(), directory.number()
         if num_files > files:
             raise Unusable(f"it has {files} files, but the snapshot refers to more")
+        if files > most:
+            raise Unusable(f"it has {files} files, more than the limit of {most}")
         start = 0
         for _ in range(columns):
             kind, length = directory.number(), directory.number()
@@ -189,15 +200,30 @@ class _Segment:
         return data
 
 
-def contains(code: bytes, base: int, rice: int, wanted: Sequence[int]) -> bool:
-    """Returns whether a code contains one of the wanted numbers, which are in ascending order."""
+@dataclass
+class _Budget:
+    """The number of values that a lookup may still decode."""
+
+    left: int
+
+
+def contains(
+    code: bytes, base: int, rice: int, wanted: Sequence[int], budget: _Budget | None = None
+) -> bool:
+    """Returns whether a code contains one of the wanted numbers, which are in ascending order.
+
+    If the budget is used up, the result is true.
+    """
+    budget = budget or _Budget(_MOST_VALUES)
+    if budget.left <= 0:
+        return True
     bits = bin(int.from_bytes(b"\x01" + code, "big"))[3:]
-    at, known, count = 0, base - 1, 0
+    at, known = 0, base - 1
     for number in wanted:
         while known < number:
-            count += 1
-            if count > _MOST_VALUES:
-                raise Unusable("a sketch has too many values")
+            budget.left -= 1
+            if budget.left <= 0:
+                return True
             zero = bits.find("0", at)
             end = zero + 1 + rice
             if zero < 0 or end > len(bits):

@@ -22,6 +22,7 @@ from pyzorder.index.coverage import Coverage
 from pyzorder.index.entries import FileEntry, has_gaps, kept_rows, table_of
 from pyzorder.index.pointers import (
     GREATEST,
+    MOST_READ,
     IndexedColumn,
     NewerFormat,
     Pointer,
@@ -190,7 +191,7 @@ def _delete_old(
 
     Deletes each snapshot's file before its pointer.
     """
-    before = versions(store, folder)[:-1]
+    before = versions(store, folder)[-MOST_READ:-1]
     old = before[: len(before) - KEPT_SNAPSHOTS + 1] if len(before) >= KEPT_SNAPSHOTS else []
     for version in before:
         with contextlib.suppress(Exception):
@@ -206,6 +207,8 @@ def _delete_segments(store: Store, folder: TableFolder) -> None:
     found = {name: segment_version(name) for name in store.names(folder.index)}
     if any(found.values()):
         known = versions(store, folder)
+        if len(known) > MOST_READ:
+            return
         pointers = [read_pointer(store, folder, version) for version in known]
         used = {segment.file for pointer in pointers for segment in pointer.sketches}
         for name, version in found.items():

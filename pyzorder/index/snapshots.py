@@ -133,6 +133,8 @@ def _decoded(data: bytes, pointer: Pointer) -> pa.Table:
     if found.num_rows > len(data):  # paths are unique, so every entry takes at least one byte
         raise Unusable(f"{pointer.file} has {found.num_rows} rows in {len(data)} bytes")
     chunks = [g.column(c) for g in groups for c in range(found.num_columns)]
+    if sum(max(0, chunk.total_compressed_size) for chunk in chunks) > len(data):
+        raise Unusable(f"{pointer.file} has column chunks that overlap")
     codecs = {chunk.compression for chunk in chunks}
     if not codecs.issubset(_CODECS):
         raise Unusable(f"{pointer.file} is compressed with {', '.join(sorted(codecs))}")

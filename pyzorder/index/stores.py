@@ -122,9 +122,12 @@ class LocalStore:
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
         if local_files.linked(path):
             raise FileNotFoundError(f"{path} is a symbolic link")
-        if path not in self.stats([path]):  # opening a named pipe would block forever
+        if path not in self.stats([path]):
             raise FileNotFoundError(f"{path} is not a file")
-        with open(path, "rb") as file:
+        # Without O_NONBLOCK, this would block forever if a named pipe has just taken its place.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise FileNotFoundError(f"{path} is not a file")
             file.seek(start)
             data = file.read(LONGEST + 1 if length is None else length)
         check_length(path, len(data))

@@ -123,6 +123,10 @@ class VisibleFiles:
         return map(VisibleFile, self.paths, places, self.sizes.tolist(), self.modified.tolist())
 
 
+class KeepsChanging(RuntimeError):
+    """The journal changed during every attempt to list a table's files."""
+
+
 def visible_files(store: Store, folder: TableFolder) -> VisibleFiles:
     """Returns the files of a table.
 
@@ -130,7 +134,7 @@ def visible_files(store: Store, folder: TableFolder) -> VisibleFiles:
     files are not included.
 
     Raises:
-        RuntimeError: the journal changed during every attempt to list the folder.
+        KeepsChanging: the journal changed during every attempt to list the folder.
     """
     for _ in range(_TRIES):
         state = JournalState(store, folder)
@@ -144,7 +148,7 @@ def visible_files(store: Store, folder: TableFolder) -> VisibleFiles:
         again = JournalState(store, folder)
         if again.token == state.token and _lost(store, again, overlay) == lost:
             return found
-    raise RuntimeError(f"The journal of {folder.root} keeps changing. Retry the read.")
+    raise KeepsChanging(f"The journal of {folder.root} keeps changing. Retry the read.")
 
 
 def is_hidden(relative: str) -> bool:

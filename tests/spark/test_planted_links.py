@@ -99,6 +99,19 @@ def parted(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
     spark.sql("DROP TABLE linked")
 
 
+def test_permissions_of_a_file_outside(spark: SparkSession, tmp_path: Path) -> None:
+    """A new file gets the permissions of its folder, but not if it has become a link."""
+    outside, folder = tmp_path / "outside", tmp_path / "t"
+    outside.touch(0o600)
+    folder.mkdir()
+    folder.chmod(0o777)
+    (folder / "made").symlink_to(outside)
+    jvm, conf = spark._jvm, spark._jsparkSession.sessionState().newHadoopConf()
+    path = jvm.org.apache.hadoop.fs.Path(f"file:{folder}/made")
+    jvm.io.pyzorder.storage.MetadataFiles.share(conf, path)
+    assert outside.stat().st_mode & 0o777 == 0o600
+
+
 def test_markers(spark: SparkSession, tmp_path: Path, victim: Path) -> None:
     """If a link has the name of a marker, OPTIMIZE fails, because it must not record the size or
     modification time of the link's target."""

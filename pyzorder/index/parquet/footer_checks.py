@@ -12,17 +12,29 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from pyzorder.index.parquet import thrift
+from pyzorder.index.parquet import structs, thrift
 
 #: The longest footer that is read, because it is parsed in Python. For each row group, a footer
 #: takes about 1 MiB per 10,000 columns.
 _LONGEST = 16 << 20
+
+#: The longest footer of which only the schema is parsed. Most libraries parse the whole footer.
+_LONGEST_BEFORE_SCHEMA = 256 << 20
+
+_DAMAGED = pa.ArrowInvalid("its Parquet footer is damaged")
+
+#: The errors of code that parses damaged footers.
+_DAMAGES = (ValueError, LookupError, TypeError, AttributeError)
+
+#: Groups may be nested this deep. Some libraries use a recursive function for each level.
+_DEEPEST = 500
 
 _MAGIC = b"PAR1"
 
 #: Field numbers from parquet.thrift.
 _SCHEMA, _ROW_GROUPS, _CREATED_BY = 2, 4, 6
 _TYPE, _TYPE_LENGTH, _REPETITION, _NAME, _CHILDREN = 1, 2, 3, 4, 5
+_LOGICAL, _GEO, _CRS = 10, (17, 18), 1
 _CHUNKS = 1
 _META, _ENCRYPTION = 3, 8
 _CHUNK_TYPE, _PATH, _CODEC, _STATISTICS, _SIZES = 1, 3, 4, 12, 16
@@ -62,35 +74,64 @@ def readable(data: bytes) -> pa.Buffer:
     Raises:
         ArrowInvalid: the file has no footer, or its footer is damaged.
     """
-    length = int.from_bytes(data[-8:-4], "little")
-    if data[-4:] != _MAGIC or length + 8 > len(data):
-        raise pa.ArrowInvalid("it has no Parquet footer")
-    if length > _LONGEST:
-        raise pa.ArrowInvalid(f"its footer is longer than {_LONGEST} bytes")
-    footer = data[len(data) - 8 - length :]
+    footer = _footer(data, _LONGEST)
     try:
-        found, _ = thrift.parse(footer, 0)
+        found, _ = thrift.parse(footer, 0, structs.FOOTER)
         is_sound = _is_sound(found)
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except _DAMAGES:
         is_sound = False
     if not is_sound:
-        raise pa.ArrowInvalid("its Parquet footer is damaged")
+        raise _DAMAGED
     return pa.py_buffer(_MAGIC + footer)
 
 
 def read(path: str) -> pa.Buffer:
     """Like `readable`, for the file at this path. Raises OSError if it cannot be read."""
+    return readable(_end(path, _LONGEST))
+
+
+def check_schema(path: str) -> None:
+    """Checks that engines can read the schema of the file at this path. Does not check the rest of
+    its footer.
+
+    Raises:
+        ArrowInvalid: the file has no footer, its footer is very long, or its schema is damaged.
+        OSError: the file cannot be read.
+    """
+    footer = _footer(_end(path, _LONGEST_BEFORE_SCHEMA), _LONGEST_BEFORE_SCHEMA)
+    try:
+        found, _ = thrift.parse(footer, 0, structs.FOOTER, until=_SCHEMA)
+        list(_leaves(found[_SCHEMA]))
+    except _DAMAGES:
+        raise _DAMAGED from None
+
+
+def _end(path: str, most: int) -> bytes:
+    """The end of a file, from the beginning of its footer."""
     with open(path, "rb") as file:
         end = file.seek(0, 2)
         file.seek(max(0, end - 8))
         length = int.from_bytes(file.read(4), "little")
-        file.seek(max(0, end - 8 - min(length, _LONGEST + 1)))
-        return readable(file.read())
+        file.seek(max(0, end - 8 - min(length, most + 1)))
+        return file.read()
+
+
+def _footer(data: bytes, most: int) -> bytes:
+    """The footer at the end of the data, with its length and the magic bytes."""
+    length = int.from_bytes(data[-8:-4], "little")
+    if data[-4:] == _MAGIC and length > most:
+        raise pa.ArrowInvalid(f"its footer is longer than {most} bytes")
+    if data[-4:] != _MAGIC or length + 8 > len(data):
+        raise pa.ArrowInvalid("it has no Parquet footer")
+    return data[len(data) - 8 - length :]
 
 
 def _is_sound(footer: dict[int, Any]) -> bool:
     leaves = list(_leaves(footer[_SCHEMA]))
-    texts = [element[_NAME] for element in footer[_SCHEMA]] + [footer.get(_CREATED_BY, b"")]
+    texts = [footer.get(_CREATED_BY, b"")]
+    for element in footer[_SCHEMA]:
+        logical = element.get(_LOGICAL, {})
+        texts += [element[_NAME], *(logical.get(kind, {}).get(_CRS, b"") for kind in _GEO)]
     return all(map(_is_text, texts)) and all(
         len(group[_CHUNKS]) == len(leaves) and all(map(_is_sound_chunk, group[_CHUNKS], leaves))
         for group in footer[_ROW_GROUPS]
@@ -107,6 +148,8 @@ def _leaves(schema: list[dict[int, Any]]) -> Iterator[_Leaf]:
         levels.append((left - 1, repetition, definition))
         repetition += element.get(_REPETITION) == _REPEATED
         definition += element.get(_REPETITION) in (_OPTIONAL, _REPEATED)
+        if len(levels) > _DEEPEST:
+            raise ValueError("groups are nested too deeply")
         if element.get(_CHILDREN):
             levels.append((element[_CHILDREN], repetition, definition))
         else:

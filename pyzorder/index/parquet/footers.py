@@ -25,6 +25,9 @@ from pyzorder.index.pointers import IndexedColumn
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _NOT_AS_STORED = ("__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS")
 
+#: The maximum number of names to compare in order to find the index's columns in a file.
+_MOST_COMPARED = 10_000_000
+
 #: Maximum number of schemas for which the positions of columns are cached.
 _KEPT = 16
 
@@ -87,6 +90,8 @@ class FooterReader:
             if paths == known and schema.equals(other):
                 return places
         tree = _tree(schema)
+        if len(self._columns) * len(schema) > _MOST_COMPARED:
+            tree = None
         places = [_UNCLEAR if tree is None else _find(tree, c) for c in self._columns]
         # Schemas with structs are not cached, because different structs may have equal leaves.
         if len(self._known) < _KEPT and not any("." in path for path in paths):

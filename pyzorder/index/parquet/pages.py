@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyzorder.index.parquet import thrift
+from pyzorder.index.parquet import structs, thrift
 
 #: The maximum size of a page before compression.
 _LONGEST = 64 << 20
@@ -46,7 +46,7 @@ def _contents(data: bytes, chunk: Any) -> tuple[int, int]:
         at = chunk.dictionary_page_offset
     end, values, total = at + chunk.total_compressed_size, 0, 0
     while at < end:
-        page, length = thrift.parse(data[at : at + _LONGEST_HEADER], 0)
+        page, length = thrift.parse(data[at : at + _LONGEST_HEADER], 0, structs.PAGE_HEADER)
         at += length
         kind, size = page[_TYPE], page[_SIZE]
         header = page[_HEADERS[kind]]

@@ -25,11 +25,17 @@ from pyzorder.index.table_folder import TableFolder
 
 
 def damaged(data: bytes, rng: random.Random) -> bytes:
-    """Changes one to three bytes of the footer."""
+    """Changes one to three bytes of the footer, or repeats, moves or removes a part of it."""
     changed = bytearray(data)
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     for _ in range(rng.choice([1, 1, 2, 3])):
         changed[rng.randrange(start, len(data) - 8)] = rng.choice([0, 1, 2, 3, 21, 255, *data[:4]])
+    if rng.random() < 0.3:
+        first = rng.randrange(start, len(data) - 8)
+        part = changed[first : first + rng.randrange(1, 40)]
+        place = rng.randrange(start, len(data) - 8)
+        changed[place : place + rng.choice([0, len(part)])] = part
+        changed[-8:-4] = (len(changed) - 8 - start).to_bytes(4, "little")
     return bytes(changed)
 
 
@@ -53,7 +59,8 @@ def main(folder: str, seed: str, count: str) -> None:
             pass
         forged = damaged(index, rng)
         snapshot.write_bytes(forged)
-        pointer.write_text(json.dumps({**content, "crc32": zlib.crc32(forged)}))
+        changed = {"crc32": zlib.crc32(forged), "length": len(forged)}
+        pointer.write_text(json.dumps(content | changed))
         done["index"] += latest(store, TableFolder(folder)) is not None
     print(json.dumps(done))
 

@@ -3,11 +3,13 @@ deleted folder is not recreated."""
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import stat
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,43 @@ def test_permissions_are_those_of_the_folder(tmp_path: Path, mode: int) -> None:
     create_if_absent(str(tmp_path / "t" / "_zorder" / "_index" / "x"), b"")
     made = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "t").rglob("*")}
     assert made == {"_zorder": mode, "_index": mode, "x": mode & 0o666}
+
+
+@pytest.mark.parametrize("step", ["fsync", "mkdir"])
+def test_permissions_of_a_file_outside_do_not_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Another user replaces a new file or folder by a link as soon as it exists."""
+    outside, folder = tmp_path / "outside", tmp_path / "t" / "_zorder"
+    outside.touch(0o600)
+    folder.parent.mkdir(0o777)
+    folder.parent.chmod(0o777)
+    genuine = getattr(os, step)
+
+    def replacing(*arguments: object) -> None:
+        genuine(*arguments)
+        for made in [*folder.glob("_temporary-*")] if step == "fsync" else [folder]:
+            made.rmdir() if made.is_dir() else made.unlink()
+            made.symlink_to(outside)
+
+    monkeypatch.setattr(os, step, replacing)
+    with contextlib.suppress(OSError):
+        create_if_absent(str(folder / "x"), b"text")
+    assert stat.S_IMODE(outside.stat().st_mode) == 0o600
+
+
+def test_folders_that_links_reach_in_many_ways(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_files, "_MOST_LINKED", 100)
+    folders = [tmp_path / "t" / f"f{i}" for i in range(24)]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    for folder, following in pairwise(folders):
+        for name in ("a", "b"):
+            (folder / name).symlink_to(following)
+    with pytest.raises(OSError, match="too many folders"):
+        list(local_files.statuses(str(tmp_path / "t")))
 
 
 def test_links_below_the_folder_are_found(tmp_path: Path) -> None:

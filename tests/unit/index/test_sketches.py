@@ -126,11 +126,11 @@ def test_missing(tmp_path: Path) -> None:
 
 
 def test_codes_with_too_many_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A forged code may contain eight numbers per byte. The search stops at the limit."""
+    """A forged code may contain eight numbers per byte. The search stops at the limit. The file may
+    then contain any value."""
     monkeypatch.setattr(sketches, "_MOST_VALUES", 100)
     assert not sketches.contains(bytes(12), 0, 0, [200])
-    with pytest.raises(sketches.Unusable, match="too many values"):
-        sketches.contains(bytes(13), 0, 0, [200])
+    assert sketches.contains(bytes(13), 0, 0, [200])
 
 
 @example(code=b"\xef", base=0, rice=5, wanted={3 * 32 + 15})  # its last number is incomplete

@@ -1,7 +1,7 @@
 package io.pyzorder.storage
 
 import java.io.{FileNotFoundException, IOException}
-import java.nio.file.{FileAlreadyExistsException, Files, NoSuchFileException, Paths}
+import java.nio.file.{FileAlreadyExistsException, Files, LinkOption, NoSuchFileException, Paths}
 import java.nio.file.{Path => LocalPath}
 import java.nio.file.attribute.{PosixFileAttributeView, PosixFileAttributes, PosixFilePermission}
 import java.util.concurrent.TimeUnit
@@ -137,22 +137,25 @@ object MetadataFiles {
         }
     }
 
-  private def shareLocal(made: LocalPath, like: LocalPath): Unit = {
-    def view(path: LocalPath) = Files.getFileAttributeView(path, classOf[PosixFileAttributeView])
+  private def shareLocal(path: LocalPath, like: LocalPath): Unit = {
+    def view(path: LocalPath, options: LinkOption*) =
+      Files.getFileAttributeView(path, classOf[PosixFileAttributeView], options: _*)
     val around: PosixFileAttributes = view(like).readAttributes()
-    val own: PosixFileAttributes = view(made).readAttributes()
+    // Another user could replace what was made by a link to a file outside the table's folder.
+    val made = view(path, LinkOption.NOFOLLOW_LINKS)
+    val own: PosixFileAttributes = made.readAttributes()
     val wanted =
       if (own.isDirectory) around.permissions.asScala.toSet
       else around.permissions.asScala.toSet.filterNot(_.name.endsWith("_EXECUTE"))
     // Revoke permissions before changing the group, and grant permissions afterwards. Neither group
     // then ever has more access than it should.
     if (wanted != own.permissions.asScala.toSet) {
-      view(made).setPermissions(
+      made.setPermissions(
         own.permissions.asScala.filter(wanted).asJava: java.util.Set[PosixFilePermission])
     }
-    if (own.group != around.group) view(made).setGroup(around.group)
-    if (wanted != own.permissions.asScala.toSet) view(made).setPermissions(wanted.asJava)
-    if (own.owner != around.owner) view(made).setOwner(around.owner)
+    if (own.group != around.group) made.setGroup(around.group)
+    if (wanted != own.permissions.asScala.toSet) made.setPermissions(wanted.asJava)
+    if (own.owner != around.owner) made.setOwner(around.owner)
   }
 
   private def shareRemote(fs: FileSystem, made: Path, like: Path): Unit = {
