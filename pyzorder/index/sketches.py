@@ -27,7 +27,8 @@ _MOST_BUCKET_BITS = 16
 #: The maximum number of hashes that a lookup decodes in one segment.
 _MOST_VALUES = 1 << 22
 
-#: A segment may have this many files, even if the index has fewer.
+#: A segment may have this many files. It may have more if the index has many files: up to 16 times
+#: as many, because files that are no longer in the index remain in their segments.
 _LEAST_FILES = 1 << 16
 
 #: Sketches of up to this many bytes may be longer than their files.
@@ -90,7 +91,7 @@ def may_hold(
             continue
         try:
             reader = _Segment(store, f"{snapshot.pointer.folder.index}/{segment.file}", segment)
-            most = max(_LEAST_FILES, 16 * len(names))
+            most = max(_LEAST_FILES, 16 * snapshot.rows.num_rows)
             result[places] = reader.may_hold(column, wanted, numbers[places], sizes[places], most)
         except Exception as failure:  # a broken index must not make a query fail
             effect = f"is used without the sketches in {segment.file}"
