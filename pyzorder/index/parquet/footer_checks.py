@@ -7,6 +7,7 @@ ends.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ _LONGEST = 16 << 20
 #: The longest footer of which only the schema is parsed. Most libraries parse the whole footer.
 _LONGEST_BEFORE_SCHEMA = 256 << 20
 
-_DAMAGED = pa.ArrowInvalid("its Parquet footer is damaged")
+_DAMAGED = "its Parquet footer is damaged"
 
 #: The errors of code that parses damaged footers.
 _DAMAGES = (ValueError, LookupError, TypeError, AttributeError)
@@ -81,7 +82,7 @@ def readable(data: bytes) -> pa.Buffer:
     except _DAMAGES:
         is_sound = False
     if not is_sound:
-        raise _DAMAGED
+        raise pa.ArrowInvalid(_DAMAGED)
     return pa.py_buffer(_MAGIC + footer)
 
 
@@ -103,17 +104,22 @@ def check_schema(path: str) -> None:
         found, _ = thrift.parse(footer, 0, structs.FOOTER, until=_SCHEMA)
         list(_leaves(found[_SCHEMA]))
     except _DAMAGES:
-        raise _DAMAGED from None
+        raise pa.ArrowInvalid(_DAMAGED) from None
 
 
 def _end(path: str, most: int) -> bytes:
     """The end of a file, from the beginning of its footer."""
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=_without_waiting) as file:
         end = file.seek(0, 2)
         file.seek(max(0, end - 8))
         length = int.from_bytes(file.read(4), "little")
         file.seek(max(0, end - 8 - min(length, most + 1)))
         return file.read()
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Opens a file. Does not wait for a writer if it is a named pipe, which cannot be read here."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _footer(data: bytes, most: int) -> bytes:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from decimal import Decimal
 from pathlib import Path
 
@@ -49,6 +51,34 @@ def test_sound_footers(rows: pa.Table, statistics: bool) -> None:
 def test_no_footer(data: bytes) -> None:
     with pytest.raises(pa.ArrowInvalid, match="it has no Parquet footer"):
         footer_checks.readable(data)
+
+
+@pytest.mark.parametrize(("depth", "is_sound"), [(400, True), (600, False)])
+def test_nested_groups(tmp_path: Path, depth: int, is_sound: bool) -> None:
+    kind = pa.int64()
+    for _ in range(depth):
+        kind = pa.struct([("a", kind)])
+    file = tmp_path / "a.parquet"
+    file.write_bytes(parquet(pa.table({"x": pa.nulls(0, kind)})))
+    with nullcontext() if is_sound else pytest.raises(pa.ArrowInvalid, match="is damaged"):
+        footer_checks.check_schema(str(file))
+
+
+def test_long_footers(tmp_path: Path) -> None:
+    """A sparse file can have a footer of gigabytes."""
+    file = tmp_path / "a.parquet"
+    with file.open("wb") as opened:
+        opened.seek(1 << 30)
+        opened.write((1 << 29).to_bytes(4, "little") + b"PAR1")
+    for check in (footer_checks.read, footer_checks.check_schema):
+        with pytest.raises(pa.ArrowInvalid, match="footer is longer than"):
+            check(str(file))
+
+
+def test_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.parquet")
+    with pytest.raises(OSError, match="seek"):
+        footer_checks.read(str(tmp_path / "a.parquet"))
 
 
 @pytest.mark.parametrize("seed", range(4))
