@@ -47,8 +47,7 @@ def schema_of(table: Table, file_format: ds.FileFormat) -> pa.Schema:
     try:
         own = _schema_in(table, first, file_format)
     except (pa.ArrowException, OSError, UnicodeError) as failure:
-        reason = str(failure).splitlines()[0].rstrip(".")
-        raise failures.unreadable(first.path, reason) from failure
+        raise failures.unreadable(first.path, failures.first_line(failure)) from failure
     partitions = {
         column.name.lower(): pa.field(column.name, column.arrow_type) for column in table.partitions
     }

@@ -145,14 +145,14 @@ def keeps_changing(path: str) -> ZOrderError:
     return error("ZORDER_CONFLICT.CHANGED", what=f"the journal of {path} kept changing")
 
 
-def store_failed(path: str, reason: str) -> ZOrderError:
-    """The store failed, or a file has contents that no library reads.
+def store_failed(path: str, failure: BaseException) -> ZOrderError:
+    """The store failed, or a file has contents that a library cannot read."""
+    return error("ZORDER_STORE_FAILED", target=path, reason=first_line(failure))
 
-    Args:
-        reason: the message of Python or of a library.
-    """
-    first = next(iter(reason.splitlines()), "it gives no reason").rstrip(".")
-    return error("ZORDER_STORE_FAILED", target=path, reason=first)
+
+def first_line(failure: BaseException) -> str:
+    """Returns the first line of an exception's message or, if it has none, the exception's name."""
+    return next(iter(str(failure).splitlines()), type(failure).__name__).rstrip(".")
 
 
 def partition_folders(path: str) -> ZOrderError:

@@ -52,11 +52,7 @@ def open_frame(
     try:
         return register_io_source(source.read, schema=source.schema, is_pure=True)
     except pl.exceptions.PolarsError as failure:  # for example, a decimal has too many digits
-        raise failures.unreadable(table.files[0].path, _reason(failure)) from failure
-
-
-def _reason(failure: BaseException) -> str:
-    return next(iter(str(failure).splitlines()), type(failure).__name__).rstrip(".")
+        raise failures.unreadable(table.files[0].path, failures.first_line(failure)) from failure
 
 
 class _Source:
@@ -86,7 +82,7 @@ class _Source:
         except (
             OSError, pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions.PanicException
         ) as failure:  # fmt: skip
-            raise failures.unreadable(file.path, _reason(failure)) from failure
+            raise failures.unreadable(file.path, failures.first_line(failure)) from failure
 
     def read(
         self,

@@ -115,7 +115,7 @@ def _opening(path: str | os.PathLike[str]) -> Iterator[None]:
     except KeepsChanging as failure:
         raise failures.keeps_changing(os.fspath(path)) from failure
     except (OSError, UnicodeError, pa.ArrowException) as failure:
-        raise failures.store_failed(os.fspath(path), str(failure)) from failure
+        raise failures.store_failed(os.fspath(path), failure) from failure
     finally:
         if was_enabled:
             gc.enable()

@@ -57,12 +57,10 @@ FOOTER: dict[int, Type] = {
     7: [{1: _EMPTY}],
 }  # fmt: skip
 
-_INDEX_HEADER: dict[int, Type] = _EMPTY
-
 PAGE_HEADER: dict[int, Type] = {
     1: I32, 2: I32, 3: I32, 4: I32,
     5: {1: I32, 2: I32, 3: I32, 4: I32, 5: _STATISTICS},
-    6: _INDEX_HEADER,
+    6: _EMPTY,
     7: {1: I32, 2: I32, 3: BOOL},
     8: {1: I32, 2: I32, 3: I32, 4: I32, 5: I32, 6: I32, 7: BOOL, 8: _STATISTICS},
 }  # fmt: skip
