@@ -205,6 +205,9 @@ bench-curve: $(VENV)/made-demo ## Count the files that queries open with only mi
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/curve_ranges.py
 
+bench-ngrams: $(VENV)/made-demo,bench ## Estimate how many files filters of n-grams would skip for LIKE '%x%'
+	@$(RUN) benchmarks/ngrams.py
+
 bench-appends: $(VENV)/made-demo ## Measure how much OPTIMIZE rewrites after each of ten appends, and how much data lookups then read
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/appends.py

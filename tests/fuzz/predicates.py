@@ -163,15 +163,17 @@ def leaves(draw: Draw, columns: Mapping[str, str]) -> str:
 
 @st.composite
 def likes(draw: Draw, side: str) -> str:
-    """Generates LIKE patterns with and without wildcards, and functions that compare parts of
-    strings."""
+    """Generates LIKE patterns with and without wildcards, regular expressions, and functions that
+    compare parts of strings."""
     text = draw(st.integers(0, 1000).map(lambda i: near("string", i)))
     cut = text[: draw(st.integers(0, len(text)))]
     pattern = draw(st.sampled_from([f"{cut}%", cut, f"{cut}_%", f"%{cut}", f"{cut[:3]}%{cut[4:]}"]))
     form = draw(st.sampled_from(
         ["{0} LIKE '{1}'", "{0} LIKE '{1}'", "{0} NOT LIKE '{1}'", "startswith({0}, '{2}')",
-         "NOT startswith({0}, '{2}')", "contains({0}, '{2}')", "{0} ILIKE '{1}'"]))  # fmt: skip
-    return str(form.format(side, pattern, cut))
+         "NOT startswith({0}, '{2}')", "contains({0}, '{2}')", "{0} ILIKE '{1}'",
+         "{0} RLIKE '^{2}{3}'", "NOT {0} RLIKE '^{2}{3}'"]))  # fmt: skip
+    rest = draw(st.sampled_from(["", ".*", ".", "$", "?", "*", "+.", "|b", "[a-c]"]))
+    return str(form.format(side, pattern, cut, rest))
 
 
 @st.composite

@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.{And, CaseWhen, Coalesce, Conta
 import org.apache.spark.sql.catalyst.expressions.{EqualNullSafe, EqualTo, Expression, GreaterThan}
 import org.apache.spark.sql.catalyst.expressions.{GreaterThanOrEqual, If, In, InSet, IsNaN}
 import org.apache.spark.sql.catalyst.expressions.{IsNotNull, IsNull, LessThan, LessThanOrEqual}
-import org.apache.spark.sql.catalyst.expressions.{Like, Literal, Not, Or, StartsWith}
+import org.apache.spark.sql.catalyst.expressions.{Like, Literal, Not, Or, RLike, StartsWith}
 import org.apache.spark.sql.types.{BooleanType, DataType, DecimalType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -96,6 +96,12 @@ object PredicateRules {
         case (c, LikePattern.StartingWith(p, false)) =>
           ruled(like)(
             IndexFilter.and(prefix(c, p), evaluated(like, True, Always)), Always, HasNull(c))
+      }
+    // Evaluation may fail, because Java's matcher can overflow the stack.
+    case rlike: RLike => RegexPrefix.of(rlike).fold(unruled(rlike)) {
+        case (c, RegexPrefix(p, anyRest)) =>
+          ruled(rlike, isTotal = false)(
+            prefix(c, p), if (anyRest) notPrefix(c, p) else Always, HasNull(c))
       }
     case _ => unruled(predicate)
   }
