@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import pyzorder
 from pyzorder.table import quoted
@@ -254,3 +255,21 @@ def test_a_comment_hides_nothing(spark: SparkSession, database: str) -> None:
     dry = pyzorder.ZOrderTable.forName(spark, "t").optimize().where("p = 0 -- x").dryRun()
     assert metrics(dry.executeZOrderBy("id"))["numFilesRemoved"] == 2
     assert metrics(dry.executeZOrderBy("id"))["numFilesRemoved"] == 2
+
+
+def test_files_with_two_columns_of_one_name(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark cannot read such files. A backtick in the name of a column in an ORC file ends the name
+    for Spark, so that two columns may seem to have the same name."""
+    for name, fmt in (("a`b", "orc"), ("A", "parquet")):
+        table = tmp_path / fmt
+        with scans.settings(spark, spark__sql__caseSensitive="true"):
+            rows = spark.range(9).withColumnRenamed("id", "a").withColumn(name, F.lit("x"))
+            rows.write.format(fmt).save(str(table))
+        files = data_files(table)
+        spark.sql(f"CREATE TABLE twice (a BIGINT, b STRING) USING {fmt} LOCATION '{table}'")
+        try:
+            with pytest.raises(PySparkException, match=r"UNDECLARED_COLUMNS.*\(another column"):
+                spark.sql("OPTIMIZE twice ZORDER BY (a)")
+        finally:
+            spark.sql("DROP TABLE twice")
+        assert data_files(table) == files

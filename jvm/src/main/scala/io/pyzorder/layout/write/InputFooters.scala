@@ -222,7 +222,7 @@ object InputFooters {
       (file, table) match {
         case (f: StructType, t: StructType) =>
           f.groupBy(field => key(field.name)).foreach { case (_, fields) =>
-            fields.tail.foreach(field => found += prefix + field.name)
+            fields.tail.foreach(field => found += s"another column $prefix${field.name}")
             t.find(other => key(other.name) == key(fields.head.name)) match {
               case Some(same) =>
                 compare(prefix + fields.head.name + ".", fields.head.dataType, same.dataType)
