@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,9 @@ from tests.support.tables import data_files
 #: How many of a world's predicates are executed. For the other predicates, only the set of opened
 #: files is checked.
 ROWS_OF = 3
+
+#: By how many of a world's columns rows are grouped.
+GROUPED = 2
 
 #: The name of the view of a world's table.
 VIEW = "fuzzed"
@@ -68,6 +72,7 @@ def check(spark: SparkSession, folder: Path, world: World, by_python: bool = Fal
                 tally.files += total
                 tally.skipped += total - opened
             check_rows(spark, VIEW, list(found)[:ROWS_OF])
+            check_groups(spark, VIEW, list(world.columns)[-GROUPED:])
             if world.sketched:
                 tally.sketched = by_sketches(spark, folder / "t", found)
         except AssertionError as error:
@@ -232,18 +237,41 @@ def against_jar(
 def check_rows(spark: SparkSession, view: str, predicates: Sequence[str]) -> None:
     """Compares how many rows each predicate selects with and without skipping. A single query
     evaluates all predicates."""
-    if not predicates:
-        return
-    query = " UNION ALL ".join(
-        f"SELECT {i} AS i, count(*) AS n, count(k) AS m FROM {view} WHERE {p}"
+    compare(spark, {
+        p: f"SELECT {i} AS i, 'rows' AS v, count(*) AS n, count(k) AS m FROM {view} WHERE {p}"
         for i, p in enumerate(predicates)
-    )
+    })  # fmt: skip
+
+
+def check_groups(spark: SparkSession, view: str, columns: Sequence[str]) -> None:
+    """Compares the number of rows for each value of each column with and without skipping."""
+    compare(spark, {
+        f"GROUP BY {c}":
+            f"SELECT {i} AS i, hex(CAST(CAST({c} AS STRING) AS BINARY)) AS v, count(*) AS n, "
+            f"count(k) AS m FROM {view} GROUP BY {c}"
+        for i, c in enumerate(columns)
+    })  # fmt: skip
+
+
+def compare(spark: SparkSession, queries: Mapping[str, str]) -> None:
+    """Asserts that queries have the same answers with and without skipping. They run as one query.
+    The first column of each is its number."""
+    if not queries:
+        return
+    query = " UNION ALL ".join(queries.values())
+
+    def answers() -> dict[int, list[tuple[object, ...]]]:
+        found = defaultdict(list)
+        for row in spark.sql(query).collect():
+            found[row["i"]].append(tuple(row))
+        return {i: sorted(rows, key=repr) for i, rows in found.items()}
+
     with scans.plain(spark):
         try:
-            expected = {row["i"]: tuple(row) for row in spark.sql(query).collect()}
+            expected = answers()
         except scans.FAILURES:
             return  # a filter may evaluate parts of a predicate that a projection does not
-    found = {row["i"]: tuple(row) for row in spark.sql(query).collect()}
-    wrong = [f"{p}: {found[i]} instead of {expected[i]}"
-             for i, p in enumerate(predicates) if found[i] != expected[i]]  # fmt: skip
+    found = answers()
+    wrong = [f"{name}: {found.get(i)} instead of {expected.get(i)}"
+             for i, name in enumerate(queries) if found.get(i) != expected.get(i)]  # fmt: skip
     assert not wrong, "\n".join(wrong)

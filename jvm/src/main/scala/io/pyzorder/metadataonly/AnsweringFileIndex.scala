@@ -1,67 +1,86 @@
 package io.pyzorder.metadataonly
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.DataType
 
-import io.pyzorder.skipping.files.ExaminedPartition
+import io.pyzorder.skipping.files.{ExaminedPartition, KnownFile}
 
 /**
  * Lists the files that an aggregation must read, and computes the aggregates over the other files
  * from the index. A file is not read if its index entry is valid and proves that either none or all
  * of the file's rows pass the filters. If all of the rows pass, the entry must also contain the
- * exact value of every aggregate over the rows.
+ * exact value of every aggregate over the rows, and prove that the rows belong to the same group.
+ *
+ * @param grouping the columns of GROUP BY; empty if all rows form one group
  */
-final class AnsweringFileIndex(scan: IndexedScan, aggregates: Seq[IndexedAggregate])
+final class AnsweringFileIndex(
+    scan: IndexedScan,
+    grouping: Seq[GroupingColumn],
+    aggregates: Seq[IndexedAggregate])
     extends PlanBoundFileIndex(scan) {
 
   override protected type Decision = AnsweringFileIndex.Answers
 
-  override protected def identity: Any = functions
+  override protected def identity: Any = (grouping, functions)
 
   private val functions: IndexedSeq[IndexedAggregate] = aggregates.toIndexedSeq
 
-  /** The types of the fields of `Answers.row`. */
-  private[pyzorder] def dataTypes: Seq[DataType] = aggregates.map(_.dataType)
+  /** The types of the fields of `Answers.rows`. */
+  private[pyzorder] def dataTypes: Seq[DataType] =
+    grouping.map(_.dataType) ++ aggregates.map(_.dataType)
 
   override protected def decide(): AnsweringFileIndex.Answers = {
-    var buffers: IndexedSeq[Any] = functions.map(_.initial)
+    val groups = mutable.LinkedHashMap.empty[Seq[Any], IndexedSeq[Any]]
+    if (grouping.isEmpty) groups(Nil) = functions.map(_.initial)
     var answered = 0
     var inexact = Set.empty[IndexedAggregate]
-    val opened = examined().map { partition =>
-      partition -> partition.files.map { file =>
-        file.known.filter(_.allRows) match {
-          case Some(known) =>
-            val answers = functions.map(_.of(known, partition.values))
-            val unknown = functions.zip(answers).collect { case (function, None) => function }
-            inexact ++= unknown
-            if (unknown.isEmpty) {
-              answered += 1
-              buffers = functions.indices.map { i =>
-                functions(i).merge(buffers(i), answers(i).get)
-              }
-            }
-            unknown.nonEmpty
-          case None => true
+    def answer(known: KnownFile, partition: InternalRow): Boolean = {
+      val key = grouping.map(_.of(known, partition))
+      val answers = functions.map(_.of(known, partition))
+      if (key.exists(_.isEmpty)) false
+      else if (answers.exists(_.isEmpty)) {
+        inexact ++= functions.zip(answers).collect { case (function, None) => function }
+        false
+      } else {
+        val group = key.map(_.get)
+        val before = groups.get(group)
+        val hasRoom = before.isDefined || groups.size < AnsweringFileIndex.MaxGroups
+        if (hasRoom) {
+          val buffers = before.getOrElse(functions.map(_.initial))
+          groups(group) =
+            functions.indices.map(i => functions(i).merge(buffers(i), answers(i).get))
+          answered += 1
         }
+        hasRoom
       }
     }
+    val opened = examined().map { partition =>
+      partition -> partition.files.map(file =>
+        !file.known.filter(_.allRows).exists(answer(_, partition.values)))
+    }
     new AnsweringFileIndex.Answers(
-      InternalRow.fromSeq(buffers), answered, functions.filter(inexact), opened)
+      groups.toSeq.map { case (group, buffers) => InternalRow.fromSeq(group ++ buffers) },
+      answered, functions.filter(inexact), opened)
   }
 }
 
 object AnsweringFileIndex {
 
+  /** The maximum number of groups whose aggregates are taken from the index. */
+  private val MaxGroups = 10000
+
   /**
-   * @param row      the aggregation buffers after aggregating all rows of the files whose
-   *                 aggregates the index contains
+   * @param rows     for each group, its values and the aggregation buffers after aggregating all
+   *                 rows of the files whose aggregates the index contains
    * @param answered the number of files whose aggregates were taken from the index instead of from
    *                 the files
    * @param inexact  the aggregates that had to be computed by reading files whose rows all pass the
    *                 filters, because the index does not have the exact values
    */
   final class Answers(
-      val row: InternalRow,
+      val rows: Seq[InternalRow],
       override val answered: Int,
       inexact: Seq[IndexedAggregate],
       partitions: IndexedSeq[(ExaminedPartition, IndexedSeq[Boolean])])

@@ -9,12 +9,12 @@ import org.apache.spark.sql.execution.{SQLExecution, SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 
 /**
- * The operator between the partial and the final step of an ungrouped aggregation. It passes on the
- * partial buffers of the files that are read, and adds one row of buffers for the files whose
- * aggregates the index contains.
+ * The operator between the partial and the final step of an aggregation. It passes on the partial
+ * buffers of the files that are read, and adds rows of buffers, one for each group, for the files
+ * whose aggregates the index contains.
  *
- * This row is not part of the plan itself. When the plan first executes, AnsweringFileIndex
- * computes the row and, at the same time, chooses the files to read. It uses the state that the
+ * These rows are not part of the plan itself. When the plan first executes, AnsweringFileIndex
+ * computes the rows and, at the same time, chooses the files to read. It uses the state that the
  * plan's scans share (see PlanState): the index snapshots and a listing of the files, both taken at
  * the same moment. Unless this listing is recent enough, AnsweringFileIndex also checks in the
  * store that the indexed files have not changed since they were listed. As in plain Spark, a query
@@ -36,8 +36,8 @@ case class IndexAnswersExec(child: SparkPlan, @transient index: AnsweringFileInd
   protected override def doExecute(): RDD[InternalRow] = {
     val answers = index.take()
     sendMetrics(answers)
-    val row = UnsafeProjection.create(output.map(_.dataType).toArray)(answers.row).copy()
-    val rows: Seq[InternalRow] = Seq(row)
+    val toUnsafe = UnsafeProjection.create(output.map(_.dataType).toArray)
+    val rows: Seq[InternalRow] = answers.rows.map(toUnsafe(_).copy())
     sparkContext.union(child.execute(), sparkContext.parallelize(rows, 1))
   }
 

@@ -133,7 +133,7 @@ object IndexedAggregate {
     private lazy val ordering: Ordering[Any] = TypeUtils.getInterpretedOrdering(dataType)
   }
 
-  private def isFloating(dataType: DataType): Boolean =
+  private[metadataonly] def isFloating(dataType: DataType): Boolean =
     dataType == FloatType || dataType == DoubleType
 
   private def isZero(value: Any): Boolean = value match {

@@ -48,6 +48,15 @@ final case class IndexedScan(
   }
 
   /**
+   * Whether the index may prove for most files that all of their rows belong to the same group.
+   * Otherwise, checking all files could take longer than the files that are not opened would.
+   */
+  def mayGroup(grouping: Seq[GroupingColumn]): Boolean = {
+    val columns = grouping.collect { case GroupingColumn.OfFile(column) => column }
+    columns.isEmpty || index.mostFilesHaveOneValue(columns)
+  }
+
+  /**
    * Whether the values of a partition pass the filters on partition columns. The listing should
    * return only partitions that pass. If it returns a partition that does not pass, the index is
    * not used for that partition, and its files are read.

@@ -14,16 +14,17 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.skipping.plan.SkippingStrategy
 
 /**
- * Plans ungrouped COUNT, MIN and MAX over an indexed relation. A file is not read if the index
- * provides the file's contribution to the result. This is a planner strategy rather than an
- * optimizer rule, because it must not change the logical plan. Spark compares logical plans to
- * merge, cache and reuse them.
+ * Plans COUNT, MIN and MAX over an indexed relation, also with GROUP BY, and SELECT DISTINCT. A
+ * file is not read if the index provides the file's contribution to the result. This is a planner
+ * strategy rather than an optimizer rule, because it must not change the logical plan. Spark
+ * compares logical plans to merge, cache and reuse them.
  */
 final case class MetadataOnlyStrategy(session: shim.SparkSession) extends SparkStrategy {
 
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
-    case PhysicalAggregation(Seq(), aggregates, results, child) if aggregates.nonEmpty =>
-      try planned(aggregates, results, child).toSeq
+    case PhysicalAggregation(grouping, aggregates, results, child)
+        if grouping.nonEmpty || aggregates.nonEmpty =>
+      try planned(grouping, aggregates, results, child).toSeq
       catch {
         case NonFatal(failure) =>
           MetadataOnlyStrategy.log.warn(s"The index is not used for aggregates: $failure")
@@ -33,6 +34,7 @@ final case class MetadataOnlyStrategy(session: shim.SparkSession) extends SparkS
   }
 
   private def planned(
+      grouping: Seq[NamedExpression],
       aggregates: Seq[AggregateExpression],
       results: Seq[NamedExpression],
       child: LogicalPlan): Option[SparkPlan] =
@@ -40,9 +42,12 @@ final case class MetadataOnlyStrategy(session: shim.SparkSession) extends SparkS
       scan <- IndexedScan.of(child)
       answered = aggregates.flatMap(IndexedAggregate.of(_, scan))
       if answered.length == aggregates.length
-      index = new AnsweringFileIndex(scan, answered)
+      groups = grouping.flatMap(GroupingColumn.of(_, scan))
+      if groups.length == grouping.length && scan.mayGroup(groups)
+      index = new AnsweringFileIndex(scan, groups, answered)
       read <- SkippingStrategy(scan.over(index)).headOption
-      whole <- AggUtils.planAggregateWithoutDistinct(Nil, aggregates, results, read).headOption
+      whole <- AggUtils
+        .planAggregateWithoutDistinct(grouping, aggregates, results, read).headOption
       plan <- withAnswers(whole, read, index)
     } yield plan
 

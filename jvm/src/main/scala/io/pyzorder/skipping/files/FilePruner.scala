@@ -136,6 +136,19 @@ final class FilePruner private[skipping] (
   }
 
   /**
+   * Whether each of the columns has a single value in at least half of the files of some index. In
+   * a large index, only about `SampledFiles` files are examined.
+   */
+  def mostFilesHaveOneValue(indexes: Seq[SnapshotRef], columns: Seq[FilterColumn]): Boolean =
+    judgesOf(load(indexes.filterNot(isLarge)), IndexFilter.Always).exists { judge =>
+      val facts = columns.flatMap(judge.facts(_))
+      val files = judge.question.numFiles
+      val sample = 0 until files by math.max(1, files / FilePruner.SampledFiles)
+      facts.length == columns.length &&
+      sample.count(file => facts.forall(_.oneValue(file))) * 2 >= math.max(1, sample.length)
+    }
+
+  /**
    * The settings under which expressions are evaluated; empty if the indexes contain no
    * expressions.
    */
@@ -208,4 +221,10 @@ final class FilePruner private[skipping] (
       else Some(judge(whole.bind(facts), facts(_).isDefined))
     }.toArray
   }
+}
+
+private object FilePruner {
+
+  /** See mostFilesHaveOneValue. */
+  private val SampledFiles = 1000
 }

@@ -298,6 +298,10 @@ final class ZOrderFileIndex private (
   /** Whether the index may also be used for aggregates and LIMIT, in addition to skipping files. */
   def mayAnswer: Boolean = maySkip && !indexes.exists(pruner.isLarge)
 
+  /** Whether, in most of the indexed files, each of the columns has a single value. */
+  def mostFilesHaveOneValue(columns: Seq[FilterColumn]): Boolean =
+    pruner.mostFilesHaveOneValue(indexes, columns)
+
   /**
    * The filter, with an IndexedValue in place of each expression that has statistics in the index.
    */
