@@ -159,6 +159,9 @@ def test_partition_columns(spark: SparkSession, parted: str) -> None:
     with settings(spark, spark__sql__zorder__write__index="false"):
         spark.sql(f"INSERT INTO {parted} VALUES (1000, 1, 'new')")
     assert read(same(spark, f"SELECT p, q, count(*) FROM {parted} GROUP BY p, q")) == 1
+    spark.sql(f"ALTER TABLE {parted} ADD COLUMN added INT DEFAULT 5")
+    for column in ("added", "p, added"):
+        same(spark, f"SELECT {column}, count(*), min(added) FROM {parted} GROUP BY {column}")
 
 
 @FORMATS
