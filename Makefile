@@ -205,6 +205,10 @@ bench-curve: $(VENV)/made-demo ## Count the files that queries open with only mi
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/curve_ranges.py
 
+bench-needle: $(VENV)/made-demo,bench ## Measure lookups by columns that a table is not clustered by, with sketches and with Parquet's Bloom filters
+	@$(RUN) jvm/build.py
+	@$(RUN) benchmarks/needle.py
+
 bench-ngrams: $(VENV)/made-demo,bench ## Estimate how many files filters of n-grams would skip for LIKE '%x%'
 	@$(RUN) benchmarks/ngrams.py
 
