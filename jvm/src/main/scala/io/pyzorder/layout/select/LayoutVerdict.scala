@@ -112,8 +112,11 @@ object LayoutVerdict {
     val shares = s"${percent(next.share)} instead of ${percent(now.share)}"
     if (work.replaced == 0) LayoutVerdict("nothing", "Nothing to do.")
     else if (work.undoes && next.cost > Harm * now.cost && next.cost - now.cost >= Noticed) {
+      val effect =
+        if (next.share > now.share) s"read $shares of the table"
+        else s"open about ${files(whole(next.files))} instead of ${whole(now.files)}"
       LayoutVerdict("harms",
-        s"Harmful: a lookup would read $shares of the table, because " +
+        s"Harmful: a lookup would $effect, because " +
           s"${files(work.replaced)} would become ${files(work.written)} of about " +
           s"${size(work.targetSize)}.")
     } else if (work.columns.nonEmpty && saved) {
@@ -185,6 +188,8 @@ object LayoutVerdict {
     val opened = pieces.map(_.openedBytes).sum
     Lookup(pieces.map(_.openedFiles).sum, opened, if (all > 0) opened / all else 0.0)
   }
+
+  private def whole(files: Double): Int = math.max(1, math.round(files).toInt)
 
   private def files(count: Int): String = if (count == 1) "1 file" else f"$count%,d files"
 
