@@ -9,12 +9,12 @@ and the address, for plain Spark. Each figure is the mean, and each time the med
 queries after the first two. `bytes` counts everything that the process reads.
 
 With --peers, Hudi writes the same rows with its record index of the UUID and its Bloom filter index
-of the address in lower case. It runs on the Spark version that benchmarks/peers.py lists for it.
+of the address in lower case (see needle_hudi.py).
 
 A lookup may open the files that contain a value, and 1% of the other files. The sketches of a
-column may take 2% of the data's size, and finding the files of one value 20 ms and 1 MB. OPTIMIZE
-with sketches may take 5% longer than without. The benchmark fails if one of these limits is
-exceeded.
+column may take 2% of the data's size, which is twice the default because the rows are short, and
+finding the files of one value 20 ms and 1 MB. OPTIMIZE with sketches may take 5% longer than
+without. The benchmark fails if one of these limits is exceeded.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def building(spark: SparkSession, home: Path, rows: int) -> float:
     ratios = []
     for number in range(PAIRS + 1):
         taken = {}
-        for budget in ("0", "0.01") if number % 2 else ("0.01", "0"):
+        for budget in ("0", str(SIZE)) if number % 2 else (str(SIZE), "0"):
             folder = home / "copy"
             shutil.copytree(home / "rows", folder)
             index(spark, folder)
@@ -136,7 +136,7 @@ def building(spark: SparkSession, home: Path, rows: int) -> float:
             taken[budget] = optimize(spark, folder, COMPARED)
             spark.conf.unset(BUDGET)
             shutil.rmtree(folder)
-        ratios.append(taken["0.01"] / taken["0"])
+        ratios.append(taken[str(SIZE)] / taken["0"])
     return statistics.median(ratios[1:])
 
 
@@ -157,38 +157,13 @@ def lay_out(spark: SparkSession, home: Path, files: int, rows: int) -> dict[str,
     table = home / "t"
     rows_of(spark, files * rows, TASKS).write.parquet(str(table))
     index(spark, table)
+    spark.conf.set(BUDGET, str(SIZE))
     optimize(spark, table, files)
     copy_with_bloom_filters(spark, table, home / "bloom", rows)
     described = spark.sql(f"DESCRIBE SKIPPING INDEX ON '{table}'").collect()
     return {
         row.column: row.sketch_bytes / size_of(table) for row in described if row.column in SKETCHED
     }
-
-
-def write_with_hudi(spark: SparkSession, folder: Path, files: int, rows: int) -> None:
-    """Writes the rows with Hudi's record index of `uid` and its Bloom filter index of
-    `lower(email)`."""
-    options = {
-        "hoodie.table.name": "peer",
-        "hoodie.datasource.write.operation": "bulk_insert",
-        "hoodie.datasource.write.recordkey.field": "uid",
-        "hoodie.datasource.write.partitionpath.field": "",
-        "hoodie.datasource.write.keygenerator.class":
-            "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
-        "hoodie.bulkinsert.sort.mode": "NONE",
-        "hoodie.parquet.max.file.size": str(1 << 30),
-        "hoodie.metadata.enable": "true",
-        "hoodie.metadata.record.index.enable": "true",
-    }  # fmt: skip
-    written = rows_of(spark, files * rows, files, with_event=False)
-    written.write.format("hudi").options(**options).save(str(folder))
-    lock = "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
-    spark.sql(f"SET hoodie.write.lock.provider={lock}")
-    spark.sql(f"CREATE TABLE peer USING hudi LOCATION '{folder}'")
-    spark.sql("CREATE INDEX lower_email ON peer USING bloom_filters(email) OPTIONS(expr='lower')")
-    reading = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
-    found = spark.read.format("hudi").options(**reading).load(str(folder))
-    found.withColumnRenamed("_hoodie_file_name", "file_name").createOrReplaceTempView("t")
 
 
 @dataclass(frozen=True)
@@ -277,8 +252,7 @@ def text_of(spark: SparkSession, query: Query, number: int, total: int) -> str:
 
 def ask(spark: SparkSession, query: Query, queries: int, total: int) -> Iterator[Cost]:
     """Runs a kind of query several times on the view `t`, and yields the cost of each run. The
-    bytes that are read to find the files are those of another query of this kind, which is only
-    explained."""
+    cost of finding the files is that of another query of this kind, which is only explained."""
     for number in range(queries):
         text = text_of(spark, query, number, total)
         before, begun = bytes_read(spark), time.perf_counter()
@@ -287,13 +261,12 @@ def ask(spark: SparkSession, query: Query, queries: int, total: int) -> Iterator
         taken, read = time.perf_counter() - begun, bytes_read(spark) - before
         assert count == (query.values if query.present else 0), (query.name, count)
         metrics = scan_of(frame._jdf.queryExecution().executedPlan()).metrics()
-        finding, found_by = 0, 0
-        if metrics.contains("pruningTime"):
-            finding = metrics.apply("pruningTime").value()
+        finding, found_by = 0.0, 0
+        if spark.conf.get(SKIPPING, "false") == "true":
             other = text_of(spark, query, queries + number, total)
             before = bytes_read(spark)
-            pyzorder.explain(spark.sql(f"SELECT 1 {other}"))
-            found_by = bytes_read(spark) - before
+            [scan] = pyzorder.explain(spark.sql(f"SELECT file_name {other}"))
+            finding, found_by = scan.details["milliseconds"], bytes_read(spark) - before
         yield Cost(metrics.apply("numFiles").value(), holding, taken, read, finding, found_by)
 
 
@@ -352,18 +325,11 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=20_000, help="rows per file")
     parser.add_argument("--queries", type=int, default=20, help="queries of each kind")
     parser.add_argument("--peers", action="store_true", help="also measure Hudi")
-    parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     files, rows, queries = arguments.files, arguments.rows, arguments.queries
     demo.OUTPUT.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=demo.OUTPUT) as folder:
         home = Path(folder).resolve()
-        if arguments.child:
-            numbers = [int(number) for number in arguments.child[1:]]
-            spark = peers.start_spark(peers.PEERS[HUDI], str(home))
-            write_with_hudi(spark, home / "t", *numbers[:2])
-            print(json.dumps(results(spark, HUDI, *numbers), default=vars))
-            return 0
         spark = start_spark(home)
         longer = building(spark, home, rows)
         sizes = lay_out(spark, home, files, rows)
@@ -376,7 +342,8 @@ def main() -> int:
         spark.stop()
     if arguments.peers:
         environment = peers.PEERS[HUDI].environment
-        said = child(__file__, HUDI, files, rows, queries, environment=environment)
+        script = Path(__file__).with_name("needle_hudi.py")
+        said = child(str(script), str(files), rows, queries, environment=environment)
         found += [(*result[:3], Cost(**result[3])) for result in json.loads(said)]
     header = ["query", "reader", "files with a match", "files opened", "of", "time", "bytes read",
               "finding the files", "bytes read for it"]  # fmt: skip
