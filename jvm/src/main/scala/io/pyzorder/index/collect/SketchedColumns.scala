@@ -52,8 +52,12 @@ object SketchedColumns {
   /** The maximum number of hashes that are collected for all columns of one file. */
   private val MostHashes = 1 << 20
 
-  /** The maximum size of all sketches that one command sends to the driver. */
-  private val MostBytes = 32L << 20
+  /**
+   * The maximum size of all sketches that one command sends to the driver: an eighth of the
+   * driver's memory, but at most a quarter of the default of `spark.driver.maxResultSize`.
+   */
+  private val MostBytes =
+    math.max(32L << 20, math.min(256L << 20, Runtime.getRuntime.maxMemory / 8))
 
   /** The maximum size of one file's sketches if the number of files is not known. */
   private val BytesPerFile = 128L << 10

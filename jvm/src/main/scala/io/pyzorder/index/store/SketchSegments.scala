@@ -121,7 +121,7 @@ private[store] final class SketchSegments(
       .map(_.column).toSet
     val columnsOf = files.flatMap(_.sketches.asInstanceOf[NewSketches].byColumn.keys).distinct
       .flatMap(named.get)
-    val share = PartBytes / math.max(1, files.length * columnsOf.length)
+    val share = NewParts * PartBytes / math.max(1L, files.length.toLong * columnsOf.length)
     val byColumn = columnsOf.map { column =>
       column -> files.flatMap { entry =>
         val sketches = entry.sketches.asInstanceOf[NewSketches]
@@ -187,6 +187,9 @@ private[store] object SketchSegments {
    * directory.
    */
   private val PartBytes = SegmentRef.MaxBytes / 2L
+
+  /** The maximum number of segments for new sketches. */
+  private val NewParts = 8
 
   /** The longest prefix of `segments` with a total size of at most `most` bytes. */
   private def within(segments: Seq[SegmentRef], most: Long): Seq[SegmentRef] =
