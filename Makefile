@@ -119,6 +119,14 @@ test-bi: jar ## Test clients of a Thrift server, then run 16 clients at the same
 	  tests/spark/test_thrift_server.py
 	$(RUN) -m tests.bi --minutes $(MINUTES)
 
+.venv-dbt/made:
+	@$(PYTHON) -m venv .venv-dbt
+	@.venv-dbt/bin/pip install --quiet --disable-pip-version-check 'dbt-core<1.11' 'dbt-spark[PyHive]>=1.9'
+	@touch $@
+
+test-dbt: jar .venv-dbt/made ## Build the models of docs/guides/dbt.md with dbt, which connects to a Thrift server
+	PYZORDER_DBT=$(CURDIR)/.venv-dbt/bin/dbt $(RUN) -m pytest -m dbt tests/spark/test_dbt.py
+
 test-beside: ## Test Delta, Iceberg and pyzorder statements with all three extensions in one session
 	@$(MAKE) jar SPARK=4.0
 	@$(PYTHON) benchmarks/peers.py fetch "Delta 4.4.0" "Iceberg 1.10.0"
