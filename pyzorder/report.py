@@ -50,6 +50,7 @@ class Health:
     range_share: float | None
     clustered: int
     last_optimize: datetime | None
+    verdict: str | None
     advice: str | None
     sketches: int = 0
     sketch_bytes: int = 0
@@ -237,8 +238,8 @@ def advice(
                 f"REFRESH SKIPPING INDEX ON {found.target}",
             )
         )
-    said = dict.fromkeys(health.advice for health in columns if health.advice)
-    todo += map(Advice, said)
+    said = dict.fromkeys((health.verdict, health.advice or "") for health in columns)
+    todo += [Advice(verdict, statement) for verdict, statement in said if verdict]
     todo += [
         Advice(
             f"Run {run.run} ({run.operation or 'damaged record'}) is unfinished: it is still "

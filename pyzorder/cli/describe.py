@@ -98,8 +98,11 @@ def command(settings: Settings, target: Target, metrics: bool, where: Sequence[s
             for row in rows
         ],
     )
-    for advice in dict.fromkeys(row["advice"] for row in rows if row["advice"]):
-        print_text(advice)
+    for verdict, advice in dict.fromkeys((row["verdict"], row["advice"]) for row in rows):
+        if verdict:
+            print_text(verdict)
+        if advice:
+            print_text(f"Run: {advice}")
 
 
 def gauges(

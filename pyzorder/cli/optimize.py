@@ -15,7 +15,7 @@ from pyzorder.cli.output import files, print_json, print_table, print_text
 from pyzorder.cli.running import run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import ColumnsType, Target, check_condition, listed, target_argument
-from pyzorder.text.wording import counted, percent
+from pyzorder.text.wording import percent
 
 TARGET_SIZE = "spark.sql.zorder.optimize.targetFileSize"
 
@@ -135,9 +135,7 @@ def print_metrics(metrics: dict[str, Any]) -> None:
     added, removed = metrics["filesAdded"], metrics["filesRemoved"]
     by = ", ".join(metrics["clusteringColumns"] or ())
     how = f", clustered by {by}" if by else ", merged"
-    if not metrics["numFilesRemoved"]:
-        click.echo(f"Nothing to do: {counted(metrics['totalConsideredFiles'], 'file')} considered.")
-    else:
+    if metrics["numFilesRemoved"]:
         verb = "would replace" if metrics["dryRun"] else "replaced"
         seconds = (metrics["endTimeMs"] - metrics["startTimeMs"]) / 1000
         print_text(

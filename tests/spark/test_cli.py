@@ -231,16 +231,14 @@ def test_optimize_and_what_follows(spark: SparkSession, folder: Path) -> None:
     new = data_files(folder)
     assert not set(new) & set(old) and ids(folder) == list(range(ROWS))
     again = invoke(spark, "optimize", path, "--zorder-by", "a,day", "--quiet", *SMALL)
-    assert again.stdout == f"Nothing to do: {len(new)} files considered.\n"
+    assert again.stdout == "Nothing to do: the files are already clustered by a, day.\n"
     assert again.stderr == ""
 
     index = result_of(spark, "describe", path)
     assert {row["column"]: row["clustered"] for row in index}["a"] == len(new)
     told = invoke(spark, "describe", path)
-    assert (
-        "lookup opens" in told.stdout
-        and f"OPTIMIZE 'file:{folder}' ZORDER BY (a, day)" in told.stdout
-    )
+    assert "lookup opens" in told.stdout
+    assert told.stdout.endswith("Nothing to do: the files are already clustered by a, day.\n")
 
     query = f"SELECT * FROM parquet.`{path}` WHERE a = 7"
     gauges = invoke(spark, "describe", path, "--openmetrics", "--where", "a = 7").stdout

@@ -69,14 +69,16 @@ def test_describe_says_whether_another_optimize_would_help(
         return {row["column"]: row for row in spark.sql("DESC SKIPPING INDEX ON t").collect()}
 
     before = described()
-    assert {row["advice"] for row in before.values()} == {None}
+    assert {(row["verdict"], row["advice"]) for row in before.values()} == {(None, None)}
     assert before["a"]["clustered"] == 0 and before["a"]["last_optimize"] is None
     aim_at(spark, tmp_path / "db" / "t", 12)
     spark.sql("OPTIMIZE t ZORDER BY (a, b)")
     after = described()
     assert after["a"]["clustered"] == after["a"]["files"] == len(data_files(tmp_path / "db" / "t"))
     assert after["a"]["last_optimize"] is not None
-    assert "nothing to do" in after["a"]["advice"] and after["a"]["advice"] == after["b"]["advice"]
-    assert after["c"]["advice"] is None and after["c"]["clustered"] == 0
+    idle = "Nothing to do: the files are already clustered by a, b."
+    assert (after["a"]["verdict"], after["a"]["advice"]) == (idle, None)
+    assert after["b"]["verdict"] == idle
+    assert after["c"]["verdict"] is None and after["c"]["clustered"] == 0
     sales(spark, 300).write.mode("append").format("parquet").saveAsTable("t")
-    assert "would cluster 3 new files" in described()["a"]["advice"]
+    assert "would cluster 3 new files" in described()["a"]["verdict"]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from tests.support.tables import aim_at, data_files, metrics, rows_of, size_of
+from tests.support.tables import aim_at, data_files, metrics, rows_of, size_of, target_size
 
 ROWS, FILES, ROUNDS = 60_000, 32, 3
 
@@ -149,8 +149,20 @@ def test_a_badly_clustered_rest_is_reported(spark: SparkSession, tmp_path: Path)
     idle = optimize(spark, folder, "a", "b")
     assert idle["numFilesAdded"] == 0
     assert "FULL" in idle["remark"]
-    assert optimize(spark, folder, "a", "b", full=True)["numFilesRemoved"] > 0
-    assert optimize(spark, folder, "a", "b")["remark"] is None
+    described = spark.sql(f"DESCRIBE SKIPPING INDEX ON '{folder}'").collect()
+    (statement,) = {row["advice"] for row in described} - {None}
+    files = len(data_files(folder))
+    assert metrics(spark.sql(statement))["numFilesRemoved"] == files
+    assert "FULL" not in optimize(spark, folder, "a", "b")["remark"]
+
+
+def test_a_tiny_target_size_promises_no_faster_lookups(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    clustered_table(spark, folder, uniform(spark, 1_000, 0), 2)
+    target_size(spark, 1)
+    spark.conf.set("spark.sql.zorder.optimize.rewriteFactor", "0")
+    idle = "Nothing to do: the files are already clustered by a, b."
+    assert optimize(spark, folder, "a", "b")["remark"] == idle
 
 
 @pytest.mark.parametrize(("curve", "method"), [("linear", "boundaries"), ("zorder", "direct")])
@@ -161,15 +173,16 @@ def test_full_is_not_advised_where_it_brings_nothing(
     spark.conf.set("spark.sql.zorder.optimize.curve", curve)
     spark.conf.set("spark.sql.zorder.optimize.method", method)
 
-    def advice() -> str:
+    def described() -> Row:
         rows = spark.sql(f"DESCRIBE SKIPPING INDEX ON '{folder}'").collect()
-        return {row["column"]: row["advice"] for row in rows}["a"]
+        return {row["column"]: row for row in rows}["a"]
 
     clustered_table(spark, folder, uniform(spark, 40_000, 0), 16)
-    assert optimize(spark, folder, "a", "b")["remark"] is None
-    assert advice() == f"OPTIMIZE 'file:{folder}' ZORDER BY (a, b) has nothing to do."
+    idle = "Nothing to do: the files are already clustered by a, b."
+    assert optimize(spark, folder, "a", "b")["remark"] == idle
+    assert (described().verdict, described().advice) == (idle, None)
     uniform(spark, 400, 1).coalesce(1).write.mode("append").parquet(str(folder))
-    said = advice()
+    said = described().verdict
     others = optimize(spark, folder, "a", "b")["numFilesRemoved"] - 1
     rest = f" together with {others} that are already clustered" if others else "."
     assert f"1 new file{rest}" in said

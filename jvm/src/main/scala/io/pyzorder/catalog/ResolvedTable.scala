@@ -93,9 +93,9 @@ final case class ResolvedTable(
   }
 
   /** An OPTIMIZE statement that clusters the table by `columns`. */
-  def optimizeBy(columns: Seq[Seq[String]]): String =
+  def optimizeBy(columns: Seq[Seq[String]], full: Boolean = false): String =
     columns.map(_.map(quoteIfNeeded).mkString("."))
-      .mkString(s"OPTIMIZE $sql ZORDER BY (", ", ", ")")
+      .mkString(s"OPTIMIZE $sql ${if (full) "FULL " else ""}ZORDER BY (", ", ", ")")
 }
 
 object ResolvedTable {

@@ -16,12 +16,13 @@ import io.pyzorder.index.memory.IndexSnapshot
 import io.pyzorder.index.model.{ColumnStatistics, FileEntry, IndexedColumn, ZValueColumn}
 import io.pyzorder.index.store.IndexStore
 import io.pyzorder.layout.cells.FileBox
-import io.pyzorder.layout.select.{LayoutEstimate, OpenedShare}
+import io.pyzorder.layout.select.{LayoutEstimate, OpenedShare, RewritePlan}
 
 /**
  * DESCRIBE SKIPPING INDEX: reports, in one row per column, how well the column separates the files.
  */
 case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnableCommand {
+  import DescribeSkippingIndexCommand._
 
   override val output: Seq[Attribute] = ResultColumns.none
     .always("column", StringType, "A column or an expression with statistics")
@@ -41,7 +42,9 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     .always("clustered", LongType,
       "Number of files clustered by this column, alone or with others")
     .add("last_optimize", TimestampType, "Modification time of the newest clustered file")
-    .add("advice", StringType, "What an OPTIMIZE would do now; only for clustering columns")
+    .add("verdict", StringType,
+      "What an OPTIMIZE would do now and whether it pays off; only for clustering columns")
+    .add("advice", StringType, "The statement to run now; null if none would pay off")
     .always("sketches", LongType, "Number of files with a sketch of this column")
     .always("sketch_bytes", LongType, "Size of these sketches in the index, in bytes")
     .attributes
@@ -57,12 +60,13 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     val clustered = valid.filter(_.clusteredBy.nonEmpty)
     val last = clustered.map(_.modificationTime).sorted.lastOption.map(new Timestamp(_))
     val order = clustered.groupBy(_.clusteredBy).toSeq.sortBy(-_._2.length).headOption.map(_._1)
-    lazy val advice = order.map(adviceFor(session, snapshot, _))
+    lazy val next = order.map(nextStep(session, snapshot, _))
     ref.columns.filter(ZValueColumn.unapply(_).isEmpty).map { column =>
       val known = valid.flatMap(_.statistics.get(column.name))
         .filter(s => s.bounds.isDefined || s.empty)
       val health = ColumnHealth.of(column.dataType, known.flatMap(_.bounds))
       val share = openedShare(column, valid, files.size)
+      val isOrdered = order.exists(_.contains(column.name))
       val (sketches, sketchBytes) = snapshot.sketches.sizeOf(column)
       Row(
         column.label,
@@ -76,7 +80,8 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
         share.map(_.range).map(Double.box).orNull,
         clustered.count(_.clusteredBy.contains(column.name)).toLong,
         last.orNull,
-        advice.filter(_ => order.exists(_.contains(column.name))).orNull,
+        next.filter(_ => isOrdered).map(_.verdict).orNull,
+        next.filter(_ => isOrdered).flatMap(_.advice).orNull,
         sketches.toLong,
         sketchBytes)
     }
@@ -102,39 +107,54 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     }
 
   /**
-   * A sentence that says what an OPTIMIZE with the table's default clustering columns would do now,
-   * and whether it would pay off.
+   * What an OPTIMIZE with the table's default clustering columns would do now.
    *
    * @param order the most frequent clustering columns of the table's files
    */
-  private def adviceFor(
+  private def nextStep(
       session: shim.SparkSession,
       snapshot: IndexSnapshot,
-      order: Seq[String]): String = {
+      order: Seq[String]): NextStep = {
     lazy val columns = ClusteringColumns.default(session, table)
     if (!order.forall(name => snapshot.columns.exists(_.name == name))) {
-      s"The index has no statistics for some of the clustering columns ${order.mkString(", ")}."
+      NextStep(
+        "The index has no statistics for some of the clustering columns " +
+          s"${order.mkString(", ")}.", None)
     } else if (columns.isEmpty) {
-      s"Most files are clustered by ${order.mkString(", ")}, but the table can no longer be " +
-        "clustered by these columns. Name other columns in ZORDER BY."
+      NextStep(
+        s"Most files are clustered by ${order.mkString(", ")}, but the table can no longer be " +
+          "clustered by these columns. Name other columns in ZORDER BY.", None)
     } else {
       val outlook = OptimizePlanner.outlook(session, table, columns)
-      val (choice, verdict) = (outlook.plan, outlook.verdict)
-      val optimize = table.optimizeBy(columns)
-      val next =
-        if (choice.groups.isEmpty) s"$optimize has nothing to do."
-        else if (verdict.isHarm) s"$optimize would be rejected."
-        else if (choice.fresh.isEmpty) {
-          s"$optimize would merge ${choice.groups.map(_.files.length).sum} files that are much " +
-            "smaller than the target size."
-        } else {
-          val others = choice.groups.map(_.files.length).sum - choice.fresh.length
-          val files = if (choice.fresh.length == 1) "file" else "files"
-          s"$optimize would cluster ${choice.fresh.length} new $files" +
-            (if (others == 0) "." else s" together with $others that are already clustered.")
-        }
-      val judged = if (choice.groups.isEmpty) None else Some(verdict.sentence)
-      (Seq(next) ++ judged ++ choice.remark).mkString(" ")
+      val (plan, verdict) = (outlook.plan, outlook.verdict)
+      val full = plan.remark.map(_ => table.optimizeBy(columns, full = true))
+      NextStep(
+        (workOf(plan).toSeq ++ Seq(verdict.sentence) ++ plan.remark).mkString(" "),
+        if (verdict.kind == "pays") Some(table.optimizeBy(columns)) else full)
     }
   }
+
+  /** A sentence that says which files an OPTIMIZE would rewrite, if any. */
+  private def workOf(plan: RewritePlan): Option[String] = {
+    val replaced = plan.groups.map(_.files.length).sum
+    val fresh = plan.fresh.length
+    if (replaced == 0) None
+    else if (fresh == 0) {
+      Some(s"OPTIMIZE would merge $replaced files that are much smaller than the target size.")
+    } else {
+      val others = replaced - fresh
+      Some(
+        s"OPTIMIZE would cluster $fresh new ${if (fresh == 1) "file" else "files"}" +
+          (if (others == 0) "." else s" together with $others that are already clustered."))
+    }
+  }
+}
+
+private object DescribeSkippingIndexCommand {
+
+  /**
+   * @param verdict what an OPTIMIZE would do
+   * @param advice  the statement to run, if one pays off
+   */
+  private final case class NextStep(verdict: String, advice: Option[String])
 }

@@ -5,7 +5,7 @@ import scala.util.control.NonFatal
 import io.pyzorder.catalog.TableFiles
 import io.pyzorder.commands.action.{TableAction, Vacuum}
 import io.pyzorder.common.ZOrderErrors
-import io.pyzorder.layout.select.RewritePlan
+import io.pyzorder.layout.select.{PartitionFiles, RewritePlan}
 import io.pyzorder.publish.Writer
 
 /** One OPTIMIZE. With DRY RUN, it neither writes anything nor takes the lock. */
@@ -24,7 +24,7 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
     if (dryRun) Some(estimate())
     else {
       strategy
-      if (list().isEmpty) Some(OptimizeMetrics.of(context, Nil, RewritePlan(Nil, Nil, 1.0), Nil))
+      if (list().isEmpty) Some(done(Nil, RewritePlan(Nil, Nil, 1.0), Nil))
       else None
     }
 
@@ -44,14 +44,21 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
       val input = executor.inspect(chosen.groups)
       strategy.check(files)
       val plan = chosen.copy(groups = input.groups)
-      if (plan.groups.isEmpty) OptimizeMetrics.of(context, files, plan, Nil)
+      if (plan.groups.isEmpty) done(files, plan, Nil)
       else {
         val published = strategy.publish(writer, files, plan, input)
-        val metrics = OptimizeMetrics.of(context, files, plan, published.files.map(_.size))
-          .copy(path = published.root.toString)
-        planner.remark(files, plan).fold(metrics)(metrics.withRemark)
+        done(files, plan, published.files.map(_.size)).copy(path = published.root.toString)
       }
     } catch { case NonFatal(failure) => throw explained(failure) }
+
+  /** What was done, with a remark if there is something to say about it. */
+  private def done(
+      files: Seq[PartitionFiles],
+      plan: RewritePlan,
+      added: Seq[Long]): OptimizeMetrics = {
+    val metrics = OptimizeMetrics.of(context, files, plan, added)
+    planner.remark(files, plan).fold(metrics)(metrics.withRemark)
+  }
 
   /**
    * Estimates what `run` would do. If `run` would cluster rows, the estimate is based on a sample

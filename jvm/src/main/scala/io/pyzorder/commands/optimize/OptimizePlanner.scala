@@ -109,7 +109,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     if (foreseen.isHarm) throw ZOrderErrors.slowerLookups(table.name, foreseen.sentence)
   }
 
-  /** A sentence for the user if the plan, once carried out, makes no file skippable. */
+  /** A sentence for the user about a plan that does nothing, or that makes no file skippable. */
   def remark(files: Seq[PartitionFiles], plan: RewritePlan): Option[String] =
     LayoutVerdict.remark(workOf(files, plan))
 
@@ -118,8 +118,8 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     LayoutVerdict.Work(
       replaced.length, replaced.map(_.getLen).sum,
       files.map(_.files.length).sum - replaced.length, plan.groups.map(_.leaves).sum,
-      plan.groups.map(_.folder).distinct.length, replaced.exists(isClustered), names,
-      targetSize, lookups)
+      plan.groups.map(_.folder).distinct.length, where.nonEmpty, replaced.exists(isClustered),
+      names, targetSize, lookups)
   }
 
   private lazy val lookups: Option[Long] = RecordedLookups.of(session, table, zOrderBy)

@@ -69,12 +69,16 @@ final class IncrementalPlanner(
       if (joining.length < split.clustered.length) merge.regions else Region)
   }
 
-  /** See `RewritePlan.excess`; 1 if no files are kept or if the excess cannot be estimated. */
+  /**
+   * See `RewritePlan.excess`; 1 if no files are kept or if the excess cannot be estimated. It
+   * assumes files of at least `LeastUseful` bytes, because smaller ones do not make lookups faster.
+   */
   private def excessOf(staying: Seq[FileStatus]): Double =
     if (staying.isEmpty || factor.isInfinite || !staying.forall(known.isIndexed)) 1.0
     else {
       val space = new BoxSpace(known.types, known.boxes(staying))
-      MergeSelection.excess(space, space.files.indices, targetSize, lexical)
+      val size = math.max(targetSize, LayoutVerdict.LeastUseful)
+      MergeSelection.excess(space, space.files.indices, size, lexical)
     }
 
   private def sizeOf(files: Seq[FileStatus]): Double = files.iterator.map(_.getLen.toDouble).sum

@@ -64,6 +64,9 @@ object LayoutVerdict {
    */
   val OpenCost: Double = 256.0 * 1024
 
+  /** Files smaller than this do not make lookups faster. */
+  val LeastUseful: Long = LayoutSettings.Smallest / 16
+
   private val Harm = 1.25
   private val Noticed = 2 * OpenCost
 
@@ -78,6 +81,7 @@ object LayoutVerdict {
    * @param kept       number of files that are not replaced
    * @param written    number of files to write
    * @param partitions number of folders that contain files to replace
+   * @param inPartitions whether WHERE selects partitions
    * @param undoes     whether some of the files to replace were clustered when they were written
    * @param columns    names of the clustering columns; Nil if small files are only merged
    * @param targetSize the target size of a new file in bytes
@@ -90,6 +94,7 @@ object LayoutVerdict {
       kept: Int,
       written: Int,
       partitions: Int,
+      inPartitions: Boolean,
       undoes: Boolean,
       columns: Seq[String],
       targetSize: Long,
@@ -110,7 +115,7 @@ object LayoutVerdict {
     def joins = work.written < work.replaced &&
       (work.columns.isEmpty || work.rewritten < OpenCost * work.replaced)
     val shares = s"${percent(next.share)} instead of ${percent(now.share)}"
-    if (work.replaced == 0) LayoutVerdict("nothing", "Nothing to do.")
+    if (work.replaced == 0) LayoutVerdict("nothing", nothingToDo(work))
     else if (work.undoes && next.cost > Harm * now.cost && next.cost - now.cost >= Noticed) {
       val effect =
         if (next.share > now.share) s"read $shares of the table"
@@ -134,6 +139,16 @@ object LayoutVerdict {
     }
   }
 
+  private def nothingToDo(work: Work): String = {
+    val why =
+      if (work.kept > 0 && work.columns.nonEmpty) {
+        s"the files are already clustered by ${work.columns.mkString(", ")}"
+      } else if (work.kept > 0) "no files are small enough to be merged"
+      else if (work.inPartitions) "WHERE selects no files"
+      else "the table has no files"
+    s"Nothing to do: $why."
+  }
+
   /**
    * The end of a sentence that says how many lookups were recorded. Empty if queries are not
    * recorded.
@@ -145,11 +160,12 @@ object LayoutVerdict {
   }
 
   /**
-   * A sentence for the user if an OPTIMIZE clustered rows but made no file skippable. Suggests FULL
-   * because the files are clustered now.
+   * A sentence for the user if an OPTIMIZE had nothing to do, or if it clustered rows but made no
+   * file skippable. In the second case, it suggests FULL because the files are clustered now.
    */
   def remark(work: Work): Option[String] =
-    if (work.columns.isEmpty || !work.isUnskippable) None
+    if (work.replaced == 0) Some(nothingToDo(work))
+    else if (work.columns.isEmpty || !work.isUnskippable) None
     else Some(tooSmall(work, full = true).capitalize)
 
   /**
@@ -161,9 +177,8 @@ object LayoutVerdict {
   private def tooSmall(work: Work, full: Boolean = false): String = {
     val what = if (work.partitions == 1) "the data is" else "each partition is"
     val smaller = work.rewritten / work.partitions / 16
-    val least = LayoutSettings.Smallest / 16
     val hint =
-      if (smaller < least) "Reading a table this small is faster than skipping files."
+      if (smaller < LeastUseful) "Reading a table this small is faster than skipping files."
       else {
         val target = rounded(smaller)
         s"Try SET spark.sql.zorder.optimize.targetFileSize=$target" +
