@@ -50,7 +50,7 @@ class Health:
     range_share: float | None
     clustered: int
     last_optimize: datetime | None
-    verdict: str | None
+    verdict: str
     advice: str | None
     sketches: int = 0
     sketch_bytes: int = 0
@@ -238,8 +238,8 @@ def advice(
                 f"REFRESH SKIPPING INDEX ON {found.target}",
             )
         )
-    said = dict.fromkeys((health.verdict, health.advice or "") for health in columns)
-    todo += [Advice(verdict, statement) for verdict, statement in said if verdict]
+    if is_clustered(found) and columns:
+        todo.append(Advice(columns[0].verdict, columns[0].advice or ""))
     todo += [
         Advice(
             f"Run {run.run} ({run.operation or 'damaged record'}) is unfinished: it is still "

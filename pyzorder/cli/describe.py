@@ -98,11 +98,10 @@ def command(settings: Settings, target: Target, metrics: bool, where: Sequence[s
             for row in rows
         ],
     )
-    for verdict, advice in dict.fromkeys((row["verdict"], row["advice"]) for row in rows):
-        if verdict:
-            print_text(verdict)
-        if advice:
-            print_text(f"Run: {advice}")
+    if rows:
+        print_text(rows[0]["verdict"])
+        if rows[0]["advice"]:
+            print_text(f"Run: {rows[0]['advice']}")
 
 
 def gauges(

@@ -148,8 +148,9 @@ def test_one_verdict_at_every_door(
     says = verdict["sentence"]
     assert verdict["kind"] == "harms" and "100% instead of 25%" in says
     assert metrics(spark.sql(f"OPTIMIZE {name} DRY RUN"))["remark"] == says
-    advice = {r["advice"] for r in spark.sql(f"DESCRIBE SKIPPING INDEX ON {name}").collect()}
-    assert all(says in text for text in advice if text)
+    described = spark.sql(f"DESCRIBE SKIPPING INDEX ON {name}").collect()
+    assert {row["verdict"] for row in described} == {f"OPTIMIZE would be rejected. {says}"}
+    assert {row["advice"] for row in described} == {None}
     assert says in report.write(spark, name.strip("'"), tmp_path / "r.html").read_text()
     queries = [f"SELECT count(*) FROM {name.replace(chr(39), '`')} WHERE a = {i}" for i in (1, 2)]
     if "/" not in name:
@@ -253,9 +254,24 @@ def test_columns_that_cannot_be_used_again(
     else:
         spark.sql(f"ALTER TABLE {database}.t SET TBLPROPERTIES ('zorder.index.denyColumns' = 'y')")
     described = spark.sql(f"DESCRIBE SKIPPING INDEX ON {database}.t").collect()
-    verdicts = {row["column"]: row["verdict"] for row in described}
+    (verdict,) = {row["verdict"] for row in described}
     assert {row["advice"] for row in described} == {None}
-    assert verdicts["id"] == (
+    assert verdict == (
         "Most files are clustered by y, id, but the table can no longer be clustered by these "
         "columns. Name other columns in ZORDER BY."
     )
+
+
+def test_why_there_is_nothing_to_do(spark: SparkSession, database: str) -> None:
+    spark.sql("CREATE TABLE t (a INT, p INT) USING parquet PARTITIONED BY (p)")
+    why = {
+        "t": "the table has no files",
+        "t ZORDER BY (a)": "the table has no files",
+        "t WHERE p = 1 ZORDER BY (a)": "WHERE selects no files",
+    }
+    for words, reason in why.items():
+        for dry_run in ("", " DRY RUN"):
+            assert optimize(spark, words + dry_run)["remark"] == f"Nothing to do: {reason}."
+    spark.sql("CREATE TABLE u (a BIGINT) USING parquet")
+    spark.sql("INSERT INTO u SELECT id FROM range(10) WHERE id < 0")
+    assert optimize(spark, "u ZORDER BY (a)")["remark"] == "Nothing to do: the files have no rows."

@@ -343,7 +343,7 @@ def test_report(spark: SparkSession, reported: str, tmp_path: Path) -> None:
 
 
 def health(column: str, **more: Any) -> report.Health:
-    known = report.Health(column, "INT", 1, 0, 0, 0.0, 1, 0.25, 0.5, 0, None, None, None)
+    known = report.Health(column, "INT", 1, 0, 0, 0.0, 1, 0.25, 0.5, 0, None, "", None)
     return dataclasses.replace(known, **more)
 
 

@@ -92,9 +92,10 @@ final case class ResolvedTable(
     case None => Literal(root.toString).sql
   }
 
-  /** An OPTIMIZE statement that clusters the table by `columns`. */
+  /** An OPTIMIZE statement that clusters the table by `columns`, or only merges files if Nil. */
   def optimizeBy(columns: Seq[Seq[String]], full: Boolean = false): String =
-    columns.map(_.map(quoteIfNeeded).mkString("."))
+    if (columns.isEmpty) s"OPTIMIZE $sql"
+    else columns.map(_.map(quoteIfNeeded).mkString("."))
       .mkString(s"OPTIMIZE $sql ${if (full) "FULL " else ""}ZORDER BY (", ", ", ")")
 }
 

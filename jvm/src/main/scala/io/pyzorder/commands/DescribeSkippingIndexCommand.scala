@@ -2,7 +2,7 @@ package io.pyzorder.commands
 
 import java.sql.Timestamp
 
-import org.apache.spark.sql.{Row, SparkSession}
+import org.apache.spark.sql.{AnalysisException, Row, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.pyzorder.shim
@@ -43,8 +43,9 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
       "Number of files clustered by this column, alone or with others")
     .add("last_optimize", TimestampType, "Modification time of the newest clustered file")
     .add("verdict", StringType,
-      "What an OPTIMIZE would do now and whether it pays off; only for clustering columns")
-    .add("advice", StringType, "The statement to run now; null if none would pay off")
+      "What an OPTIMIZE would do now and whether it pays off; the same in every row")
+    .add("advice", StringType,
+      "The statement to run now; null if none would pay off; the same in every row")
     .always("sketches", LongType, "Number of files with a sketch of this column")
     .always("sketch_bytes", LongType, "Size of these sketches in the index, in bytes")
     .attributes
@@ -60,13 +61,12 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     val clustered = valid.filter(_.clusteredBy.nonEmpty)
     val last = clustered.map(_.modificationTime).sorted.lastOption.map(new Timestamp(_))
     val order = clustered.groupBy(_.clusteredBy).toSeq.sortBy(-_._2.length).headOption.map(_._1)
-    lazy val next = order.map(nextStep(session, snapshot, _))
+    lazy val next = nextStep(session, snapshot, order)
     ref.columns.filter(ZValueColumn.unapply(_).isEmpty).map { column =>
       val known = valid.flatMap(_.statistics.get(column.name))
         .filter(s => s.bounds.isDefined || s.empty)
       val health = ColumnHealth.of(column.dataType, known.flatMap(_.bounds))
       val share = openedShare(column, valid, files.size)
-      val isOrdered = order.exists(_.contains(column.name))
       val (sketches, sketchBytes) = snapshot.sketches.sizeOf(column)
       Row(
         column.label,
@@ -80,8 +80,8 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
         share.map(_.range).map(Double.box).orNull,
         clustered.count(_.clusteredBy.contains(column.name)).toLong,
         last.orNull,
-        next.filter(_ => isOrdered).map(_.verdict).orNull,
-        next.filter(_ => isOrdered).flatMap(_.advice).orNull,
+        next.verdict,
+        next.advice.orNull,
         sketches.toLong,
         sketchBytes)
     }
@@ -109,30 +109,40 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
   /**
    * What an OPTIMIZE with the table's default clustering columns would do now.
    *
-   * @param order the most frequent clustering columns of the table's files
+   * @param order the most frequent clustering columns of the table's files; None if no file is
+   *              clustered
    */
   private def nextStep(
       session: shim.SparkSession,
       snapshot: IndexSnapshot,
-      order: Seq[String]): NextStep = {
-    lazy val columns = ClusteringColumns.default(session, table)
-    if (!order.forall(name => snapshot.columns.exists(_.name == name))) {
-      NextStep(
-        "The index has no statistics for some of the clustering columns " +
-          s"${order.mkString(", ")}.", None)
-    } else if (columns.isEmpty) {
-      NextStep(
-        s"Most files are clustered by ${order.mkString(", ")}, but the table can no longer be " +
-          "clustered by these columns. Name other columns in ZORDER BY.", None)
-    } else {
-      val outlook = OptimizePlanner.outlook(session, table, columns)
-      val (plan, verdict) = (outlook.plan, outlook.verdict)
-      val full = plan.remark.map(_ => table.optimizeBy(columns, full = true))
-      NextStep(
-        (workOf(plan).toSeq ++ Seq(verdict.sentence) ++ plan.remark).mkString(" "),
-        if (verdict.kind == "pays") Some(table.optimizeBy(columns)) else full)
+      order: Option[Seq[String]]): NextStep =
+    try {
+      val names = order.map(_.mkString(", "))
+      lazy val columns = ClusteringColumns.default(session, table)
+      if (!order.forall(_.forall(name => snapshot.columns.exists(_.name == name)))) {
+        NextStep(
+          s"The index has no statistics for some of the clustering columns ${names.mkString}.",
+          None)
+      } else if (order.isDefined && columns.isEmpty) {
+        NextStep(
+          s"Most files are clustered by ${names.mkString}, but the table can no longer be " +
+            "clustered by these columns. Name other columns in ZORDER BY.", None)
+      } else {
+        val outlook = OptimizePlanner.outlook(session, table, columns)
+        val (plan, verdict) = (outlook.plan, outlook.verdict)
+        val full = plan.remark.map(_ => table.optimizeBy(columns, full = true))
+        val work =
+          if (columns.isEmpty) Some("The table has no clustering columns.")
+          else if (verdict.isHarm) Some("OPTIMIZE would be rejected.")
+          else workOf(plan)
+        NextStep(
+          (work.toSeq ++ Seq(verdict.sentence) ++ plan.remark).mkString(" "),
+          if (verdict.kind == "pays") Some(table.optimizeBy(columns)) else full)
+      }
+    } catch {
+      case failure: AnalysisException =>
+        NextStep(s"OPTIMIZE would fail: ${failure.getMessage}", None)
     }
-  }
 
   /** A sentence that says which files an OPTIMIZE would rewrite, if any. */
   private def workOf(plan: RewritePlan): Option[String] = {

@@ -117,7 +117,8 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     val replaced = plan.groups.flatMap(_.files)
     LayoutVerdict.Work(
       replaced.length, replaced.map(_.getLen).sum,
-      files.map(_.files.length).sum - replaced.length, plan.groups.map(_.leaves).sum,
+      files.map(_.files.length).sum - replaced.length, plan.clustered.length,
+      plan.groups.map(_.leaves).sum,
       plan.groups.map(_.folder).distinct.length, where.nonEmpty, replaced.exists(isClustered),
       names, targetSize, lookups)
   }

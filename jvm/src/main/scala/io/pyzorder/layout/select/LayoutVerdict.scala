@@ -79,6 +79,7 @@ object LayoutVerdict {
    * @param replaced   number of files to replace
    * @param rewritten  total size of the files to replace in bytes
    * @param kept       number of files that are not replaced
+   * @param clustered  number of files that are already clustered as requested
    * @param written    number of files to write
    * @param partitions number of folders that contain files to replace
    * @param inPartitions whether WHERE selects partitions
@@ -92,6 +93,7 @@ object LayoutVerdict {
       replaced: Int,
       rewritten: Long,
       kept: Int,
+      clustered: Int,
       written: Int,
       partitions: Int,
       inPartitions: Boolean,
@@ -141,9 +143,10 @@ object LayoutVerdict {
 
   private def nothingToDo(work: Work): String = {
     val why =
-      if (work.kept > 0 && work.columns.nonEmpty) {
+      if (work.clustered > 0) {
         s"the files are already clustered by ${work.columns.mkString(", ")}"
-      } else if (work.kept > 0) "no files are small enough to be merged"
+      } else if (work.kept > 0 && work.columns.nonEmpty) "the files have no rows"
+      else if (work.kept > 0) "no files are small enough to be merged"
       else if (work.inPartitions) "WHERE selects no files"
       else "the table has no files"
     s"Nothing to do: $why."

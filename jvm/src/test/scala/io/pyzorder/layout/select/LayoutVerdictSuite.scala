@@ -10,7 +10,7 @@ class LayoutVerdictSuite extends AnyFunSuite {
 
   /** A rewrite of 16 clustered files of 1 MiB. */
   private val work = Work(
-    replaced = 16, rewritten = 16L * Mega, kept = 0, written = 16, partitions = 1,
+    replaced = 16, rewritten = 16L * Mega, kept = 0, clustered = 0, written = 16, partitions = 1,
     inPartitions = false, undoes = false, columns = Seq("a", "b"), targetSize = Mega.toLong,
     lookups = None)
 
@@ -29,8 +29,10 @@ class LayoutVerdictSuite extends AnyFunSuite {
       "nothing", "Nothing to do: the table has no files."),
     ("a condition that selects nothing", idle.copy(inPartitions = true), Nil, Nil,
       "nothing", "Nothing to do: WHERE selects no files."),
-    ("clustered files", idle.copy(kept = 16), quarter, quarter,
+    ("clustered files", idle.copy(kept = 16, clustered = 16), quarter, quarter,
       "nothing", "Nothing to do: the files are already clustered by a, b."),
+    ("files without rows", idle.copy(kept = 1), pieces(1, 1.0, 0), pieces(1, 1.0, 0),
+      "nothing", "Nothing to do: the files have no rows."),
     ("large files that are not clustered", idle.copy(kept = 16, columns = Nil), all, all,
       "nothing", "Nothing to do: no files are small enough to be merged."),
     ("clustering", work, all, quarter,
