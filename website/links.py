@@ -28,6 +28,7 @@ ELSEWHERE = {
             "engines",
             "row_groups",
             "drift",
+            "needle",
             "ngrams",
         )
     },
