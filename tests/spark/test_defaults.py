@@ -275,3 +275,12 @@ def test_why_there_is_nothing_to_do(spark: SparkSession, database: str) -> None:
     spark.sql("CREATE TABLE u (a BIGINT) USING parquet")
     spark.sql("INSERT INTO u SELECT id FROM range(10) WHERE id < 0")
     assert optimize(spark, "u ZORDER BY (a)")["remark"] == "Nothing to do: the files have no rows."
+
+
+def test_describe_says_why_an_optimize_would_fail(spark: SparkSession, database: str) -> None:
+    spark.range(10).write.saveAsTable("t")
+    spark.sql("CREATE SKIPPING INDEX ON t")
+    spark.sql("ALTER TABLE t SET TBLPROPERTIES ('zorder.clusterBy' = 'gone')")
+    (row,) = spark.sql("DESCRIBE SKIPPING INDEX ON t").collect()
+    assert row["verdict"].startswith("OPTIMIZE would fail: [ZORDER_") and "gone" in row["verdict"]
+    assert row["advice"] is None

@@ -130,7 +130,8 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
       } else {
         val outlook = OptimizePlanner.outlook(session, table, columns)
         val (plan, verdict) = (outlook.plan, outlook.verdict)
-        val full = plan.remark.map(_ => table.optimizeBy(columns, full = true))
+        val full = plan.remark.filterNot(_ => verdict.isHarm)
+          .map(_ => table.optimizeBy(columns, full = true))
         val work =
           if (columns.isEmpty) Some("The table has no clustering columns.")
           else if (verdict.isHarm) Some("OPTIMIZE would be rejected.")
