@@ -350,8 +350,8 @@ def main() -> int:
     shares = ", ".join(f"{100 * share:.2f}% for `{column}`" for column, share in sizes.items())
     report.write(
         "needle", "Lookups by columns that a table is not clustered by",
-        "The columns with `finding` and `for it` are the part of the time and of the bytes that it "
-        f"takes to find the files. The sketches take these shares of the data's size: {shares}. "
+        "The last two columns show how much of the time and of the bytes is needed to find the "
+        f"files. The sketches take these shares of the data's size: {shares}. "
         f"OPTIMIZE of {COMPARED} files with sketches takes {longer:.3f} times as long as without.",
         [header, *(shown(*result) for result in found)])  # fmt: skip
     problems = (

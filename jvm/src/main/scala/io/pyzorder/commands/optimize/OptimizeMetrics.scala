@@ -29,8 +29,9 @@ import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
  * @param ended        end time in milliseconds since the epoch
  * @param estimates    for each clustering column, the share of the files that a query on the column
  *                     opens, before and after the OPTIMIZE; empty if not estimated
- * @param remark       the verdict of a DRY RUN, a sentence if no file can be skipped afterwards,
- *                     and a sentence about any poorly clustered files that are not rewritten
+ * @param remark       the verdict of a DRY RUN, a sentence if there was nothing to do or if no
+ *                     file can be skipped afterwards, and a sentence about any poorly clustered
+ *                     files that are not rewritten
  */
 final case class OptimizeMetrics(
     path: String,
@@ -166,10 +167,10 @@ object OptimizeMetrics {
     .add("openedShares", ArrayType(sharesType),
       "For a DRY RUN with clustering columns, the shares of files (0 to 1) that queries open")
     .add("remark", StringType,
-      "For a DRY RUN, says whether the OPTIMIZE would pay off. Also says if the data is " +
-        "too small for files to be skipped, and warns if clustered files are not rewritten " +
-        "although lookups read more than 1.5 times as much data from them as they " +
-        "would after OPTIMIZE … FULL")
+      "For a DRY RUN, says whether the OPTIMIZE would pay off. Also says why there was nothing " +
+        "to do, or that the data is too small for files to be skipped, and warns if clustered " +
+        "files are not rewritten although lookups read more than 1.5 times as much data from " +
+        "them as they would after OPTIMIZE … FULL")
     .schema
 
   /** The columns `path` and `metrics`. */
