@@ -15,7 +15,8 @@ import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.datasources.{FileFormat, HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
-import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.pyzorder.{shim, SessionAccess}
 import org.apache.spark.sql.types._
 
 import io.pyzorder.common.{JobDescription, TaskFunction}
@@ -25,6 +26,11 @@ import io.pyzorder.storage.ExactFileIndex
 
 /** Collects statistics in one Spark job, which reads the values themselves, as a query does. */
 private[index] object ScannedStatistics {
+
+  /**
+   * The maximum for spark.sql.files.openCostInBytes. A task then reads at most about 500 files.
+   */
+  private val MostOpenCost = 256L << 10
 
   /**
    * What a scan has found in a file.
@@ -94,7 +100,7 @@ private[index] object ScannedStatistics {
         data.dataSchema,
         None,
         formatOf(data.format),
-        scanOptions(session, data.options))(session))
+        scanOptions(session, data.options))(packing(session)))
     val attributes = relation.output
     val flat = plain.zipWithIndex.map { case (column, i) =>
       Alias(valueOf(attributes, column.path), s"c$i")()
@@ -114,6 +120,9 @@ private[index] object ScannedStatistics {
     val schema = StructType(
       (plan.output.map(a => StructField(a.name, a.dataType)) ++
         tracked.drop(fileAt).map(c => StructField(c.path.head, c.dataType))).toArray)
+    val sizes =
+      if (hashed.names.isEmpty) Map.empty[Int, Long]
+      else files.map(i => i -> data.files(i).size).toMap
     shim.dataFrame(session, plan).queryExecution.toRdd.mapPartitions(TaskFunction {
       (rows: Iterator[InternalRow]) =>
         val files = mutable.HashMap.empty[Int, (StatisticsTracker, ExpressionValues)]
@@ -135,7 +144,7 @@ private[index] object ScannedStatistics {
         files.iterator.map { case (file, (seen, values)) =>
           val failed = tracked.drop(fileAt).zipWithIndex
             .collect { case (c, i) if values.hasFailed(i) => c.name }.toSet
-          val (result, hashes) = (seen.result, seen.sketches() -- failed)
+          val (result, hashes) = (seen.result, seen.sketches(sizes.get(file)) -- failed)
           def statistics(name: String): ColumnStatistics =
             if (failed(name)) ColumnStatistics.failed else result(name)
           (file,
@@ -146,6 +155,18 @@ private[index] object ScannedStatistics {
                 .toMap))
         }
     })
+  }
+
+  /**
+   * A copy of the session in which a task reads many small files. With Spark's default of 4 MiB, a
+   * task reads at most 32 files, and starting the tasks takes longer than reading very small files.
+   */
+  private def packing(session: shim.SparkSession): shim.SparkSession = {
+    val copy = SessionAccess.cloned(session)
+    val conf = copy.sessionState.conf
+    conf.setConf(
+      SQLConf.FILES_OPEN_COST_IN_BYTES, math.min(conf.filesOpenCostInBytes, MostOpenCost))
+    copy
   }
 
   /**

@@ -27,8 +27,15 @@ final case class SketchedColumns(
   def inFiles(count: Int): SketchedColumns =
     copy(bytes = SketchedColumns.MostBytes / math.max(1, count))
 
-  /** The maximum size of one column's sketch when it is sent to the driver. */
-  private[collect] def bytesPerColumn: Long = bytes / math.max(1, names.size)
+  /**
+   * The maximum size of one column's sketch when it is sent to the driver.
+   *
+   * @param fileSize the size of the file, if it is known
+   */
+  private[collect] def bytesPerColumn(fileSize: Option[Long]): Long =
+    math.min(
+      bytes / math.max(1, names.size),
+      fileSize.fold(Long.MaxValue)(size => (size * budget).toLong))
 
   /** The maximum number of hashes that are collected for one column of a file. */
   private[collect] def hashesPerColumn: Int = SketchedColumns.MostHashes / math.max(1, names.size)

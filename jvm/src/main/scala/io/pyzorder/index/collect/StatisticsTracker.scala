@@ -118,11 +118,15 @@ final class StatisticsTracker(
    * The hashes of each column's values, keyed by IndexedColumn.name. Columns with too many distinct
    * values are left out. Frees the memory in which the hashes were collected, so hashes of rows
    * that are added afterwards are lost.
+   *
+   * @param fileSize the size of the rows' file, if it is known. Sketches within the file's budget
+   *                 need not be truncated by the driver
    */
-  def sketches(): Map[String, CodedHashes] = {
+  def sketches(fileSize: Option[Long]): Map[String, CodedHashes] = {
+    val most = sketched.bytesPerColumn(fileSize)
     val found = for {
       (column, i) <- columns.zipWithIndex if hashes(i) != null
-      codes <- hashes(i).result.flatMap(CodedHashes.of(_, sketched.bytesPerColumn))
+      codes <- hashes(i).result.flatMap(CodedHashes.of(_, most))
     } yield column.name -> codes
     hashes.indices.foreach(hashes(_) = null)
     found.toMap
@@ -133,8 +137,10 @@ final class StatisticsTracker(
    * are stored in milliseconds have no sketch, because the values that Spark reads from the file
    * may differ from the values in the rows.
    */
-  def writtenSketches(timestampMillis: Boolean): Map[String, CodedHashes] =
-    sketches().filterNot { case (name, _) =>
+  def writtenSketches(
+      timestampMillis: Boolean,
+      fileSize: Option[Long] = None): Map[String, CodedHashes] =
+    sketches(fileSize).filterNot { case (name, _) =>
       timestampMillis && columns.exists(c => c.name == name && c.dataType == TimestampType)
     }
 

@@ -1,5 +1,6 @@
 package io.pyzorder.index.sketch
 
+import java.nio.ByteBuffer
 import java.util.Arrays
 
 /**
@@ -50,39 +51,44 @@ private[sketch] object RiceCode {
 private[sketch] final class BitSink {
 
   private var bytes = new Array[Byte](64)
-  private var length = 0L // in bits
+  private var complete = 0 // the number of complete bytes
+  private var last = 0L // its lowest `open` bits follow the complete bytes
+  private var open = 0 // less than 8
 
   /** Appends `count` 1 bits and one 0 bit. */
   def ones(count: Long): Unit = {
-    var i = 0L
-    while (i < count) {
-      bit(1)
-      i += 1
+    var rest = count
+    while (rest >= 31) {
+      append(-1L, 31)
+      rest -= 31
     }
-    bit(0)
+    append(-2L, rest.toInt + 1)
   }
 
   /** Appends the lowest `count` bits of a number, starting with the highest of them. */
-  def bits(number: Long, count: Int): Unit = {
-    var i = count - 1
-    while (i >= 0) {
-      bit(((number >>> i) & 1).toInt)
-      i -= 1
+  def bits(number: Long, count: Int): Unit =
+    if (count > 32) {
+      append(number >>> 32, count - 32)
+      append(number, 32)
+    } else append(number, count)
+
+  /** Fills the last byte with 1 bits. */
+  def pad(): Unit = if (open > 0) append(-1L, 8 - open)
+
+  /** Appends at most 32 bits. */
+  private def append(number: Long, count: Int): Unit = {
+    if (bytes.length - complete < 5) bytes = Arrays.copyOf(bytes, 2 * bytes.length)
+    last = last << count | number & ((1L << count) - 1)
+    open += count
+    while (open >= 8) {
+      open -= 8
+      bytes(complete) = (last >>> open).toByte
+      complete += 1
     }
   }
 
-  /** Fills the last byte with 1 bits. */
-  def pad(): Unit = while ((length & 7) != 0) bit(1)
-
-  private def bit(value: Int): Unit = {
-    val at = Math.toIntExact(length >>> 3)
-    if (at == bytes.length) bytes = Arrays.copyOf(bytes, 2 * at)
-    if (value != 0) bytes(at) = (bytes(at) | (0x80 >>> (length & 7).toInt)).toByte
-    length += 1
-  }
-
   /** The complete bytes so far. */
-  def result: Array[Byte] = Arrays.copyOf(bytes, Math.toIntExact(length >>> 3))
+  def result: Array[Byte] = Arrays.copyOf(bytes, complete)
 }
 
 /** Decodes the numbers that RiceCode encoded in `bytes(from until until)`. */
@@ -93,34 +99,67 @@ private[sketch] final class RiceReader(
     base: Long,
     rice: Int) {
 
+  private val buffer = ByteBuffer.wrap(bytes)
   private var at = from.toLong << 3
   private val end = until.toLong << 3
   private var following = base
 
   /** The next number, or -1 if there is none. */
   def next(): Long = {
-    var quotient = 0L
-    var isOpen = true
-    while (isOpen && at < end) if (bit() == 1) quotient += 1 else isOpen = false
-    if (isOpen || end - at < rice) {
+    val quotient = ones()
+    if (quotient < 0 || end - at < rice) {
       at = end
       -1L
     } else {
-      var remainder = 0L
-      var i = 0
-      while (i < rice) {
-        remainder = remainder << 1 | bit()
-        i += 1
-      }
+      val remainder =
+        if (rice > 32) bits(rice - 32) << 32 | bits(32) else if (rice > 0) bits(rice) else 0L
       val value = following + (quotient << rice | remainder)
       following = value + 1
       value
     }
   }
 
-  private def bit(): Int = {
-    val value = (bytes((at >>> 3).toInt) >>> (7 - (at & 7).toInt)) & 1
-    at += 1
+  /** Reads 1 bits and the 0 bit after them, and counts the 1 bits; -1 if there is no 0 bit. */
+  private def ones(): Long = {
+    var count = 0L
+    var isOpen = true
+    while (isOpen && at < end) {
+      val here = math.min(RiceReader.Window, end - at).toInt
+      val ones = math.min(java.lang.Long.numberOfLeadingZeros(~window), here)
+      isOpen = ones == here
+      count += ones
+      at += (if (isOpen) ones else ones + 1)
+    }
+    if (isOpen) -1L else count
+  }
+
+  /** Reads between 1 and 32 bits. */
+  private def bits(count: Int): Long = {
+    val value = window >>> (64 - count)
+    at += count
     value
   }
+
+  /** A number whose highest 57 bits are the next bits, followed by 0 bits after the last byte. */
+  private def window: Long = {
+    val first = (at >>> 3).toInt
+    val eight =
+      if (first + 8 <= bytes.length) buffer.getLong(first)
+      else {
+        var some = 0L
+        var i = first
+        while (i < first + 8) {
+          some = some << 8 | (if (i < bytes.length) bytes(i) & 255 else 0)
+          i += 1
+        }
+        some
+      }
+    eight << (at & 7).toInt
+  }
+}
+
+private object RiceReader {
+
+  /** The number of bits that RiceReader reads at once. */
+  private val Window = 57L
 }

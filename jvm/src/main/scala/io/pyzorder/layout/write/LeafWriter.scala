@@ -96,13 +96,14 @@ final class LeafWriter(
             () => writers.discard(table, staged))
           throw failure
       }
+      val size = writers.fileSystem(staged).getFileStatus(staged).getLen
       Some(WrittenFile(
           staged.toString,
           relative,
-          writers.fileSystem(staged).getFileStatus(staged).getLen,
+          size,
           tracker.numRecords,
           tracker.written(format, millis) ++ along.flatMap(_.result),
-          tracker.writtenSketches(millis)))
+          tracker.writtenSketches(millis, Some(size))))
     }
 }
 
