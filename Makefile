@@ -228,6 +228,10 @@ bench-drift: $(VENV)/made-demo ## Compare maintain with fixed schedules of OPTIM
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/drift.py
 
+bench-auto: $(VENV)/made-demo,bench ## Compare ZORDER BY AUTO, which also cuts tables at conditions, with the best columns
+	@$(RUN) jvm/build.py
+	@$(RUN) benchmarks/auto.py
+
 bench-optimize: $(VENV)/made-demo,bench ## Measure the time, jobs and bytes of OPTIMIZE, ORDER BY and other projects, in alternating runs
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/optimize.py

@@ -239,7 +239,7 @@ def no_columns() -> ZOrderError:
 
 
 def not_a_column_name(value: object) -> ZOrderError:
-    """An argument of executeZOrderBy() or createSkippingIndex() is not the name of one column."""
+    """An argument of executeZOrderBy() or createSkippingIndex() is not one column or expression."""
     shown = repr(value) if isinstance(value, str) else f"a {type(value).__name__}"
     return error("ZORDER_NOT_A_COLUMN_NAME", value=shown)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyzorder import errors
 from pyzorder.session import check_session
+from pyzorder.text import sql_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 #: A column name in SQL notation, such as a, a.b or `odd name`.`and field`.
 _PART = r"(?:\w+|`(?:[^`]|``)+`)"
 _COLUMN = re.compile(rf"\s*{_PART}(?:\s*\.\s*{_PART})*\s*")
+
+#: What distinguishes an expression from an incorrectly quoted name: a call, an operator or `[`.
+_OPERATION = re.compile(r"\w\s*\(|[<>=!+*/%|&^~\[-]")
 
 
 class ZOrderTable:
@@ -61,11 +65,12 @@ class ZOrderTable:
         """Creates the skipping index if there is none. Does not rewrite files.
 
         Args:
-            columns: the columns to collect statistics for, in SQL syntax. By default, the first
-                columns that can have statistics, up to `spark.sql.zorder.index.maxColumns`.
+            columns: the columns and expressions to collect statistics for, in SQL syntax. By
+                default, the first columns that can have statistics, up to
+                `spark.sql.zorder.index.maxColumns`.
 
         Raises:
-            ZOrderError: an argument is not the name of a column.
+            ZOrderError: an argument is not one column or expression.
         """
         listed = f" ({_column_list(columns)})" if columns else ""
         return self._spark.sql(f"CREATE SKIPPING INDEX IF NOT EXISTS ON {self._target}{listed}")
@@ -157,13 +162,13 @@ class OptimizeBuilder:
         return self
 
     def executeZOrderBy(self, *columns: str | list[str] | tuple[str, ...]) -> DataFrame:
-        """Clusters the files by the columns, which are named in SQL syntax.
+        """Clusters the files by columns, named in SQL syntax, and expressions such as `lower(a)`.
 
         Returns:
             The metrics of the OPTIMIZE.
 
         Raises:
-            ZOrderError: no columns are given, or an argument is not the name of a column.
+            ZOrderError: no columns are given, or an argument is not one column or expression.
         """
         names = [n for c in columns for n in (c if isinstance(c, (list, tuple)) else [c])]
         if not names:
@@ -202,13 +207,18 @@ class OptimizeBuilder:
 
 
 def _column_list(names: Iterable[object]) -> str:
-    """Joins column names for a statement, and raises unless each is the name of one column."""
+    """Joins columns for a statement, and raises unless each is one column or expression."""
     listed = []
     for name in names:
-        if not isinstance(name, str) or not _COLUMN.fullmatch(name):
+        if not isinstance(name, str) or not (_COLUMN.fullmatch(name) or _is_expression(name)):
             raise errors.not_a_column_name(name)
         listed.append(name)
     return ", ".join(listed)
+
+
+def _is_expression(text: str) -> bool:
+    items = sql_list.split(text)
+    return items is not None and len(items) == 1 and _OPERATION.search(text) is not None
 
 
 def quoted(path: str) -> str:

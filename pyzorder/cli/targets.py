@@ -18,12 +18,17 @@ from pyzorder import table as tables
 from pyzorder.failures import condition, sentence
 from pyzorder.session import check_session
 from pyzorder.table import in_backticks
+from pyzorder.text import sql_list
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BACK_QUOTED = r"`(?:[^`]|``)+`"
 PART = re.compile(rf"\s*({BACK_QUOTED}|[^`.,]*[^`.,\s])\s*([.,]|$)")
+
+#: What distinguishes an expression from a name. Names may contain other operators, such as a-b.
+EXPRESSION = re.compile(r"[(<>=]")
+
 WITH_FORMAT = re.compile(rf"(parquet|orc)\.({BACK_QUOTED}|(?:/|\w+:/).*)", re.IGNORECASE)
 
 
@@ -96,6 +101,11 @@ def unquoted(part: str) -> str:
     return part[1:-1].replace("``", "`") if part.startswith("`") else part
 
 
+def sql_name(parts: Iterable[str]) -> str:
+    """Joins the parts of a name, each of them in backticks."""
+    return ".".join(map(in_backticks, parts))
+
+
 def names(text: str) -> list[tuple[str, ...]]:
     """Splits text such as `a, c.d, `odd, name`` into names, and each name into its parts.
 
@@ -149,11 +159,19 @@ class ColumnsType(click.ParamType[list[str]]):
     name = "columns"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
-        """Returns the names of the columns, quoted for SQL."""
+        """Returns the names of the columns, quoted for SQL, and the expressions as written."""
         if isinstance(value, list):
             return value
         inner = re.fullmatch(r"\s*\((.*)\)\s*", value, re.DOTALL)  # as in SQL: (a, b)
-        return [".".join(map(in_backticks, parts)) for parts in names(inner[1] if inner else value)]
+        text = inner[1] if inner else value
+        items = sql_list.split(text) if EXPRESSION.search(text) else None
+        if items is None:
+            return [sql_name(parts) for parts in names(text)]
+        return [
+            name
+            for item in items
+            for name in ([item] if EXPRESSION.search(item) else map(sql_name, names(item)))
+        ]
 
 
 def listed(columns: Iterable[Iterable[str]]) -> list[str] | None:

@@ -73,7 +73,8 @@ def report(tally: Tally) -> str:
         f"{tally.cases} cases in {tally.worlds} tables, without a difference; Spark itself cannot "
         f"read {tally.unreadable} of the tables. "
         f"{100 * tally.pruned / max(1, tally.cases):.1f} % of the cases skipped files: "
-        f"{tally.skipped} of {tally.files}. Sketches skipped files in {tally.sketched} cases."
+        f"{tally.skipped} of {tally.files}. Sketches skipped files in {tally.sketched} cases. "
+        f"{tally.cut} tables were laid out by cuts at predicates."
     )
 
 

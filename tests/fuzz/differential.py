@@ -7,7 +7,7 @@ import json
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,9 @@ ROWS_OF = 3
 #: By how many of a world's columns rows are grouped.
 GROUPED = 2
 
+#: The number of predicates at which a table may be cut.
+CUTS = 3
+
 #: The name of the view of a world's table.
 VIEW = "fuzzed"
 
@@ -40,6 +43,7 @@ class Tally:
     files: int = 0
     skipped: int = 0
     sketched: int = 0
+    cut: int = 0
 
     def add(self, other: Tally) -> None:
         """Adds another tally to this one."""
@@ -64,6 +68,7 @@ def check(spark: SparkSession, folder: Path, world: World, by_python: bool = Fal
         tally = Tally(worlds=1)
         try:
             total = len(data_files(folder / "t"))
+            tally.cut += (folder / "t" / "_zorder" / "_journal").is_dir()
             found = scans.check_sound(spark, VIEW, asked)
             scans.check_judged(spark, VIEW, asked)
             tally.cases += len(found)
@@ -116,6 +121,8 @@ def make(
     if by_python:
         indexes.remove(spark, table, [file.name for file in data_files(table)])
         index_files(table)
+    elif world.cut:
+        cut(spark, table, world)
     elif world.stale:
         record_listing(spark, table, world)
     gone = [name for name in world.unindexed if (table / name).exists()]
@@ -130,6 +137,30 @@ def make(
         return None
     reader.load(str(table)).createOrReplaceTempView(VIEW)
     return answerable(spark, VIEW, world.predicates)
+
+
+def cut(spark: SparkSession, table: Path, world: World) -> None:
+    """Indexes some predicates as expressions, and lays the table out by cuts at them. Does nothing
+    if no predicate can be indexed, and leaves the files as they are if OPTIMIZE cannot rewrite
+    them."""
+    spark.sql(f"CREATE TABLE listed ({world.ddl()}) USING {world.format} LOCATION '{table}'")
+    try:
+        cuts = [p for p in dict.fromkeys(world.predicates[:CUTS]) if can_be_cut(spark, p)]
+        if cuts:
+            with suppress(*scans.FAILURES):  # of files whose types differ from the table's
+                spark.sql(f"OPTIMIZE listed FULL ZORDER BY ({', '.join([*cuts, 'k'])})").collect()
+    finally:
+        spark.sql("DROP TABLE listed")
+
+
+def can_be_cut(spark: SparkSession, predicate: str) -> bool:
+    """Whether the table `listed` can be clustered by the predicate."""
+    try:
+        spark.sql(f"OPTIMIZE listed FULL ZORDER BY ({predicate}) DRY RUN").collect()
+    except scans.FAILURES as failure:
+        assert "ZORDER_" in str(failure), failure
+        return False
+    return True
 
 
 def record_listing(spark: SparkSession, table: Path, world: World) -> None:

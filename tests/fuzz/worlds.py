@@ -50,7 +50,8 @@ class File:
 class World:
     """A table's columns and files, changes to the files after they have been indexed, and the
     session settings. If `stale` is set, queries take the list of files from the index. If
-    `sketched` is set, all columns have sketches."""
+    `sketched` is set, all columns have sketches. If `cut` is set, the table is laid out by cuts at
+    some of the predicates, for which the index has statistics."""
 
     format: str
     writer: str
@@ -63,6 +64,7 @@ class World:
     stale: bool
     predicates: list[str]
     sketched: bool = False
+    cut: bool = False
 
     def ddl(self) -> str:
         """The table's schema."""
@@ -75,6 +77,7 @@ class World:
         names = f" ({', '.join(self.columns)})" if self.sketched else ""
         lines.append(f"CREATE SKIPPING INDEX ON t{names};")
         lines += ["-- maxStaleness is 1h"] if self.stale else []
+        lines += ["-- cut at some of the predicates"] if self.cut else []
         lines += [f"-- without an entry: {name}" for name in self.unindexed]
         lines += [
             f"-- {action} {file.name} {file.options}\n{insert(file)}" for action, file in self.later
@@ -152,6 +155,7 @@ def worlds(draw: Draw, cases: int = 10) -> World:
         not later and not unindexed and draw(st.booleans()),
         draw(st.lists(predicates.predicates(columns), min_size=cases, max_size=cases)),
         draw(st.booleans()),
+        not later and not unindexed and draw(st.integers(0, 2)) == 0,
     )
 
 

@@ -54,6 +54,23 @@ def run(spark: SparkSession, statement: str = "OPTIMIZE auto_t ZORDER BY AUTO") 
     return metrics(spark.sql(statement))
 
 
+def test_cuts_are_kept(spark: SparkSession, folder: Path) -> None:
+    """A cut at a condition is kept by later runs, serves the condition's negation, and is replaced
+    when the workload has changed."""
+    conditions = ["a < b AND c BETWEEN {n} AND {n} + 4999"]
+    ask(spark, *conditions, times=8)
+    assert run(spark)["clusteringColumns"] == ["c", "a < b"]
+    assert run(spark)["remark"].startswith("AUTO keeps (c, a < b), the best columns for the ")
+    for condition in ("b > a AND c < 1000", "a >= b AND c < 1000", "NOT a < b AND c < 1000"):
+        assert len(opened(spark.sql(f"SELECT s FROM auto_t WHERE {condition}"))) <= 2, condition
+    spark.sql("INSERT INTO auto_t SELECT a, b, c, s, secret FROM auto_t LIMIT 500")
+    later = run(spark)
+    assert later["clusteringColumns"] == ["c", "a < b"] and later["numFilesRemoved"] < FILES
+    bridge.clear_workload(spark, "auto_t")
+    ask(spark, "b = {n}", times=40)
+    assert run(spark)["clusteringColumns"] == ["b"]
+
+
 @dataclass(frozen=True)
 class Case:
     """Conditions of the recorded queries, and the columns that AUTO chooses for them."""
@@ -71,6 +88,9 @@ CASES = {
     "a conjunction": Case(["c = {n} AND s != 'x'"], ["c"]),
     "a disjunction": Case(["(c = {n} OR c = {n} + 5)"], ["c"]),
     "a rare condition": Case(["b = {n}"] * 30 + ["a > 10"], ["b"]),
+    "a comparison of columns": Case(["a < b AND c BETWEEN {n} AND {n} + 4999"], ["c", "a < b"]),
+    "columns in a disjunction": Case(["(a < 1000 OR b < 1000)"], ["(a < 1000L) OR (b < 1000L)"]),
+    "a condition that does not recur": Case(["(a = {n} OR b = {n})"], ["a", "b"]),
 }
 
 

@@ -118,8 +118,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
         rewriting, folder.root, table.relation.fileFormat, table.dataSchema, table.options,
         partitions.map(_.files))
       Sample.take(
-        input.only(columns.map(_.path)), columns.map(c => input.column(c.path)), input.number,
-        wanted.map(_ * scale))
+        input.only(columns), columns.map(input.value), input.number, wanted.map(_ * scale))
     }
     SampledRows.of(columns, sample, partitions, leaves)
   }

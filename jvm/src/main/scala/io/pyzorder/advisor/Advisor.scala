@@ -6,7 +6,7 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.catalog.ResolvedTable
 import io.pyzorder.expressions.OrderedBytes
-import io.pyzorder.index.model.{DeniedColumns, IndexedColumn, IndexedColumns}
+import io.pyzorder.index.model.{DeniedColumns, ExpressionColumn, IndexedColumn, IndexedColumns}
 import io.pyzorder.index.store.IndexStore
 import io.pyzorder.skipping.predicate.IndexFilter
 import io.pyzorder.storage.TableFolder
@@ -18,13 +18,16 @@ import io.pyzorder.storage.TableFolder
  * evaluates layouts.
  *
  * @param others columns that are sampled even if no scan filters on them
+ * @param cuts   expressions for which the new layouts may have statistics
  */
 final class Advisor(
     session: shim.SparkSession,
     val table: ResolvedTable,
-    others: Seq[IndexedColumn] = Nil) {
+    others: Seq[IndexedColumn] = Nil,
+    cuts: Seq[IndexedColumn] = Nil) {
 
-  private val filters = new WorkloadFilters(session, table)
+  private val filters = new WorkloadFilters(
+    session, table, (others ++ cuts).filter(ExpressionColumn.matches))
   private val readings = ArrayBuffer.empty[Seq[IndexFilter]]
 
   lazy val present: AdvisedFiles = new AdvisedFiles(session, table)

@@ -1,12 +1,13 @@
 package io.pyzorder.advisor
 
 import scala.collection.mutable
+import scala.util.Try
 
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable}
 import io.pyzorder.common.ZOrderErrors
-import io.pyzorder.index.model.{IndexedColumn, IndexedColumns}
+import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.layout.select.LayoutVerdict.percent
 import io.pyzorder.skipping.predicate.IndexFilter
 import io.pyzorder.workload.{WorkloadCounts, WorkloadRecorder}
@@ -14,15 +15,19 @@ import io.pyzorder.workload.{WorkloadCounts, WorkloadRecorder}
 /**
  * The clustering columns that ZORDER BY AUTO uses.
  *
- * @param columns paths of the columns; Nil if files are only compacted
+ * @param columns the columns; Nil if files are only compacted
  * @param remark  says why
  */
-final case class AutoLayout(columns: Seq[Seq[String]], remark: String)
+final case class AutoLayout(columns: Seq[IndexedColumn], remark: String)
 
 /**
  * Chooses clustering columns for the queries that sessions have recorded for a table. Only the
  * queries of the last `RecordedLookups.Days` days with queries count, so the choice follows a
  * changing workload.
+ *
+ * The table is cut at the values of columns, and at conditions that recur in the workload. A cut at
+ * a condition separates the rows that meet it from those that do not, as in a qd-tree (Yang et al.,
+ * SIGMOD 2020). It serves conditions for which no order of a column helps, such as `a < b`.
  *
  * Half of the recorded conditions, together with the constants in them, choose the columns. The
  * other half judge the choice: a layout that suits only the constants that it was chosen for does
@@ -47,6 +52,9 @@ object AutoLayout {
 
   /** The maximum number of different conditions to evaluate. The most frequent ones are used. */
   private val MostReadings = 1000
+
+  /** The maximum number of conditions that are considered for cuts. The most frequent ones are. */
+  private val MostCuts = 8
 
   /** The maximum weight of a condition. A forged count could be any number. */
   private val MostQueries = 1000000000L
@@ -97,33 +105,48 @@ object AutoLayout {
         }
       }.take(MostReadings)
 
-  private def kept(last: Seq[Seq[String]]): String =
+  private def kept(last: Seq[IndexedColumn]): String =
     if (last.isEmpty) "only merges small files" else s"keeps ${listed(last)}"
 
-  private def listed(columns: Seq[Seq[String]]): String =
-    columns.map(IndexedColumn.nameOf).mkString("(", ", ", ")")
+  private def listed(columns: Seq[IndexedColumn]): String =
+    columns.map(_.label).mkString("(", ", ", ")")
 
-  /** @param last paths of the clustering columns of the last OPTIMIZE; Nil if there are none */
+  /** @param last the clustering columns of the last OPTIMIZE; Nil if there are none */
   private final class Choice(
       session: shim.SparkSession,
       table: ResolvedTable,
       workload: WorkloadCounts,
-      last: Seq[Seq[String]]) {
+      last: Seq[IndexedColumn]) {
 
     private val readings = readingsOf(workload.ofLast(RecordedLookups.Days))
 
     private val usable = new RecordedConditions(session, table.schema.fieldNames.toSeq)
 
-    private val old: Seq[IndexedColumn] = last.map { path =>
-      IndexedColumn(path, IndexedColumns.fieldsOf(table.fileSchema, path, _ == _).get.last.dataType)
-    }
-
-    private val advisor = new Advisor(session, table, old)
+    private val advisor = new Advisor(session, table, last, cuts)
     locally {
       val filters = mutable.HashMap.empty[String, IndexFilter]
       readings.foreach(reading =>
         advisor.read(reading.parts.filter(usable.isUsable)
             .map(part => filters.getOrElseUpdate(part, advisor.predicate(part).filter))))
+    }
+
+    /** The conditions at which the table may be cut, as columns of an index. */
+    private def cuts: Seq[IndexedColumn] = {
+      def partsOf(counts: Reading => Boolean): Set[String] =
+        readings.filter(counts).flatMap(_.parts).toSet
+      val recurring = partsOf(_.chooses).intersect(partsOf(_.judges)).filter(usable.isCut)
+      recurring.toSeq
+        .sortBy(part => (-readings.filter(_.parts.contains(part)).map(_.weight).sum, part))
+        .take(MostCuts)
+        .flatMap(part =>
+          Try(ClusteringColumns.resolve(session, table, Seq(Left(bare(part))))).toOption)
+        .flatten.distinct
+    }
+
+    /** The condition without parentheses around it. */
+    private def bare(condition: String): String = {
+      val inner = condition.stripPrefix("(").stripSuffix(")")
+      if (inner.length == condition.length - 2 && usable.isUsable(inner)) inner else condition
     }
 
     private def weights(counts: Reading => Boolean): Seq[Long] =
@@ -139,24 +162,24 @@ object AutoLayout {
         advisor.draw(SampledRows)
         val search = new LayoutSearch(advisor, weights(_.chooses))
         val best = search.chosen(search.candidates(MostColumns, weighs = false), Margin).get
-        if (best.columns.map(_.path) == last) {
+        if (best.columns == last) {
           AutoLayout(last, s"AUTO keeps ${listed(last)}, the best columns for the $recorded.")
         } else judged(best, search)
       }
 
     /** Compares the best columns found with the columns of the last OPTIMIZE. */
     private def judged(best: JudgedLayout, search: LayoutSearch): AutoLayout = {
-      val before = if (old.isEmpty) search.present(complete = true) else search.zOrdered(old)
+      val before = if (last.isEmpty) search.present(complete = true) else search.zOrdered(last)
       val growth =
         if (advisor.present.leaves.sum > 1) advisor.growth(Seq(best.columns)).head else 1.0
       val (now, next) = (before.mean(judging), best.grown(growth).mean(judging))
-      val columns = best.columns.map(_.path)
+      val columns = best.columns
       val share = if (now > 0) next / now else 1.0
       def saved = (now - next) * queries
       if (share > 1 - LeastGain) {
         keeps(
           s"with other columns, the $recorded would not read at least ${percent(LeastGain)} less")
-      } else if (old.nonEmpty && saved < advisor.present.files.iterator.map(_.getLen).sum) {
+      } else if (last.nonEmpty && saved < advisor.present.files.iterator.map(_.getLen).sum) {
         keeps(
           s"with ${listed(columns)}, the $recorded would read ${percent(1 - share)} less, but " +
             "that is less than a rewrite of the table would read")
@@ -164,7 +187,7 @@ object AutoLayout {
         val judges =
           if (readings.forall(_.chooses)) "They"
           else "Queries that were held back from the choice"
-        val than = if (old.isEmpty) "read now" else s"read with ${listed(last)}"
+        val than = if (last.isEmpty) "read now" else s"read with ${listed(last)}"
         AutoLayout(columns,
           s"AUTO chose ${listed(columns)} for the $recorded. $judges would read " +
             s"${percent(share)} of the bytes that they $than.")

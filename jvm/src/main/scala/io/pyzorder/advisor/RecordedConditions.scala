@@ -30,6 +30,22 @@ private[advisor] final class RecordedConditions(session: shim.SparkSession, colu
   def restricts(text: String, paths: Seq[Seq[String]]): Boolean =
     parsed(text).exists(condition => isCondition(condition) && restricts(condition, paths))
 
+  /**
+   * Whether files may be cut at the condition: one group of files for the rows that meet it, and
+   * another for the rows that do not. Cuts at the values of a column serve a comparison of this
+   * column with a constant at least as well.
+   */
+  def isCut(text: String): Boolean = parsed(text).exists {
+    case simple @ (_: BinaryComparison | _: IsNull | _: IsNotNull) =>
+      isCondition(simple) && namesIn(simple).length > 1
+    case condition => isCondition(condition)
+  }
+
+  private def namesIn(condition: Expression): Seq[String] =
+    condition.collect { case column: UnresolvedAttribute =>
+      column.name.toLowerCase(Locale.ROOT)
+    }.distinct
+
   /** Whether the text names one of the columns with these paths. */
   def isOneOf(text: String, paths: Seq[Seq[String]]): Boolean =
     parsed(text).exists(isOneOf(_, paths))

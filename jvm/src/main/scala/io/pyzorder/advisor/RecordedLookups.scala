@@ -3,6 +3,7 @@ package io.pyzorder.advisor
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.catalog.ResolvedTable
+import io.pyzorder.index.model.{ExpressionColumn, IndexedColumn}
 import io.pyzorder.workload.{ShapeCount, WorkloadCounts, WorkloadRecorder}
 
 /** Counts the recorded queries that can skip files if the table is clustered. */
@@ -15,17 +16,23 @@ object RecordedLookups {
    * The number of queries, on the last `Days` days with queries, whose filters or join keys
    * restrict a clustering column. None if there are no clustering columns, or no recorded queries.
    *
-   * @param columns the paths of the clustering columns
+   * @param columns the clustering columns. A filter on a column that an expression reads counts
    */
   def of(
       session: shim.SparkSession,
       table: ResolvedTable,
-      columns: Seq[Seq[String]]): Option[Long] =
+      columns: Seq[IndexedColumn]): Option[Long] =
     if (columns.isEmpty) None
     else {
       val recorded = WorkloadRecorder.read(session, table.folder(session))
-      if (recorded.isEmpty) None else Some(count(session, table, columns, recorded.ofLast(Days)))
+      if (recorded.isEmpty) None
+      else Some(count(session, table, pathsOf(columns), recorded.ofLast(Days)))
     }
+
+  private def pathsOf(columns: Seq[IndexedColumn]): Seq[Seq[String]] = columns.flatMap {
+    case ExpressionColumn(expression) => expression.inputs.map(Seq(_))
+    case column => Seq(column.path)
+  }.distinct
 
   private def count(
       session: shim.SparkSession,

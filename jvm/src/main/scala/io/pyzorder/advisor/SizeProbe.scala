@@ -63,7 +63,7 @@ final class SizeProbe(
       session, table.root, table.relation.fileFormat, table.dataSchema, table.options,
       partitions.indices.map(p => if (read(p)) partitions(p).files else Nil))
     val tried = layouts.map { by =>
-      val columns = by.map(c => input.column(rows.columns(c).path))
+      val columns = by.map(c => input.value(rows.columns(c)))
       val keys = ClusteringKeys.of(columns, Curve, direct = false)
       val clustering = Clustering.of(keys, rows.sample.only(by), rows.judgedOf.map(_ -> Region))
       columns -> session.sparkContext.broadcast(clustering)

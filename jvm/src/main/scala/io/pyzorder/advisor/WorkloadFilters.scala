@@ -13,8 +13,9 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.catalog.ResolvedTable
 import io.pyzorder.common.{JobDescription, ZOrderConf}
-import io.pyzorder.skipping.predicate.{FilterColumn, IndexFilter, JoinKeyFilter, KeyValues}
-import io.pyzorder.skipping.predicate.PredicateRules
+import io.pyzorder.index.model.{EvaluationSettings, IndexedColumn}
+import io.pyzorder.skipping.predicate.{FilterColumn, IndexFilter, IndexedExpressions}
+import io.pyzorder.skipping.predicate.{JoinKeyFilter, KeyValues, PredicateRules}
 import io.pyzorder.storage.ExactFileIndex
 
 /**
@@ -29,12 +30,20 @@ final case class WorkloadFilter(sql: String, filter: IndexFilter, reason: Option
 /**
  * Applies the data skipping rules to turn a workload's conditions into index filters. Spark
  * optimizes each condition as a filter on the table, but does not read the table.
+ *
+ * @param expressions expressions for which an index would have statistics
  */
-final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
+final class WorkloadFilters(
+    session: shim.SparkSession,
+    table: ResolvedTable,
+    expressions: Seq[IndexedColumn])
     extends PredicateHelper {
   import WorkloadFilters._
 
   private val conf = session.sessionState.conf
+
+  private val indexed = new IndexedExpressions(
+    table.dataSchema, expressions, EvaluationSettings.of(conf), conf.sessionLocalTimeZone)
 
   private val relation: LogicalRelation = LogicalRelation(HadoopFsRelation(
       new ExactFileIndex(table.root, table.partitionSchema, Nil),
@@ -52,7 +61,7 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
       else {
         val conditions = plan.collect { case Filter(condition, _) => condition }
         PredicateRules(
-          conditions.flatMap(splitConjunctivePredicates).map(spelled)).mayBeTrue
+          conditions.flatMap(splitConjunctivePredicates).map(c => indexed.in(spelled(c)))).mayBeTrue
       }
     WorkloadFilter(sql, filter, if (filter == IndexFilter.Always) Some(Unproved) else None)
   }

@@ -13,7 +13,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.Decimal
 import org.apache.spark.unsafe.types.UTF8String
 
-import io.pyzorder.catalog.ResolvedTable
+import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable}
 import io.pyzorder.commands.{TableFunctions, TableLayout}
 import io.pyzorder.commands.optimize.OptimizePlanner
 import io.pyzorder.common.ColumnNames
@@ -53,7 +53,7 @@ object LayoutApi {
     node.put("zone", session.sessionState.conf.sessionLocalTimeZone)
     layout.columns.foreach { column =>
       node.withArray("columns").addObject()
-        .put("name", column.name).put("type", column.dataType.sql)
+        .put("name", column.label).put("type", column.dataType.sql)
     }
     val files = node.putArray("files")
     layout.files.foreach { laidOut =>
@@ -84,7 +84,9 @@ object LayoutApi {
     val verdict =
       if (columns.isEmpty) OptimizePlanner.verdict(session, table)
       else OptimizePlanner.outlook(
-        session, table, columns.asScala.toSeq.flatMap(ColumnNames.parse)).verdict
+        session, table,
+        ClusteringColumns.resolve(
+          session, table, columns.asScala.toSeq.flatMap(ColumnNames.parseItems))).verdict
     val node = mapper.createObjectNode()
     node.put("kind", verdict.kind).put("sentence", verdict.sentence)
     mapper.writeValueAsString(node)

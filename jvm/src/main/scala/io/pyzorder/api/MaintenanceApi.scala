@@ -4,10 +4,10 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.hadoop.fs.{FileSystem, Path}
 import org.apache.spark.sql.pyzorder.shim
 
+import io.pyzorder.catalog.ResolvedTable
 import io.pyzorder.commands.TableFunctions
 import io.pyzorder.commands.optimize.{Clustering, OptimizePlanner}
 import io.pyzorder.common.ZOrderErrors
-import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.layout.select.PartitionListing
 import io.pyzorder.storage.{FileSystems, Links, TableFolder}
 
@@ -41,9 +41,9 @@ object MaintenanceApi {
     node.put("lookups", outlook.lookups)
     node.put("zOrderBy",
       if (remark.isEmpty || columns.isEmpty) ""
-      else columns.map(IndexedColumn.nameOf).mkString(" ZORDER BY (", ", ", ")"))
+      else " " + ResolvedTable.zOrderBy(columns))
     val names = node.putArray("columns")
-    columns.map(IndexedColumn.nameOf).foreach(names.add(_))
+    columns.map(_.label).foreach(names.add(_))
     val parts = node.putArray("parts")
     outlook.gains.foreach { gain =>
       parts.addObject()

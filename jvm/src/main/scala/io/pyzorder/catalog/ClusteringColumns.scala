@@ -9,14 +9,16 @@ import org.apache.spark.sql.types.{ArrayType, DataType, MapType, StructField, St
 
 import io.pyzorder.common.{ColumnNames, ZOrderErrors, ZOrderException}
 import io.pyzorder.expressions.OrderedBytes
+import io.pyzorder.index.collect.ResolvedExpression
 import io.pyzorder.index.memory.IndexSnapshot
-import io.pyzorder.index.model.{DeniedColumns, IndexedColumn}
+import io.pyzorder.index.model.{DeniedColumns, ExpressionColumn, IndexedColumn}
 import io.pyzorder.index.store.IndexStore
 import io.pyzorder.publish.journal.LayoutRecord
 import io.pyzorder.storage.TableFolder
 
 /**
  * Resolves and validates the clustering columns that a ZORDER BY clause or the table itself names.
+ * Each is named by its path (Right) or, if it is an expression, by the expression's text (Left).
  */
 object ClusteringColumns {
 
@@ -26,40 +28,71 @@ object ClusteringColumns {
   private val Property = "zorder.clusterBy"
 
   /**
-   * Resolves `names` to column paths, spelled as in the table's schema. Throws if there are too
-   * many names, or if a column is unknown, ambiguous, named twice or a partition column, or has a
-   * type without an order.
+   * Resolves names to columns, spelled as in the table's schema. Throws if there are too many
+   * names, if a column is unknown, ambiguous, named twice or a partition column, if an expression
+   * cannot be indexed, or if a type has no order.
    *
    * @param table      the table's name, used in messages
    * @param files      the columns that the table's files contain
    * @param partitions the table's partition columns
+   * @param indexed    the columns of the table's index. An expression that computes the same as one
+   *                   of them is resolved to that column, even if its text differs
    */
   def resolve(
+      session: shim.SparkSession,
       table: String,
       files: StructType,
       partitions: StructType,
-      names: Seq[Seq[String]],
-      conf: SQLConf): Seq[Seq[String]] = {
+      names: Seq[Either[String, Seq[String]]],
+      indexed: Seq[IndexedColumn]): Seq[IndexedColumn] = {
     if (names.length > MaxColumns) throw ZOrderErrors.tooManyColumns(names.length, MaxColumns)
-    val paths = names.map(name => resolveOne(table, files, partitions, name, conf))
-    paths.zipWithIndex.foreach { case (path, i) =>
-      if (paths.indexOf(path) < i) throw ZOrderErrors.duplicateColumn(IndexedColumn.nameOf(path))
+    val conf = session.sessionState.conf
+    val columns = names.map {
+      case Right(path) => resolveOne(table, files, partitions, path, conf)
+      case Left(text) =>
+        val found = ResolvedExpression.of(session, files, text, table).column
+        if (!OrderedBytes.supports(found.dataType)) {
+          throw ZOrderErrors.unsupportedType(text, found.dataType)
+        }
+        indexed.find(isSame(_, found)).getOrElse(found)
     }
-    paths
+    columns.zipWithIndex.foreach { case (column, i) =>
+      if (columns.indexWhere(c => c == column || isSame(c, column)) < i) {
+        throw ZOrderErrors.duplicateColumn(column.label)
+      }
+    }
+    columns
+  }
+
+  /**
+   * Resolves names to columns of a table that may be recorded in an index. Also throws if a column
+   * is denied.
+   */
+  def resolve(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      names: Seq[Either[String, Seq[String]]]): Seq[IndexedColumn] = {
+    lazy val index =
+      IndexStore.latest(session.sessionState.newHadoopConf(), new TableFolder(table.root))
+    val columns = resolve(session, table.name, table.fileSchema, table.partitionSchema, names,
+      if (names.exists(_.isLeft)) index.toSeq.flatMap(_.columns) else Nil)
+    DeniedColumns.of(session.sessionState.conf, table.properties).checkColumns(columns)
+    columns
+  }
+
+  /** Whether both columns contain the values of expressions that compute the same. */
+  private def isSame(a: IndexedColumn, b: IndexedColumn): Boolean = (a, b) match {
+    case (ExpressionColumn(one), ExpressionColumn(other)) =>
+      one.form == other.form && one.settings == other.settings
+    case _ => false
   }
 
   /**
    * The clustering columns for an OPTIMIZE without ZORDER BY; Nil if it should only compact files.
    */
-  def default(session: shim.SparkSession, table: ResolvedTable): Seq[Seq[String]] = {
+  def default(session: shim.SparkSession, table: ResolvedTable): Seq[IndexedColumn] = {
     val named = declared(table.properties, table.schema.fieldNames.toSeq)
-    if (named.isEmpty) remembered(session, table)
-    else {
-      val columns = resolve(table.name, table.fileSchema, table.partitionSchema, named,
-        session.sessionState.conf)
-      DeniedColumns.of(session.sessionState.conf, table.properties).check(columns)
-      columns
-    }
+    if (named.isEmpty) remembered(session, table) else resolve(session, table, named)
   }
 
   /**
@@ -68,10 +101,12 @@ object ClusteringColumns {
    *
    * @param columns the names of the table's columns
    */
-  def declared(properties: Map[String, String], columns: Seq[String]): Seq[Seq[String]] =
+  def declared(
+      properties: Map[String, String],
+      columns: Seq[String]): Seq[Either[String, Seq[String]]] =
     if (isAuto(properties, columns)) Nil
     else properties.get(Property).map(fromText)
-      .orElse(properties.get("clusteringColumns").map(fromJson))
+      .orElse(properties.get("clusteringColumns").map(fromJson(_).map(Right(_))))
       .getOrElse(Nil)
 
   /** Whether the table declares that the recorded workload chooses its clustering columns. */
@@ -91,34 +126,37 @@ object ClusteringColumns {
    * longer has one of the listed columns, or if one of them is now excluded from indexes. Nil if
    * both lists are unusable.
    */
-  def remembered(session: shim.SparkSession, table: ResolvedTable): Seq[Seq[String]] = {
-    val conf = session.sessionState.conf
+  def remembered(session: shim.SparkSession, table: ResolvedTable): Seq[IndexedColumn] = {
     val hadoopConf = session.sessionState.newHadoopConf()
     val folder = new TableFolder(table.root)
-    def usable(names: Seq[Seq[String]]): Seq[Seq[String]] =
-      try {
-        val columns = resolve(table.name, table.fileSchema, table.partitionSchema, names, conf)
-        DeniedColumns.of(conf, table.properties).check(columns)
-        columns
-      } catch { case _: ZOrderException => Nil }
+    def usable(names: Seq[Either[String, Seq[String]]]): Seq[IndexedColumn] =
+      try resolve(session, table, names)
+      catch { case _: ZOrderException => Nil }
     val recorded = usable(LayoutRecord.last(hadoopConf, folder).toSeq.flatMap(_.columns))
     if (recorded.nonEmpty) recorded
     else usable(IndexStore.latest(hadoopConf, folder).toSeq
         .flatMap(IndexStore.loadAll(session, _)(mostUsed)).flatten)
   }
 
-  private def mostUsed(index: IndexSnapshot): Seq[Seq[String]] =
+  private def mostUsed(index: IndexSnapshot): Seq[Either[String, Seq[String]]] =
     index.entries.map(_.clusteredBy).filter(_.nonEmpty).groupBy(identity)
       .toSeq.sortBy(-_._2.length).headOption.toSeq
-      .flatMap { case (names, _) => names.flatMap(name => index.columns.find(_.name == name)) }
-      .map(_.path)
+      .flatMap { case (labels, _) => labels.flatMap(label => index.columns.find(_.label == label)) }
+      .map(named)
 
-  private def fromText(text: String): Seq[Seq[String]] =
-    try ColumnNames.parse(text)
+  /** Names the column: the inverse of `resolve`. */
+  def named(column: IndexedColumn): Either[String, Seq[String]] = column match {
+    case ExpressionColumn(expression) => Left(expression.text)
+    case _ => Right(column.path)
+  }
+
+  private def fromText(text: String): Seq[Either[String, Seq[String]]] =
+    try ColumnNames.parseItems(text)
     catch {
       case _: ZOrderException =>
         throw ZOrderErrors.invalidSetting(Property, text,
-          "It must list columns as in ZORDER BY, such as 'a, b.c'. To declare none, unset it.")
+          "It must list columns as in ZORDER BY, such as 'a, lower(b.c)'. " +
+            "To declare none, unset it.")
     }
 
   /**
@@ -137,7 +175,7 @@ object ClusteringColumns {
       files: StructType,
       partitions: StructType,
       name: Seq[String],
-      conf: SQLConf): Seq[String] = {
+      conf: SQLConf): IndexedColumn = {
     val asked = IndexedColumn.nameOf(name)
     if (field(partitions, name.head, asked, table, conf).isDefined) {
       throw ZOrderErrors.partitionColumn(name.head)
@@ -156,7 +194,7 @@ object ClusteringColumns {
       column.name
     }
     if (!OrderedBytes.supports(fields)) throw ZOrderErrors.unsupportedType(asked, fields)
-    path
+    IndexedColumn(path, fields)
   }
 
   private def field(

@@ -12,6 +12,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 import org.slf4j.LoggerFactory
 
+import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.publish.relocate.PartitionLocationSwitch
 import io.pyzorder.storage.TableFolder
 
@@ -93,12 +94,17 @@ final case class ResolvedTable(
   }
 
   /** An OPTIMIZE statement that clusters the table by `columns`, or only merges files if Nil. */
-  def optimizeBy(columns: Seq[Seq[String]], full: Boolean = false): String =
+  def optimizeBy(columns: Seq[IndexedColumn], full: Boolean = false): String =
     if (columns.isEmpty) s"OPTIMIZE $sql"
-    else columns.map(_.map(quoteIfNeeded).mkString("."))
-      .mkString(s"OPTIMIZE $sql ${if (full) "FULL " else ""}ZORDER BY (", ", ", ")")
+    else s"OPTIMIZE $sql ${if (full) "FULL " else ""}${ResolvedTable.zOrderBy(columns)}"
 }
 
 object ResolvedTable {
+
+  /** A ZORDER BY clause with these columns. */
+  def zOrderBy(columns: Seq[IndexedColumn]): String =
+    columns.map(c => ClusteringColumns.named(c).fold(identity, _.map(quoteIfNeeded).mkString(".")))
+      .mkString("ZORDER BY (", ", ", ")")
+
   private val log = LoggerFactory.getLogger(classOf[ResolvedTable])
 }

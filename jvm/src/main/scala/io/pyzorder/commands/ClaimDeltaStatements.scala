@@ -50,7 +50,8 @@ case class ClaimDeltaStatements(session: shim.SparkSession) extends Rule[Logical
     val predicate = where.reduceOption((a, b) => s"($a) AND ($b)")
       .map(session.sessionState.sqlParser.parseExpression)
     val isWord = columns.map(_.map(_.toUpperCase(Locale.ROOT))) == Seq(Seq("AUTO"))
-    OptimizeStatement(target, full, predicate, columns, isWord, dryRun = false, original)
+    OptimizeStatement(
+      target, full, predicate, columns.map(Right(_)), isWord, dryRun = false, original)
   }
 
   /** Returns None if the statement uses a feature that only Delta supports. */

@@ -78,7 +78,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
         health.map(_.maxDepth.toLong).map(Long.box).orNull,
         share.map(_.lookup).map(Double.box).orNull,
         share.map(_.range).map(Double.box).orNull,
-        clustered.count(_.clusteredBy.contains(column.name)).toLong,
+        clustered.count(_.clusteredBy.contains(column.label)).toLong,
         last.orNull,
         next.verdict,
         next.advice.orNull,
@@ -119,7 +119,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     try {
       val names = order.map(_.mkString(", "))
       lazy val columns = ClusteringColumns.default(session, table)
-      if (!order.forall(_.forall(name => snapshot.columns.exists(_.name == name)))) {
+      if (!order.forall(_.forall(label => snapshot.columns.exists(_.label == label)))) {
         NextStep(
           s"The index has no statistics for some of the clustering columns ${names.mkString}.",
           None)

@@ -18,7 +18,6 @@ import io.pyzorder.catalog.{ClusteringColumns, PartitionPredicate, ResolvedTable
 import io.pyzorder.catalog.TargetLookup
 import io.pyzorder.commands.optimize.{Clustering, OptimizeTableCommand}
 import io.pyzorder.common.{TableFormats, ZOrderErrors}
-import io.pyzorder.index.model.DeniedColumns
 import io.pyzorder.layout.write.InputRelation
 import io.pyzorder.parser.{CreateSkippingIndexStatement, DescribeSkippingIndexStatement}
 import io.pyzorder.parser.{DropSkippingIndexStatement, OptimizeStatement, PathTarget}
@@ -113,18 +112,15 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
         if (choosing.nonEmpty) throw ZOrderErrors.filteredTable(table.name, choosing)
         lookup.checkOutermost(table)
         StoredTypes.check(session, table)
-        val conf = session.sessionState.conf
         val names = table.schema.fieldNames.toSeq
         val clustering =
           if (s.zOrderBy.isEmpty) Clustering.default(session, table)
-          else if (s.isWord && ClusteringColumns.isAuto(s.zOrderBy.head.head, names)) {
+          else if (s.isWord && s.zOrderBy.head.exists(word =>
+              ClusteringColumns.isAuto(word.head, names))) {
             Clustering.Auto(isDeclared = false)
-          } else Clustering.By(ClusteringColumns.resolve(
-              table.name, table.fileSchema, table.partitionSchema, s.zOrderBy, conf))
-        clustering match {
-          case Clustering.By(Nil) if s.full => throw ZOrderErrors.fullWithoutColumns(table.name)
-          case Clustering.By(columns) => DeniedColumns.of(conf, table.properties).check(columns)
-          case _: Clustering.Auto => // checked when it has chosen columns
+          } else Clustering.By(ClusteringColumns.resolve(session, table, s.zOrderBy))
+        if (clustering == Clustering.By(Nil) && s.full) {
+          throw ZOrderErrors.fullWithoutColumns(table.name)
         }
         val where = s.where.map(PartitionPredicate.resolve(session, table, _))
         OptimizeTableCommand(table, where, clustering, s.full, s.dryRun)

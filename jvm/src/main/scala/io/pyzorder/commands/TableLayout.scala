@@ -54,8 +54,8 @@ object TableLayout {
       .flatMap(ref => IndexStore.loadAll(session, ref)(_.entries).map(ref -> _))
     val valid = indexed.toSeq.flatMap { case (_, entries) => SkippingIndex.valid(entries, files) }
     val columns =
-      if (names.isEmpty) usual(session, table, valid)
-      else resolved(session, table, names.flatMap(ColumnNames.parse))
+      if (names.isEmpty) usual(session, table, valid, indexed.toSeq.flatMap(_._1.columns))
+      else resolved(session, table, names.flatMap(ColumnNames.parseItems))
     val known =
       if (columns.forall(c => indexed.exists(_._1.columns.contains(c)))) byPath(valid)
       else Map.empty[String, FileEntry]
@@ -79,11 +79,12 @@ object TableLayout {
   private def usual(
       session: shim.SparkSession,
       table: ResolvedTable,
-      valid: Seq[FileEntry]): Seq[IndexedColumn] = {
+      valid: Seq[FileEntry],
+      indexed: Seq[IndexedColumn]): Seq[IndexedColumn] = {
     val leaves = IndexedColumns.default(table.fileSchema, Int.MaxValue)
     val order = valid.map(_.clusteredBy).filter(_.nonEmpty).groupBy(identity)
       .toSeq.sortBy(-_._2.length).headOption.toSeq.flatMap(_._1)
-    val clustered = order.flatMap(name => leaves.find(_.name == name))
+    val clustered = order.flatMap(label => (leaves ++ indexed).find(_.label == label))
     lazy val declared = ClusteringColumns.declared(
       table.properties, table.schema.fieldNames.toSeq)
     if (clustered.nonEmpty) clustered
@@ -94,13 +95,20 @@ object TableLayout {
   private def resolved(
       session: shim.SparkSession,
       table: ResolvedTable,
-      names: Seq[Seq[String]]): Seq[IndexedColumn] = {
+      names: Seq[Either[String, Seq[String]]]): Seq[IndexedColumn] = {
     val conf = session.sessionState.conf
-    names.map(_.head).foreach { name =>
+    val paths = names.flatMap(_.toSeq)
+    paths.map(_.head).foreach { name =>
       if (table.partitionSchema.fieldNames.exists(conf.resolver(_, name))) {
         throw ZOrderErrors.partitionColumn(name)
       }
     }
-    IndexedColumns.resolve(table.fileSchema, names, table.name, conf.caseSensitiveAnalysis)
+    val columns =
+      IndexedColumns.resolve(table.fileSchema, paths, table.name, conf.caseSensitiveAnalysis)
+        .iterator
+    names.map {
+      case Right(_) => columns.next()
+      case text => ClusteringColumns.resolve(session, table, Seq(text)).head
+    }
   }
 }

@@ -11,14 +11,15 @@ final case class NamedTarget(parts: Seq[String]) extends ParsedTarget
 final case class QuotedTarget(literal: String) extends ParsedTarget
 
 /**
- * @param where  the predicate's start (inclusive) and end (exclusive) in the statement's text
- * @param isWord whether ZORDER BY is followed by the word AUTO, which may also be a column's name
+ * @param where    the predicate's start (inclusive) and end (exclusive) in the statement's text
+ * @param zOrderBy for each column, its name, or the start and end of an expression
+ * @param isWord   whether ZORDER BY is followed by the word AUTO, which may also be a column's name
  */
 final case class ParsedOptimize(
     target: ParsedTarget,
     full: Boolean,
     where: Option[(Int, Int)],
-    zOrderBy: Seq[Seq[String]],
+    zOrderBy: Seq[Either[(Int, Int), Seq[String]]],
     isWord: Boolean,
     dryRun: Boolean)
     extends ParsedStatement
@@ -51,7 +52,7 @@ object StatementGrammar extends NameGrammar {
    */
   val usages: Map[String, String] = Map(
     "OPTIMIZE" -> ("OPTIMIZE [TABLE] target [FULL] [WHERE partition_predicate] " +
-      "[ZORDER BY {(column, …) | AUTO}] [DRY RUN]"),
+      "[ZORDER BY {(column or expression, …) | AUTO}] [DRY RUN]"),
     "CREATE" -> ("CREATE SKIPPING INDEX [IF NOT EXISTS] ON [TABLE] target " +
       "[(column or expression, …)]"),
     "REFRESH" -> "REFRESH SKIPPING INDEX ON [TABLE] target",
@@ -97,15 +98,19 @@ object StatementGrammar extends NameGrammar {
         }
     }
 
-  /** Parses what follows ZORDER BY: the word AUTO, or columns. */
-  private def clustering: Parser[(Seq[Seq[String]], Boolean)] =
-    word("AUTO") <~ guard(words("DRY", "RUN") | theEnd) ^^ (token => (Seq(Seq(token.text)), true)) |
-      columns ^^ (names => (names, false))
+  /**
+   * Parses what follows ZORDER BY: the word AUTO, columns and expressions in parentheses, or
+   * columns without parentheses.
+   */
+  private def clustering: Parser[(Seq[Item], Boolean)] =
+    word("AUTO") <~ guard(words("DRY", "RUN") | theEnd) ^^ (auto =>
+      (Seq(Right(Seq(auto.text))), true)) |
+      (items | columns ^^ (_.map(Right(_)))) ^^ (listed => (listed, false))
 
   private def createIndex: Parser[ParsedStatement] =
     words("CREATE", "SKIPPING", "INDEX") ~> flag("IF", "NOT", "EXISTS") >> { ifNotExists =>
       words("ON") ~> onTable { target =>
-        opt(indexed) <~ theEnd ^^ { columns =>
+        opt(items) <~ theEnd ^^ { columns =>
           ParsedCreateIndex(target, ifNotExists, columns.getOrElse(Nil))
         }
       }
@@ -167,30 +172,8 @@ object StatementGrammar extends NameGrammar {
   private def afterPredicate: Parser[Any] =
     words("ZORDER", "BY") | words("DRY", "RUN") ~ theEnd | sign(";")
 
-  private def balanced: Parser[(Int, Int)] =
-    sign("(") ~ rep(balanced) ~ sign(")") ^^ { case open ~ _ ~ close => (open.start, close.end) } |
-      one("a predicate") {
-        case token if token != Token.end && token.text != "(" && token.text != ")" =>
-          (token.start, token.end)
-      }
-
-  private def indexed: Parser[Seq[Either[(Int, Int), Seq[String]]]] =
-    sign("(") ~> rep1sep(indexedName | indexedExpression, sign(",")) <~ sign(")")
-
-  private def indexedName: Parser[Either[(Int, Int), Seq[String]]] =
-    name <~ guard(sign(",") | sign(")")) ^^ (Right(_))
-
-  /** Parses an expression, which ends before the first comma outside parentheses. */
-  private def indexedExpression: Parser[Either[(Int, Int), Seq[String]]] =
-    rep1(not(sign(",")) ~> balanced) ^^ (parts => Left((parts.head._1, parts.last._2)))
-
   private def hours: Parser[Int] = one("a whole number of hours") {
     case Token(text, _, Token.Word) if text.matches("\\d{1,9}") => text.toInt
-  }
-
-  private def theEnd: Parser[Any] = Parser { in =>
-    if (in.atEnd || in.first.text == ";") Success((), in)
-    else Failure("expected the end of the statement", in)
   }
 
   private def flag(keywords: String*): Parser[Boolean] =

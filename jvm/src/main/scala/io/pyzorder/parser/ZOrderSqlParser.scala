@@ -11,7 +11,7 @@ import org.apache.spark.sql.pyzorder.DelegatingParser
 import org.apache.spark.sql.types.StringType
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.common.{TableFormats, Tokens, ZOrderErrors}
+import io.pyzorder.common.{ColumnNames, TableFormats, Tokens, ZOrderErrors}
 
 /**
  * The session's SQL parser. It turns pyzorder's statements into plans and passes all other
@@ -51,11 +51,12 @@ final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next
           condition(sql.substring(start, end), parseNext)
         }
         OptimizeStatement(
-          on(target, "OPTIMIZE"), full, predicate, columns, isWord, dryRun, original)
+          on(target, "OPTIMIZE"), full, predicate, ColumnNames.textOf(columns, sql), isWord,
+          dryRun, original)
       case ParsedCreateIndex(target, ifNotExists, columns) =>
         val plan = on(target, "CREATE SKIPPING INDEX")
-        val written = columns.map(_.left.map { case (start, end) => sql.substring(start, end) })
-        CreateSkippingIndexStatement(plan, ifNotExists, written, original)
+        CreateSkippingIndexStatement(
+          plan, ifNotExists, ColumnNames.textOf(columns, sql), original)
       case ParsedRefreshIndex(target) =>
         RefreshSkippingIndexStatement(on(target, "REFRESH SKIPPING INDEX"), original)
       case ParsedDescribeIndex(target) =>

@@ -54,14 +54,17 @@ sealed trait ZOrderStatement extends UnaryCommand {
 }
 
 /**
- * OPTIMIZE. `zOrderBy` is empty if the statement has no ZORDER BY. `isWord` is true if it consists
- * of the word AUTO.
+ * OPTIMIZE.
+ *
+ * @param zOrderBy for each clustering column, its name or the text of an expression; Nil if the
+ *                 statement has no ZORDER BY
+ * @param isWord   whether `zOrderBy` consists of the word AUTO
  */
 case class OptimizeStatement(
     target: LogicalPlan,
     full: Boolean,
     where: Option[Expression],
-    zOrderBy: Seq[Seq[String]],
+    zOrderBy: Seq[Either[String, Seq[String]]],
     isWord: Boolean,
     dryRun: Boolean,
     original: OriginalStatement)

@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy, UnaryExecNode}
 import org.apache.spark.sql.pyzorder.shim
 
+import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.index.store.IndexStore
 import io.pyzorder.layout.cells.{Clustering, ClusteringKeys, Region}
 import io.pyzorder.layout.select.RewritePlan
@@ -17,7 +18,7 @@ import io.pyzorder.storage.TableFolder
 /**
  * How the rows of a write are laid out.
  *
- * @param clusteredBy names of the clustering columns
+ * @param clusteredBy the clustering columns
  * @param curve       see ClusteringKeys
  * @param direct      see ClusteringKeys.of
  * @param targetSize  the size in bytes of the files to write
@@ -25,7 +26,7 @@ import io.pyzorder.storage.TableFolder
  * @param root        the table's folder; None if it does not exist yet
  */
 final case class WriteLayout(
-    clusteredBy: Seq[String],
+    clusteredBy: Seq[IndexedColumn],
     curve: String,
     direct: Boolean,
     targetSize: Long,
@@ -36,7 +37,7 @@ final case class WriteLayout(
  * The rows of a query whose result is written to a table, arranged so that each task gets the rows
  * of one file.
  *
- * @param columns    the clustering columns
+ * @param columns    the values of the clustering columns
  * @param partitions the table's partition columns
  */
 case class ClusteredRows(

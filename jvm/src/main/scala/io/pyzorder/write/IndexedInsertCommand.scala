@@ -26,8 +26,8 @@ import org.apache.spark.util.SerializableConfiguration
 
 import io.pyzorder.common.{Staleness, ZOrderConf}
 import io.pyzorder.index.collect.{ExpressionStatistics, SketchedColumns}
-import io.pyzorder.index.model.{Calendars, DataFiles, DeniedColumns, FileEntry, IndexedColumn}
-import io.pyzorder.index.model.{IndexedColumns, ReadSettings}
+import io.pyzorder.index.model.{Calendars, DataFiles, DeniedColumns, ExpressionColumn, FileEntry}
+import io.pyzorder.index.model.{IndexedColumn, IndexedColumns, ReadSettings}
 import io.pyzorder.index.sketch.NewSketches
 import io.pyzorder.index.store.{Coverage, IndexPublisher, IndexStore, ListedTable, SnapshotRef}
 import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
@@ -146,7 +146,7 @@ final class IndexedInsertCommand(
   private def indexed(
       session: shim.SparkSession,
       before: Option[SnapshotRef]): Seq[IndexedColumn] = {
-    val wanted = isPlain(fileFormat) && (clusteredBy.nonEmpty ||
+    val wanted = isPlain(fileFormat) && (clustering.nonEmpty ||
       before.isDefined && ZOrderConf.writeIndex.get(session.sessionState.conf, properties))
     val denied = DeniedColumns.of(session.sessionState.conf, properties)
     if (!wanted || ReadSettings.matchesFieldIds(session, fileSchema) ||
@@ -157,7 +157,8 @@ final class IndexedInsertCommand(
         val every = IndexedColumns.default(fileSchema, Int.MaxValue).filterNot(denied(_))
         val limit = ZOrderConf.indexMaxColumns.get(session.sessionState.conf, properties)
         val first = every.take(limit)
-        every.filter(column => first.contains(column) || clusteredBy.contains(column.name))
+        every.filter(column => first.contains(column) || clustering.contains(column)) ++
+          clustering.filter(column => ExpressionColumn.matches(column) && !denied(column))
       }
     }
   }
@@ -183,11 +184,11 @@ final class IndexedInsertCommand(
     val folders = foldersOf(session, folder, files, conf, isRemembered)
     val written = folders.flatMap { place =>
       val alone = place.others.isEmpty ||
-        clusteredBy.nonEmpty && place.others.forall(withoutRows(folder, before, session))
+        clustering.nonEmpty && place.others.forall(withoutRows(folder, before, session))
       place.placed.map { case (file, status) =>
         FileEntry(
           folder.relativize(status.getPath), status.getLen, status.getModificationTime,
-          file.numRecords, if (alone) clusteredBy else Nil, settings, file.statistics,
+          file.numRecords, if (alone) clustering.map(_.label) else Nil, settings, file.statistics,
           NewSketches.of(file.sketches, wanted.budget))
       }
     }
@@ -241,7 +242,7 @@ final class IndexedInsertCommand(
       before: Option[SnapshotRef],
       numWritten: Int): Boolean = {
     val staleness = Staleness.of(session.sessionState.conf, properties)
-    mode == SaveMode.Append && partitionColumns.isEmpty && clusteredBy.isEmpty &&
+    mode == SaveMode.Append && partitionColumns.isEmpty && clustering.isEmpty &&
     before.exists(ref =>
       ref.coverage.exists(known => known.isWhole && staleness.allows(known.listedAt)) &&
         numWritten.toLong * FilesPerStatus < ref.numFiles)
@@ -335,7 +336,7 @@ final class IndexedInsertCommand(
   private def properties: Map[String, String] =
     catalogTable.map(_.properties).getOrElse(Map.empty)
 
-  private def clusteredBy: Seq[String] =
+  private def clustering: Seq[IndexedColumn] =
     query.collectFirst { case rows: ClusteredRows => rows.layout.clusteredBy }.getOrElse(Nil)
 
   /**

@@ -2,7 +2,7 @@ package io.pyzorder.write
 
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GetStructField}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.command._
@@ -11,8 +11,10 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{StructField, StructType}
 
 import io.pyzorder.catalog.{ClusteringColumns, TargetLookup}
-import io.pyzorder.common.ZOrderConf
+import io.pyzorder.common.{ZOrderConf, ZOrderException}
+import io.pyzorder.index.collect.ClusteringValue
 import io.pyzorder.index.model.IndexedColumn
+import io.pyzorder.index.store.IndexStore
 import io.pyzorder.layout.select.LayoutSettings
 import io.pyzorder.publish.journal.LayoutRecord
 import io.pyzorder.storage.TableFolder
@@ -90,41 +92,52 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
       table: String,
       root: Option[Path]): Option[LogicalPlan] = {
     val conf = session.sessionState.conf
+    val isAuto = ClusteringColumns.isAuto(properties, names)
     val declared =
       if (!ZOrderConf.writeCluster.get(conf, properties)) Nil
-      else if (ClusteringColumns.isAuto(properties, names)) lastColumns(root, names)
+      else if (isAuto) lastColumns(root)
       else ClusteringColumns.declared(properties, names)
-    if (declared.isEmpty) None
+    val named = query.output.zip(names)
+    val (inFolders, inFiles) =
+      named.partition { case (_, name) => partitions.exists(conf.resolver(_, name)) }
+    def schemaOf(columns: Seq[(Attribute, String)]): StructType =
+      StructType(columns.map { case (c, name) => StructField(name, c.dataType, c.nullable) })
+    val schema = schemaOf(inFiles)
+    val columns =
+      try ClusteringColumns.resolve(
+          session, table, schema, schemaOf(inFolders), declared, indexed(root, declared))
+      catch { case _: ZOrderException if isAuto => Nil } // the table has changed since
+    if (columns.isEmpty) None
     else {
-      val named = query.output.zip(names)
-      val (inFolders, inFiles) =
-        named.partition { case (_, name) => partitions.exists(conf.resolver(_, name)) }
-      def schemaOf(columns: Seq[(Attribute, String)]): StructType =
-        StructType(columns.map { case (c, name) => StructField(name, c.dataType, c.nullable) })
-      val paths = ClusteringColumns.resolve(
-        table, schemaOf(inFiles), schemaOf(inFolders), declared, conf)
+      def input(name: String): Expression = inFiles.find(_._2 == name).get._1
       val settings = new LayoutSettings(conf, properties, remembered = None)
       val layout = WriteLayout(
-        paths.map(IndexedColumn.nameOf),
+        columns,
         settings.curve,
         settings.isDirect,
         ZOrderConf.targetFileSize.get(conf, properties),
         ZOrderConf.sampleSize.get(conf),
         root)
-      Some(ClusteredRows(paths.map(column(inFiles, _)), inFolders.map(_._1), layout, query))
+      Some(ClusteredRows(
+          columns.map(ClusteringValue.of(session, schema, _, input)), inFolders.map(_._1), layout,
+          query))
     }
   }
 
-  /** The columns of the table's last OPTIMIZE; Nil if the table no longer has one of them. */
-  private def lastColumns(root: Option[Path], names: Seq[String]): Seq[Seq[String]] =
+  /** The columns of the table's last OPTIMIZE. */
+  private def lastColumns(root: Option[Path]): Seq[Either[String, Seq[String]]] =
     root.flatMap(folder =>
       LayoutRecord.last(session.sessionState.newHadoopConf(), new TableFolder(folder)))
-      .map(_.columns).filter(_.forall(path => names.contains(path.head))).getOrElse(Nil)
+      .map(_.columns).getOrElse(Nil)
 
-  private def column(columns: Seq[(Attribute, String)], path: Seq[String]): Expression =
-    path.tail.foldLeft[Expression](columns.find(_._2 == path.head).get._1) { (parent, name) =>
-      GetStructField(parent, parent.dataType.asInstanceOf[StructType].fieldIndex(name), Some(name))
-    }
+  /** The columns of the table's index; may be empty if no column is an expression. */
+  private def indexed(
+      root: Option[Path],
+      named: Seq[Either[String, Seq[String]]]): Seq[IndexedColumn] =
+    root.filter(_ => named.exists(_.isLeft)).toSeq
+      .flatMap(folder =>
+        IndexStore.latest(session.sessionState.newHadoopConf(), new TableFolder(folder)))
+      .flatMap(_.columns)
 
   private def isLaidOut(query: LogicalPlan): Boolean =
     query.exists(_.isInstanceOf[ClusteredRows])

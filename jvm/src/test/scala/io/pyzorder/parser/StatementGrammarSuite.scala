@@ -12,7 +12,7 @@ class StatementGrammarSuite extends AnyFunSuite {
       by: Seq[Seq[String]] = Nil,
       isWord: Boolean = false,
       dryRun: Boolean = false): ParsedStatement =
-    ParsedOptimize(target, full, None, by, isWord, dryRun)
+    ParsedOptimize(target, full, None, by.map(Right(_)), isWord, dryRun)
 
   private val taken = Seq[(String, ParsedStatement)](
     "OPTIMIZE t" -> optimize(),
@@ -25,6 +25,10 @@ class StatementGrammarSuite extends AnyFunSuite {
     "OPTIMIZE t ZORDER BY `auto`" -> optimize(by = Seq(Seq("auto"))),
     "OPTIMIZE t ZORDER BY auto, b" -> optimize(by = Seq(Seq("auto"), Seq("b"))),
     "OPTIMIZE t ZORDER BY auto.x" -> optimize(by = Seq(Seq("auto", "x"))),
+    "OPTIMIZE t ZORDER BY (lower(a), b, c < d)" ->
+      ParsedOptimize(
+        t, full = false, None, Seq(Left(22 -> 30), Right(Seq("b")), Left(35 -> 40)),
+        isWord = false, dryRun = false),
     "OPTIMIZE t DRY RUN" -> optimize(dryRun = true),
     "CREATE SKIPPING INDEX ON t" -> ParsedCreateIndex(t, ifNotExists = false, Nil),
     "REFRESH SKIPPING INDEX ON TABLE t" -> ParsedRefreshIndex(t),
@@ -37,7 +41,8 @@ class StatementGrammarSuite extends AnyFunSuite {
     test(sql) { assert(StatementGrammar.parse(sql) == Right(expected)) }
 
   private val refused = Seq(
-    "OPTIMIZE", "OPTIMIZE t ZORDER BY ()", "OPTIMIZE t ZORDER (a)", "OPTIMIZE t FULL FULL",
+    "OPTIMIZE", "OPTIMIZE t ZORDER BY ()", "OPTIMIZE t ZORDER BY lower(a)",
+    "OPTIMIZE t ZORDER BY (a;)", "OPTIMIZE t ZORDER (a)", "OPTIMIZE t FULL FULL",
     "VACUUM t RETAIN HOURS", "RESTORE t TO", "CREATE SKIPPING INDEX t")
 
   for (sql <- refused) test(s"refused: $sql") { assert(StatementGrammar.parse(sql).isLeft) }

@@ -3,7 +3,7 @@ package io.pyzorder.commands.optimize
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.catalog.ResolvedTable
+import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable}
 import io.pyzorder.common.{ZOrderConf, ZOrderErrors, ZOrderException}
 import io.pyzorder.index.collect.SketchedColumns
 import io.pyzorder.index.memory.IndexSnapshot
@@ -20,21 +20,21 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * reading rows.
  *
  * @param where    a predicate over partition columns
- * @param zOrderBy paths of the clustering columns; Nil if files are only compacted
+ * @param zOrderBy the clustering columns; Nil if files are only compacted
  * @param full     whether to rewrite files that are already clustered as requested
  */
 private[optimize] final class OptimizeContext(
     val session: shim.SparkSession,
     val table: ResolvedTable,
     val where: Option[Expression],
-    val zOrderBy: Seq[Seq[String]],
+    val zOrderBy: Seq[IndexedColumn],
     val full: Boolean) {
 
   val started: Long = System.currentTimeMillis()
   val folder: TableFolder = table.folder(session)
 
   /** Names of the clustering columns. */
-  val names: Seq[String] = zOrderBy.map(IndexedColumn.nameOf)
+  val names: Seq[String] = zOrderBy.map(_.label)
 
   private val conf = session.sessionState.conf
   private val denied = DeniedColumns.of(conf, table.properties)
@@ -48,7 +48,7 @@ private[optimize] final class OptimizeContext(
     isClustered = zOrderBy.nonEmpty)
 
   /** The columns and settings of this OPTIMIZE, which become the defaults for the next one. */
-  def layout: Option[LayoutRecord] = Some(settings.record(zOrderBy))
+  def layout: Option[LayoutRecord] = Some(settings.record(zOrderBy.map(ClusteringColumns.named)))
 
   /**
    * Lists the table's current data files. Throws ZORDER_SHARED_FOLDER if partitions share a folder.
@@ -77,11 +77,6 @@ private[optimize] final class OptimizeContext(
   lazy val sketched: SketchedColumns =
     SketchedColumns.of(latest.flatMap(_.sketched).getOrElse(Nil), conf, table.properties)
 
-  lazy val clusteringColumns: Seq[IndexedColumn] = zOrderBy.map { path =>
-    val fields = IndexedColumns.fieldsOf(table.fileSchema, path, _ == _)
-    IndexedColumn(path, fields.get.last.dataType)
-  }
-
   /**
    * The columns to collect statistics for when new files are written: the clustering columns,
    * together with the columns of the index or, if there is no index, the default columns. Nil if
@@ -95,14 +90,16 @@ private[optimize] final class OptimizeContext(
       val limit = ZOrderConf.indexMaxColumns.get(conf, table.properties)
       val every = IndexedColumns.default(table.fileSchema, Int.MaxValue).filterNot(denied(_))
       val chosen = index.map(_.columns).filter(_.nonEmpty).getOrElse(every.take(limit))
-      every.filter(column => chosen.contains(column) || zOrderBy.contains(column.path))
+      every.filter(column => chosen.contains(column) || zOrderBy.contains(column))
     }
 
   /**
-   * The expressions in the index. Their statistics are collected after the files have been written.
+   * The expressions in the index and among the clustering columns. Their statistics are collected
+   * after the files have been written.
    */
   lazy val expressionColumns: Seq[IndexedColumn] =
-    index.toSeq.flatMap(_.columns).filter(c => ExpressionColumn.matches(c) && !denied(c))
+    (index.toSeq.flatMap(_.columns) ++ zOrderBy).distinct
+      .filter(c => ExpressionColumn.matches(c) && !denied(c))
 
   /**
    * The index column for the z-values of the direct method. None if the method is not `direct`, if
@@ -113,8 +110,8 @@ private[optimize] final class OptimizeContext(
    * @param timestamps the stored type of timestamps in the new files (see InputFooters)
    */
   def curveColumn(timestamps: Option[String]): Option[IndexedColumn] = {
-    val curve = ZValueColumn(zOrderBy)
-    val types = statisticsColumns.filter(c => zOrderBy.contains(c.path)).map(_.dataType)
+    val curve = ZValueColumn(zOrderBy.map(_.path))
+    val types = statisticsColumns.filter(zOrderBy.contains).map(_.dataType)
     val asWritten = table.provider == "parquet" && !timestamps.contains("TIMESTAMP_MILLIS") ||
       !types.exists(Calendars.isTemporal)
     if (settings.isDirect && types.length == zOrderBy.length && asWritten &&
@@ -129,7 +126,7 @@ private[optimize] final class OptimizeContext(
    * @param hasCurve whether the new files have z-values
    */
   def columnsWith(hasCurve: Boolean): Seq[IndexedColumn] => Seq[IndexedColumn] = {
-    val curve = if (hasCurve) Some(ZValueColumn(zOrderBy)) else None
+    val curve = if (hasCurve) Some(ZValueColumn(zOrderBy.map(_.path))) else None
     val columns = statisticsColumns ++ expressionColumns ++ curve
     old =>
       SnapshotRef.withoutOldCurves(

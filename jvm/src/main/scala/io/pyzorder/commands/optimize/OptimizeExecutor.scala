@@ -82,7 +82,7 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
   /** Describes the written files in the form that a writer needs to publish them. */
   def filled(written: Seq[WrittenFile]): Filled = {
     val settings = ReadSettings.of(session, table.options, table.fileSchema).fingerprint
-    val curve = ZValueColumn(zOrderBy).name
+    val curve = ZValueColumn(zOrderBy.map(_.path)).name
     val entries = written.map { file =>
       FileEntry(
         file.path, file.size, 0L, file.numRecords, names, settings, file.statistics,

@@ -7,7 +7,7 @@ import io.pyzorder.advisor.RecordedLookups
 import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable, TableFiles}
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.collect.Collector
-import io.pyzorder.index.model.ColumnStatistics
+import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
 import io.pyzorder.layout.cells.FileBox
 import io.pyzorder.layout.select.{IncrementalPlanner, KnownFiles, LayoutEstimate, LayoutVerdict}
 import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, PartitionGain, RewritePlan}
@@ -138,16 +138,16 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   /** A KnownFiles that calls `collect` to get the statistics of unindexed files. */
   private def knowing(
       collect: Seq[FileRef] => Map[String, Seq[ColumnStatistics]]): KnownFiles =
-    new KnownFiles(folder, clusteringColumns, index, collect)
+    new KnownFiles(folder, zOrderBy, index, collect)
 
   /**
    * Collects statistics for files that are not in the index, and returns them keyed by file path.
    */
   private def collect(files: Seq[FileRef]): Map[String, Seq[ColumnStatistics]] = {
-    val can = clusteringColumns.filter(statisticsColumns.contains)
+    val can = zOrderBy.filter(c => statisticsColumns.contains(c) || expressionColumns.contains(c))
     Collector.collect(session, TableFiles.toIndex(session, table, files), can).map { entry =>
       entry.path ->
-        clusteringColumns.map(c => entry.statistics.getOrElse(c.name, ColumnStatistics.unknown))
+        zOrderBy.map(c => entry.statistics.getOrElse(c.name, ColumnStatistics.unknown))
     }.toMap
   }
 }
@@ -158,7 +158,7 @@ private[pyzorder] object OptimizePlanner {
   def outlook(
       session: shim.SparkSession,
       table: ResolvedTable,
-      columns: Seq[Seq[String]]): OptimizeOutlook =
+      columns: Seq[IndexedColumn]): OptimizeOutlook =
     new OptimizePlanner(new OptimizeContext(session, table, None, columns, full = false)).outlook()
 
   /** Judges whether an OPTIMIZE with the table's default clustering columns would pay off. */

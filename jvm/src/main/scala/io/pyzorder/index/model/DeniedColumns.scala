@@ -31,10 +31,6 @@ final class DeniedColumns private (paths: Seq[Seq[String]]) {
   def checkColumns(columns: Seq[IndexedColumn]): Unit =
     columns.find(apply).foreach(column => throw ZOrderErrors.deniedColumn(column.label))
 
-  /** Throws if one of these paths is denied. */
-  def check(named: Seq[Seq[String]]): Unit =
-    named.find(denies).foreach(path => throw ZOrderErrors.deniedColumn(IndexedColumn.nameOf(path)))
-
   /** Whether the column with this path, or a struct that contains it, is denied. */
   private def denies(path: Seq[String]): Boolean =
     paths.exists { denied =>

@@ -44,9 +44,16 @@ object ExpressionForm {
   /**
    * The prefix that the forms of all expressions of the same class share; empty for a struct field.
    */
-  def beginning(expression: Expression): String = expression match {
+  def beginning(expression: Expression): String = mirrored(expression) match {
     case _: GetStructField => ""
     case other => nameOf(other) + "("
+  }
+
+  /** `b < a` for `a > b`, and `b <= a` for `a >= b`. Both compute the same. */
+  private def mirrored(expression: Expression): Expression = expression match {
+    case GreaterThan(l, r) => LessThan(r, l)
+    case GreaterThanOrEqual(l, r) => LessThanOrEqual(r, l)
+    case other => other
   }
 
   private def form(expression: Expression)(implicit schema: StructType): Option[String] =
@@ -62,7 +69,7 @@ object ExpressionForm {
         }
       case Literal(value, dataType) => ofValue(value).map(v => s"$v ${dataType.sql}")
       case cast: Cast if !cast.needsTimeZone => ofClass(cast.copy(timeZoneId = None))
-      case other => ofClass(other)
+      case other => ofClass(mirrored(other))
     }
 
   /**

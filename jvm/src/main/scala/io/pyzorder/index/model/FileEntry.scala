@@ -12,7 +12,7 @@ import io.pyzorder.storage.FileRef
  * @param modificationTime the modification time in milliseconds since the epoch, as reported by the
  *                         file system
  * @param numRecords       the number of rows in the file
- * @param clusteredBy      the names, in order, of the columns by which the file was clustered,
+ * @param clusteredBy      the labels, in order, of the columns by which the file was clustered,
  *                         either by the OPTIMIZE that wrote it or by a write to a folder that
  *                         contained no rows; empty if it was not clustered
  * @param readSettings     the settings under which the statistics were collected

@@ -19,6 +19,9 @@ final case class IndexedColumn(path: Seq[String], dataType: DataType) {
 
   /** The name to show to users: the text of an expression, or the name of any other column. */
   def label: String = IndexedColumn.labelOf(path)
+
+  /** The top-level columns of the table from which the values are read. */
+  def inputs: Seq[String] = ExpressionColumn.ofPath(path).fold(path.take(1))(_.inputs)
 }
 
 object IndexedColumn {

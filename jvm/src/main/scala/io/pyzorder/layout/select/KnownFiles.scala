@@ -24,7 +24,7 @@ final class KnownFiles(
     index: Option[IndexSnapshot],
     collect: Seq[FileRef] => Map[String, Seq[ColumnStatistics]]) {
 
-  private val names = columns.map(_.name)
+  private val names = columns.map(_.label)
 
   private lazy val arrays: Seq[Option[ColumnArrays]] =
     columns.map(column =>

@@ -56,7 +56,7 @@ final class LayoutSettings(
       .getOrElse(if (isClustered) adaptive(tableBytes) else Largest)
 
   /** The parameters of this OPTIMIZE, which become the defaults of the next one. */
-  def record(columns: Seq[Seq[String]]): LayoutRecord =
+  def record(columns: Seq[Either[String, Seq[String]]]): LayoutRecord =
     LayoutRecord(columns, chosenSize, method, curve)
 }
 

@@ -3,7 +3,7 @@ package io.pyzorder.layout.write
 import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.types.DataType
 
-import io.pyzorder.index.model.ColumnStatistics
+import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
 import io.pyzorder.layout.cells.{Clustering, ClusteringKeys, FileBox, Sample}
 import io.pyzorder.layout.select.RewriteGroup
 
@@ -48,10 +48,10 @@ final class ClusteringPlan private (
 object ClusteringPlan {
 
   /**
-   * Samples the rows in one job that reads only the clustering columns.
+   * Samples the rows in one job that reads only what the clustering columns need.
    *
    * @param groups    the files of `input`
-   * @param columns   paths of the clustering columns, spelled as in the schema
+   * @param columns   the clustering columns
    * @param curve     `zorder`, `hilbert` or `linear`
    * @param direct    see ClusteringKeys
    * @param fractions share of each group's rows to sample
@@ -59,11 +59,11 @@ object ClusteringPlan {
   def of(
       input: InputRelation,
       groups: Seq[RewriteGroup],
-      columns: Seq[Seq[String]],
+      columns: Seq[IndexedColumn],
       curve: String,
       direct: Boolean,
       fractions: Array[Double]): ClusteringPlan = {
-    val values = columns.map(input.column)
+    val values = columns.map(input.value)
     val keys = ClusteringKeys.of(values, curve, direct)
     val drawn = if (direct) keys.expressions ++ values else values
     val sample = Sample.take(input.only(columns), drawn, input.number, fractions)

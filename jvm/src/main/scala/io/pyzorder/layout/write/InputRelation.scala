@@ -4,13 +4,15 @@ import java.util.Locale
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GetStructField, Literal}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.{FileFormat, HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
 
+import io.pyzorder.index.collect.ClusteringValue
+import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.storage.ExactFileIndex
 
 /**
@@ -54,19 +56,17 @@ final class InputRelation(
   /** The number of the row's table partition, in the output of `all`. */
   val partition: Expression = if (groups.length == 1) Literal(0) else number
 
-  /** The column or struct field at a path, which must exist. */
-  def column(path: Seq[String]): Expression =
-    path.tail.foldLeft[Expression](data(schema.fieldIndex(path.head))) { (parent, name) =>
-      GetStructField(parent, parent.dataType.asInstanceOf[StructType].fieldIndex(name), Some(name))
-    }
+  /** The value of a clustering column; see ClusteringValue. */
+  def value(column: IndexedColumn): Expression =
+    ClusteringValue.of(session, schema, column, name => data(schema.fieldIndex(name)))
 
   /** The physical plan that reads all columns and, if there are several partitions, `number`. */
   def all: SparkPlan =
     planned(Project(if (groups.length == 1) data else data :+ number, relation))
 
-  /** The physical plan that reads only the top-level columns of these paths, and `number`. */
-  def only(paths: Seq[Seq[String]]): SparkPlan = {
-    val names = paths.map(_.head).distinct
+  /** The physical plan that reads only the table's columns that these need, and `number`. */
+  def only(columns: Seq[IndexedColumn]): SparkPlan = {
+    val names = columns.flatMap(_.inputs).distinct
     planned(Project(names.map(name => data(schema.fieldIndex(name))) :+ number, relation))
   }
 

@@ -12,15 +12,15 @@ import io.pyzorder.storage.{Incarnation, TableFolder}
 /**
  * The parameters of an OPTIMIZE, which become the defaults of the next one.
  *
- * @param columns        the paths of the clustering columns; Nil if the OPTIMIZE only compacted
- *                       small files
+ * @param columns        the clustering columns, each of which is an expression's text (Left) or a
+ *                       column's path (Right); Nil if the OPTIMIZE only compacted small files
  * @param targetFileSize the target size in bytes; None if it was derived from the table's size. In
  *                       that case, the next OPTIMIZE derives its own
  * @param method         `boundaries` or `direct`
  * @param curve          `zorder`, `hilbert` or `linear`
  */
 final case class LayoutRecord(
-    columns: Seq[Seq[String]],
+    columns: Seq[Either[String, Seq[String]]],
     targetFileSize: Option[Long],
     method: String,
     curve: String)
@@ -54,9 +54,11 @@ object LayoutRecord {
   private[publish] def put(node: ObjectNode, layout: LayoutRecord): Unit = {
     val item = node.putObject(Field)
     val columns = item.putArray("columns")
-    layout.columns.foreach { path =>
-      val parts = columns.addArray()
-      path.foreach(part => parts.add(part))
+    layout.columns.foreach {
+      case Left(expression) => columns.add(expression)
+      case Right(path) =>
+        val parts = columns.addArray()
+        path.foreach(part => parts.add(part))
     }
     layout.targetFileSize.foreach(size => item.put("targetFileSize", size))
     item.put("method", layout.method).put("curve", layout.curve)
@@ -71,16 +73,18 @@ object LayoutRecord {
   private[publish] def of(record: JsonNode): Option[LayoutRecord] =
     try Option(record.get(Field)).filter(_.isObject).map { item =>
         require(item.get("columns").isArray)
-        val columns = item.get("columns").elements().asScala
-          .map(_.elements().asScala.map(_.asText).toVector).toVector
+        val columns = item.get("columns").elements().asScala.map { column =>
+          if (column.isTextual) Left(column.asText)
+          else Right(column.elements().asScala.map(_.asText).toVector)
+        }.toVector
         val size = Option(item.get("targetFileSize")).map { node =>
           require(node.isIntegralNumber && node.canConvertToLong)
           node.asLong
         }
         val layout =
           LayoutRecord(columns, size, item.get("method").asText, item.get("curve").asText)
-        require(columns.length <= MaxColumns && columns.forall(_.nonEmpty))
-        require(columns.flatten.map(_.length).sum <= MaxNameLength)
+        require(columns.length <= MaxColumns && columns.forall(_.fold(_.nonEmpty, _.nonEmpty)))
+        require(columns.map(_.fold(_.length, _.map(_.length).sum)).sum <= MaxNameLength)
         require(size.forall(bytes => bytes >= LeastSize && bytes <= GreatestSize))
         require(Methods(layout.method) && Curves(layout.curve))
         layout

@@ -1,7 +1,8 @@
 package io.pyzorder.skipping.predicate
 
-import org.apache.spark.sql.catalyst.expressions.{EqualTo, Expression, LeafExpression}
-import org.apache.spark.sql.catalyst.expressions.Unevaluable
+import org.apache.spark.sql.catalyst.expressions.{EqualTo, Expression, GreaterThan}
+import org.apache.spark.sql.catalyst.expressions.{GreaterThanOrEqual, LeafExpression, LessThan}
+import org.apache.spark.sql.catalyst.expressions.{LessThanOrEqual, Not, Unevaluable}
 import org.apache.spark.sql.types.{DataType, StructType}
 
 import io.pyzorder.index.model.{ExpressionColumn, ExpressionForm, IndexedColumn}
@@ -9,8 +10,10 @@ import io.pyzorder.index.model.{ExpressionColumn, ExpressionForm, IndexedColumn}
 /**
  * A placeholder for an expression for which the index has statistics. The rules treat it as a
  * column.
+ *
+ * @param replaced the expression, which has the same value for every row
  */
-private[pyzorder] final case class IndexedValue(column: IndexedColumn)
+private[pyzorder] final case class IndexedValue(column: IndexedColumn, replaced: Expression)
     extends LeafExpression with Unevaluable {
   override def dataType: DataType = column.dataType
   override def nullable: Boolean = true
@@ -25,6 +28,10 @@ private[pyzorder] final case class IndexedValue(column: IndexedColumn)
  * has the EvaluationSettings under which the index was computed. Spark would then compute, for
  * every row, the same value as it did for the index. The new predicate therefore has the same
  * outcome as the original predicate if each IndexedValue stands for that value.
+ *
+ * A comparison is also replaced if the index has statistics for its negation: `a >= b` becomes
+ * `NOT value` if `a < b` is indexed. Spark's order of a type is total, with NaN as the greatest
+ * value, so exactly one of the two is TRUE unless an operand is NULL, and then both are NULL.
  *
  * @param schema   the columns of the files, as the scan reads them
  * @param columns  the columns of the indexes
@@ -52,10 +59,21 @@ final class IndexedExpressions(
   def in(predicate: Expression): Expression =
     if (all.isEmpty) predicate
     else predicate.transformDown {
-      case part if mayBeIndexed(part) =>
-        ExpressionForm.of(part, schema).flatMap(usable.get)
-          .filter(_.dataType == part.dataType).fold(part)(IndexedValue(_))
+      case part => valueOf(part).orElse(negated(part).flatMap(valueOf).map(Not(_))).getOrElse(part)
     }
+
+  private def valueOf(part: Expression): Option[Expression] =
+    if (!mayBeIndexed(part)) None
+    else ExpressionForm.of(part, schema).flatMap(usable.get)
+      .filter(_.dataType == part.dataType).map(IndexedValue(_, part))
+
+  private def negated(part: Expression): Option[Expression] = part match {
+    case LessThan(l, r) => Some(GreaterThanOrEqual(l, r))
+    case LessThanOrEqual(l, r) => Some(GreaterThan(l, r))
+    case GreaterThan(l, r) => Some(LessThanOrEqual(l, r))
+    case GreaterThanOrEqual(l, r) => Some(LessThan(l, r))
+    case _ => None
+  }
 
   /**
    * Further predicates on indexed expressions. They are TRUE for every row for which all the given

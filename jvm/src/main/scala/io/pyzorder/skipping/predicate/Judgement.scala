@@ -76,6 +76,15 @@ final class Judgement private[skipping] (
     new Judgement(isTotal, { case outcomes => may(Outcomes.negated(outcomes)) })
 
   /**
+   * The judgement of a predicate that `other` judges too. A file with a row whose outcome is in a
+   * set passes both filters for the set.
+   */
+  def agreeing(other: Judgement): Judgement =
+    new Judgement(
+      isTotal && other.isTotal,
+      { case outcomes => IndexFilter.and(may(outcomes), other.may(outcomes)) })
+
+  /**
    * The judgement of AND. A row's outcome is the lesser of its outcomes for the two parts in the
    * order FALSE, NULL, TRUE.
    */

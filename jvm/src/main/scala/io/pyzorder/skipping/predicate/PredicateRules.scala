@@ -40,8 +40,9 @@ object PredicateRules {
     case constant if constant.foldable =>
       try Judgement.constant(constant.eval())
       catch { case NonFatal(_) => unruled(constant) }
-    case FilterColumn(c) if c.comparedType == BooleanType =>
-      ruled(predicate)(oneOf(c, Seq(true)), oneOf(c, Seq(false)), HasNull(c))
+    case IndexedValue(column, replaced) if column.dataType == BooleanType =>
+      flag(predicate, FilterColumn(column.path, BooleanType)).agreeing(apply(replaced))
+    case FilterColumn(c) if c.comparedType == BooleanType => flag(predicate, c)
     case If(condition, yes, no) => chosen(predicate, Seq(condition -> yes), Some(no))
     case CaseWhen(branches, otherwise) => chosen(predicate, branches, otherwise)
     case Coalesce(parts) => coalesced(predicate, parts)
@@ -105,6 +106,10 @@ object PredicateRules {
       }
     case _ => unruled(predicate)
   }
+
+  /** The judgement of a Boolean column. */
+  private def flag(predicate: Expression, c: FilterColumn): Judgement =
+    ruled(predicate)(oneOf(c, Seq(true)), oneOf(c, Seq(false)), HasNull(c))
 
   /**
    * The judgement defined by three filters. A ConstantFileFilter replaces a filter that proves
