@@ -27,6 +27,7 @@ ELSEWHERE = {
             "curve_ranges",
             "engines",
             "row_groups",
+            "auto",
             "drift",
             "needle",
             "ngrams",

@@ -42,7 +42,8 @@ class Outlook:
     """The clustering columns; empty if OPTIMIZE would only merge small files."""
     z_order: str
     """The ZORDER BY clause of the OPTIMIZE. Empty unless the recorded workload has chosen the
-    columns, because an OPTIMIZE without this clause would choose again."""
+    columns. It then names the columns, because an OPTIMIZE without it would choose again, or is
+    AUTO if the table is also cut by the queries of the workload."""
     kind: str
     """The verdict on the OPTIMIZE: `nothing`, `pays`, `useless` or `harms`."""
     sentence: str

@@ -97,7 +97,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
     val boxes = new KnownFiles(folder, columns, index, collected).boxes(files)
     val values = partitions.flatMap(partition => partition.files.map(_ => partition.values))
     boxes.zip(values).map { case (box, partition) =>
-      WhatIfFile(box.bytes, partition, box.columns)
+      WhatIfFile(box.bytes, Some(partition), box.columns)
     }
   }
 

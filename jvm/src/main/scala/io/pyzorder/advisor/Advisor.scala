@@ -89,6 +89,32 @@ final class Advisor(
   def openedOf(by: Seq[IndexedColumn], linear: Boolean): Seq[Long] =
     opened(drawn.files(by.map(columns.indexOf(_)), linear))
 
+  /** Like `openedOf`, but the table is cut by these queries. */
+  def openedOf(by: Seq[IndexedColumn], queries: QueryCuts): Seq[Long] =
+    opened(drawn.files(by.map(columns.indexOf(_)), linear = false, Some(queries)))
+
+  /** Those of the columns that are cut if the table is cut by the queries. */
+  def cutColumns(by: Seq[IndexedColumn], queries: QueryCuts): Seq[IndexedColumn] =
+    drawn.cutColumns(by.map(columns.indexOf(_)), queries).sorted.map(columns(_))
+
+  /**
+   * The scans, as queries by which the table is cut.
+   *
+   * @param by      the clustering columns
+   * @param evenly  see QueryCuts
+   * @param weights how often each scan occurs
+   * @param isFixed for each scan, see RecordedQuery
+   */
+  def queries(
+      by: Seq[IndexedColumn],
+      evenly: Seq[IndexedColumn],
+      weights: Seq[Long],
+      isFixed: Seq[Boolean]): QueryCuts =
+    new QueryCuts(session, table, by, evenly,
+      readings.indices.collect {
+        case i if weights(i) > 0 => RecordedQuery(allOf(readings(i)), weights(i), isFixed(i))
+      })
+
   /**
    * For each layout, the ratio of the table's size in that layout to its current size; see
    * SizeProbe.
@@ -121,7 +147,9 @@ final class Advisor(
 
   private def opened(files: Seq[WhatIfFile]): Seq[Long] = {
     val layout = WhatIfLayout.of(session, table, columns, files)
-    readings.toSeq.map(filters =>
-      layout.opened(filters.foldLeft(IndexFilter.Always: IndexFilter)(IndexFilter.and)))
+    readings.toSeq.map(filters => layout.opened(allOf(filters)))
   }
+
+  private def allOf(filters: Seq[IndexFilter]): IndexFilter =
+    filters.foldLeft(IndexFilter.Always: IndexFilter)(IndexFilter.and)
 }

@@ -17,17 +17,22 @@ import io.pyzorder.workload.{WorkloadCounts, WorkloadRecorder}
  *
  * @param columns the columns; Nil if files are only compacted
  * @param remark  says why
+ * @param queries the queries by which the table is cut; None if it is cut evenly
  */
-final case class AutoLayout(columns: Seq[IndexedColumn], remark: String)
+final case class AutoLayout(
+    columns: Seq[IndexedColumn],
+    remark: String,
+    queries: Option[QueryCuts] = None)
 
 /**
  * Chooses clustering columns for the queries that sessions have recorded for a table. Only the
  * queries of the last `RecordedLookups.Days` days with queries count, so the choice follows a
  * changing workload.
  *
- * The table is cut at the values of columns, and at conditions that recur in the workload. A cut at
- * a condition separates the rows that meet it from those that do not, as in a qd-tree (Yang et al.,
- * SIGMOD 2020). It serves conditions for which no order of a column helps, such as `a < b`.
+ * The table is cut at the values of columns, and at conditions that recur in the workload. A cut
+ * at a condition separates the rows that meet it from those that do not. It serves conditions for
+ * which no order of a column helps, such as `a < b`. Two ways of cutting compete: evenly, by the
+ * columns that LayoutSearch finds, or by the queries themselves (see QueryCuts).
  *
  * Half of the recorded conditions, together with the constants in them, choose the columns. The
  * other half judge the choice: a layout that suits only the constants that it was chosen for does
@@ -46,6 +51,9 @@ object AutoLayout {
 
   /** The share of the opened bytes by which new columns must reduce them. */
   private val LeastGain = 0.2
+
+  /** The share of the opened bytes by which cuts at the queries must be better than even cuts. */
+  private val LeastCutGain = 0.05
 
   /** The approximate maximum number of rows to sample. */
   private val SampledRows = 200000L
@@ -157,19 +165,39 @@ object AutoLayout {
     private val queries: Long = readings.map(_.weight).sum
 
     def made(): AutoLayout =
-      if (!advisor.hasFilters) keeps(s"no filter of the $recorded lets clustering skip files")
+      if (!advisor.hasFilters) keeps(None, s"no filter of the $recorded lets clustering skip files")
       else {
         advisor.draw(SampledRows)
         val search = new LayoutSearch(advisor, weights(_.chooses))
-        val best = search.chosen(search.candidates(MostColumns, weighs = false), Margin).get
-        if (best.columns == last) {
-          AutoLayout(last, s"AUTO keeps ${listed(last)}, the best columns for the $recorded.")
-        } else judged(best, search)
+        val even = search.chosen(search.candidates(MostColumns, weighs = false), Margin).get
+        val best = better(search.cutAtAny(even.columns, isFixed), even)
+        if (best.columns.toSet == last.toSet) {
+          AutoLayout(
+            last, s"AUTO keeps ${listed(last)}, the best columns for the $recorded.",
+            queriesOf(best.copy(columns = last), even))
+        } else judged(best, even, search)
       }
 
+    private val isFixed: Seq[Boolean] =
+      readings.map(reading => reading.chooses && reading.judges)
+
+    /** The cut layout if it is better by `LeastCutGain` for the queries that judge. */
+    private def better(cut: JudgedLayout, even: JudgedLayout): JudgedLayout =
+      if (cut.mean(judging) <= even.mean(judging) * (1 - LeastCutGain)) cut else even
+
+    private def queriesOf(layout: JudgedLayout, even: JudgedLayout): Option[QueryCuts] =
+      if (!layout.isCut) None
+      else Some(
+        advisor.queries(layout.columns, even.columns, readings.map(_.weight), isFixed))
+
     /** Compares the best columns found with the columns of the last OPTIMIZE. */
-    private def judged(best: JudgedLayout, search: LayoutSearch): AutoLayout = {
-      val before = if (last.isEmpty) search.present(complete = true) else search.zOrdered(last)
+    private def judged(
+        best: JudgedLayout,
+        even: JudgedLayout,
+        search: LayoutSearch): AutoLayout = {
+      val before =
+        if (last.isEmpty) search.present(complete = true)
+        else better(search.cut(last, even.columns, isFixed), search.zOrdered(last))
       val growth =
         if (advisor.present.leaves.sum > 1) advisor.growth(Seq(best.columns)).head else 1.0
       val (now, next) = (before.mean(judging), best.grown(growth).mean(judging))
@@ -178,9 +206,11 @@ object AutoLayout {
       def saved = (now - next) * queries
       if (share > 1 - LeastGain) {
         keeps(
+          queriesOf(before, even),
           s"with other columns, the $recorded would not read at least ${percent(LeastGain)} less")
       } else if (last.nonEmpty && saved < advisor.present.files.iterator.map(_.getLen).sum) {
         keeps(
+          queriesOf(before, even),
           s"with ${listed(columns)}, the $recorded would read ${percent(1 - share)} less, but " +
             "that is less than a rewrite of the table would read")
       } else {
@@ -190,7 +220,8 @@ object AutoLayout {
         val than = if (last.isEmpty) "read now" else s"read with ${listed(last)}"
         AutoLayout(columns,
           s"AUTO chose ${listed(columns)} for the $recorded. $judges would read " +
-            s"${percent(share)} of the bytes that they $than.")
+            s"${percent(share)} of the bytes that they $than.",
+          queriesOf(best, even))
       }
     }
 
@@ -200,7 +231,7 @@ object AutoLayout {
       if (workload.days.size <= days) number else s"$number of the last $days days with queries"
     }
 
-    private def keeps(why: String): AutoLayout =
-      AutoLayout(last, s"AUTO ${kept(last)}: $why.")
+    private def keeps(queries: Option[QueryCuts], why: String): AutoLayout =
+      AutoLayout(last, s"AUTO ${kept(last)}: $why.", queries)
   }
 }

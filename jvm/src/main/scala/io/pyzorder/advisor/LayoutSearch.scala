@@ -9,6 +9,7 @@ import io.pyzorder.index.model.IndexedColumn
  *
  * @param columns  the clustering columns; Nil for the table's current files
  * @param isSorted whether the rows are sorted by the columns (`curve` = linear), not Z-ordered
+ * @param isCut    whether the table is cut by the scans, not evenly
  * @param opened   for each scan, the total size of the files that it would open, in bytes
  * @param growth   the table's size in this layout divided by its current size; 1 if not measured.
  *                 For a Z-ordered layout, it is measured on the best layout with as many columns
@@ -17,7 +18,8 @@ final case class JudgedLayout(
     columns: Seq[IndexedColumn],
     isSorted: Boolean,
     opened: Seq[Double],
-    growth: Double) {
+    growth: Double,
+    isCut: Boolean = false) {
 
   def grown(by: Double): JudgedLayout = copy(opened = opened.map(_ * by), growth = growth * by)
 
@@ -82,6 +84,29 @@ final class LayoutSearch(advisor: Advisor, weights: Seq[Long]) {
 
   def zOrdered(by: Seq[IndexedColumn]): JudgedLayout = judged(by, isSorted = false)
 
+  /**
+   * The table clustered by these columns and cut by the scans.
+   *
+   * @param evenly  see QueryCuts
+   * @param isFixed for each scan, see RecordedQuery
+   */
+  def cut(
+      by: Seq[IndexedColumn],
+      evenly: Seq[IndexedColumn],
+      isFixed: Seq[Boolean]): JudgedLayout = {
+    val queries = advisor.queries(by, evenly, weights, isFixed)
+    JudgedLayout(
+      by, isSorted = false, advisor.openedOf(by, queries).map(_.toDouble), 1.0, isCut = true)
+  }
+
+  /** Like `cut`, at those of the columns that save the most on their own and at `evenly`. */
+  def cutAtAny(evenly: Seq[IndexedColumn], isFixed: Seq[Boolean]): JudgedLayout = {
+    val alone = best(advisor.columns.map(column => zOrdered(Seq(column))))
+    val columns = (evenly ++ alone.take(MostCutColumns).map(_.columns.head)).distinct
+    val used = advisor.cutColumns(columns, advisor.queries(columns, evenly, weights, isFixed))
+    cut(used, evenly, isFixed)
+  }
+
   /** The current files; see AdvisedFiles.present. */
   def present(complete: Boolean): JudgedLayout =
     JudgedLayout(Nil, isSorted = false, advisor.openedNow(complete).map(_.toDouble), 1.0)
@@ -129,6 +154,9 @@ object LayoutSearch {
    * chosen.
    */
   private val MostColumns = 6
+
+  /** The maximum number of columns at which a table is cut by its scans. */
+  private val MostCutColumns = 12
 
   /** The number of layouts that each step, except the first, extends by one column. */
   private val Beam = 3

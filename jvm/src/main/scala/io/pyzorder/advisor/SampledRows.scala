@@ -5,7 +5,7 @@ import org.apache.spark.sql.types.DataType
 
 import io.pyzorder.expressions.Boundaries
 import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
-import io.pyzorder.layout.cells.{Clustering, KdTree, Sample}
+import io.pyzorder.layout.cells.{Clustering, KdTree, Sample, SampledQueries}
 
 /**
  * Rows sampled from a table. To simulate an OPTIMIZE, the rows are clustered by some of the sampled
@@ -40,12 +40,15 @@ final class SampledRows private (
   /**
    * Simulates the files that OPTIMIZE would write.
    *
-   * @param by     positions of the clustering columns in `columns`
-   * @param linear whether the curve is `linear`
+   * @param by      positions of the clustering columns in `columns`
+   * @param linear  whether the curve is `linear`
+   * @param queries the queries by which the table is cut; None if it is cut evenly
    */
-  def files(by: Seq[Int], linear: Boolean): Seq[WhatIfFile] = parts.flatMap { part =>
-    val keys = by.map(part.ids(_)).toArray
-    val leaf = KdTree.build(keys, part.judged, linear).leaves(keys)
+  def files(
+      by: Seq[Int],
+      linear: Boolean,
+      queries: Option[SampledQueries] = None): Seq[WhatIfFile] = parts.flatMap { part =>
+    val leaf = treeOf(part, by, linear, queries).leaves(by.map(part.ids(_)).toArray)
     val bounds = columns.indices.map { c =>
       new RankBounds(ranked(c), part.judged, leaf, part.ranks(c))
     }
@@ -53,10 +56,24 @@ final class SampledRows private (
     leaf.foreach(number => rows(number) += 1)
     rows.indices.filter(rows(_) > 0).map { number =>
       WhatIfFile(
-        (part.bytes.toDouble * rows(number) / leaf.length).toLong, part.values,
+        (part.bytes.toDouble * rows(number) / leaf.length).toLong, Some(part.values),
         bounds.map(_.statistics(number)))
     }
   } ++ undrawn
+
+  /** The positions in `columns` of the columns that are cut if the table is cut by the queries. */
+  def cutColumns(by: Seq[Int], queries: SampledQueries): Seq[Int] =
+    parts.flatMap(treeOf(_, by, linear = false, Some(queries)).cutColumns).distinct.map(by)
+
+  private def treeOf(
+      part: SampledRows.Part,
+      by: Seq[Int],
+      linear: Boolean,
+      queries: Option[SampledQueries]): KdTree = {
+    val keys = by.map(part.ids(_)).toArray
+    KdTree.build(keys, part.judged, linear,
+      queries.map(_.of(part.rows.map(row => by.map(row(_)).toArray), keys)))
+  }
 
   /**
    * About `atMost` rows, taken at regular intervals. Each row is returned as a file of size 1, so
@@ -69,7 +86,8 @@ final class SampledRows private (
       val bounds = columns.indices.map { c =>
         new RankBounds(ranked(c), part.length, own, part.ranks(c))
       }
-      own.indices.by(step).map(row => WhatIfFile(1L, part.values, bounds.map(_.statistics(row))))
+      own.indices.by(step)
+        .map(row => WhatIfFile(1L, Some(part.values), bounds.map(_.statistics(row))))
     }
   }
 }
@@ -94,6 +112,7 @@ object SampledRows {
    * The sampled rows of one table partition.
    *
    * @param values the values of the partition columns
+   * @param rows   the values of the sampled columns, indexed by row and column
    * @param bytes  total size of the partition's files in bytes
    * @param leaves number of files that OPTIMIZE would write
    * @param judged number of simulated files among which the drawn rows are divided
@@ -103,6 +122,7 @@ object SampledRows {
    */
   private final class Part(
       val values: InternalRow,
+      val rows: Array[Array[Any]],
       val bytes: Long,
       val leaves: Int,
       val judged: Int,
@@ -123,7 +143,7 @@ object SampledRows {
     val rows = partitions.indices.map(sample.rowsOf)
     val undrawn = partitions.indices.filter(rows(_).isEmpty).map { number =>
       WhatIfFile(
-        partitions(number).size, partitions(number).values,
+        partitions(number).size, Some(partitions(number).values),
         columns.map(_ => ColumnStatistics.unknown))
     }
     val cut = columns.indices.map { c =>
@@ -143,7 +163,8 @@ object SampledRows {
         by.zipWithIndex.map { case (b, c) => rows(number).map(row => b.rangeId(row(c))) }.toArray
       val drawn = rows(number).length
       new Part(
-        partitions(number).values, partitions(number).size, leaves(number), judged(number),
+        partitions(number).values, rows(number), partitions(number).size, leaves(number),
+        judged(number),
         ranked(cut), ranked(exact), drawn)
     }
     val values = columns.indices.map { c =>

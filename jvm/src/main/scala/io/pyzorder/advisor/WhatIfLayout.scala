@@ -13,10 +13,13 @@ import io.pyzorder.skipping.predicate.IndexFilter
 /**
  * An existing or hypothetical file.
  *
- * @param partition the values of the table's partition columns
+ * @param partition the values of the table's partition columns; None if they are not known
  * @param columns   the statistics of the layout's columns, in order
  */
-final case class WhatIfFile(bytes: Long, partition: InternalRow, columns: Seq[ColumnStatistics])
+final case class WhatIfFile(
+    bytes: Long,
+    partition: Option[InternalRow],
+    columns: Seq[ColumnStatistics])
 
 /**
  * An existing or hypothetical layout of a table. Index filters are evaluated on an in-memory index
@@ -26,15 +29,12 @@ final case class WhatIfFile(bytes: Long, partition: InternalRow, columns: Seq[Co
 final class WhatIfLayout private (snapshot: IndexSnapshot, facts: SnapshotStatistics) {
 
   /** The total size in bytes of the files that the filter selects. */
-  def opened(filter: IndexFilter): Long = {
+  def opened(filter: IndexFilter): Long = matching(filter).map(snapshot.size(_)).sum
+
+  /** The numbers of the files that the filter selects. */
+  def matching(filter: IndexFilter): Iterator[Int] = {
     val test = filter.bind(facts)
-    var bytes = 0L
-    var file = 0
-    while (file < snapshot.numFiles) {
-      if (test.mayMatch(file)) bytes += snapshot.size(file)
-      file += 1
-    }
-    bytes
+    Iterator.range(0, snapshot.numFiles).filter(test.mayMatch(_))
   }
 }
 
@@ -55,9 +55,10 @@ object WhatIfLayout {
         IndexedColumn(Seq(field.name), field.dataType) -> i
     }
     val entries = files.zipWithIndex.map { case (file, number) =>
-      val ofPartition = folders.map { case (column, i) =>
-        column.name -> oneValue(file.partition.get(i, column.dataType))
-      }
+      val ofPartition = for {
+        values <- file.partition.toSeq
+        (column, i) <- folders
+      } yield column.name -> oneValue(values.get(i, column.dataType))
       FileEntry(
         path = number.toString,
         size = file.bytes,

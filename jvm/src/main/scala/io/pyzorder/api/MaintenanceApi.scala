@@ -22,15 +22,17 @@ object MaintenanceApi {
   /**
    * What an OPTIMIZE without ZORDER BY would do. Returns an object with `target` (the table as
    * written in statements), `columns` (the clustering columns; empty if small files are only
-   * merged), `zOrderBy` (the ZORDER BY clause with these columns if the recorded workload has
-   * chosen them, or else empty), `kind` and `sentence` (see LayoutVerdict), `lookups` (the number
-   * of lookups to expect), and `parts`. Each part is a folder in which files would be replaced. It
-   * has `where` (a condition that selects the folder's partition; null if the table is not
-   * partitioned), `files`, `bytes`, `written` and `saved` (see PartitionGain).
+   * merged), `zOrderBy` (if the recorded workload has chosen the columns, the ZORDER BY clause with
+   * these columns or, if the table is also cut by the workload's queries, with AUTO; or else
+   * empty), `kind` and `sentence` (see LayoutVerdict), `lookups` (the number of lookups to expect),
+   * and `parts`. Each part is a folder in which files would be replaced. It has `where` (a
+   * condition that selects the folder's partition; null if the table is not partitioned), `files`,
+   * `bytes`, `written` and `saved` (see PartitionGain).
    */
   def outlook(session: shim.SparkSession, target: String): String = {
     val table = TableFunctions.tableOf(session, target)
-    val (columns, remark) = Clustering.default(session, table).choose(session, table)
+    val layout = Clustering.default(session, table).choose(session, table)
+    val (columns, remark) = (layout.columns, layout.remark)
     val outlook = OptimizePlanner.outlook(session, table, columns)
     val conditions =
       PartitionListing.conditions(table.relation.location, table.folder(session))
@@ -41,6 +43,7 @@ object MaintenanceApi {
     node.put("lookups", outlook.lookups)
     node.put("zOrderBy",
       if (remark.isEmpty || columns.isEmpty) ""
+      else if (layout.queries.isDefined) " ZORDER BY AUTO"
       else " " + ResolvedTable.zOrderBy(columns))
     val names = node.putArray("columns")
     columns.map(_.label).foreach(names.add(_))

@@ -5,32 +5,39 @@ import org.apache.spark.sql.pyzorder.shim
 import io.pyzorder.advisor.AutoLayout
 import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable}
 import io.pyzorder.index.model.IndexedColumn
+import io.pyzorder.layout.cells.SampledQueries
+
+/**
+ * The layout that an OPTIMIZE creates.
+ *
+ * @param columns the clustering columns; Nil if files are only compacted
+ * @param remark  says why the layout was chosen; None if the statement or the table names it
+ * @param queries the queries by which the table is cut; None if it is cut evenly
+ */
+final case class ChosenLayout(
+    columns: Seq[IndexedColumn],
+    remark: Option[String],
+    queries: Option[SampledQueries])
 
 /** How an OPTIMIZE finds its clustering columns. */
 sealed trait Clustering {
 
-  /**
-   * The columns, and a sentence that says why they were chosen. Nil if files are only compacted.
-   */
-  def choose(session: shim.SparkSession, table: ResolvedTable): (Seq[IndexedColumn], Option[String])
+  def choose(session: shim.SparkSession, table: ResolvedTable): ChosenLayout
 }
 
 object Clustering {
 
   /** The columns are known. */
   final case class By(columns: Seq[IndexedColumn]) extends Clustering {
-    override def choose(
-        session: shim.SparkSession,
-        table: ResolvedTable): (Seq[IndexedColumn], Option[String]) = (columns, None)
+    override def choose(session: shim.SparkSession, table: ResolvedTable): ChosenLayout =
+      ChosenLayout(columns, None, None)
   }
 
   /** AUTO: the recorded workload decides. See AutoLayout. */
   final case class Auto(isDeclared: Boolean) extends Clustering {
-    override def choose(
-        session: shim.SparkSession,
-        table: ResolvedTable): (Seq[IndexedColumn], Option[String]) = {
+    override def choose(session: shim.SparkSession, table: ResolvedTable): ChosenLayout = {
       val found = AutoLayout.choose(session, table, isDeclared)
-      (found.columns, Some(found.remark))
+      ChosenLayout(found.columns, Some(found.remark), found.queries)
     }
   }
 

@@ -10,6 +10,7 @@ import io.pyzorder.index.memory.IndexSnapshot
 import io.pyzorder.index.model.{Calendars, DeniedColumns, ExpressionColumn, IndexedColumn}
 import io.pyzorder.index.model.{IndexedColumns, ReadSettings, ZValueColumn}
 import io.pyzorder.index.store.{IndexStore, SnapshotRef}
+import io.pyzorder.layout.cells.SampledQueries
 import io.pyzorder.layout.select.{LayoutSettings, PartitionFiles, PartitionListing, RewriteGroup}
 import io.pyzorder.layout.write.TypeConflicts
 import io.pyzorder.publish.journal.LayoutRecord
@@ -22,13 +23,15 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * @param where    a predicate over partition columns
  * @param zOrderBy the clustering columns; Nil if files are only compacted
  * @param full     whether to rewrite files that are already clustered as requested
+ * @param queries  the queries by which the table is cut; None if it is cut evenly
  */
 private[optimize] final class OptimizeContext(
     val session: shim.SparkSession,
     val table: ResolvedTable,
     val where: Option[Expression],
     val zOrderBy: Seq[IndexedColumn],
-    val full: Boolean) {
+    val full: Boolean,
+    val queries: Option[SampledQueries] = None) {
 
   val started: Long = System.currentTimeMillis()
   val folder: TableFolder = table.folder(session)

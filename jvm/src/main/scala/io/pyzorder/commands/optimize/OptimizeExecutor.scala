@@ -117,7 +117,7 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
     JobDescription.during(
       session.sparkContext, s"OPTIMIZE ${table.root}: sample the clustering columns")(
       ClusteringPlan.of(
-        rows, input.groups, zOrderBy, settings.curve, settings.isDirect, fractions(input)))
+        rows, input.groups, zOrderBy, settings.curve, settings.isDirect, fractions(input), queries))
 
   private def fractions(input: RewriteInput): Array[Double] =
     Sample.fractions(

@@ -29,12 +29,13 @@ case class OptimizeTableCommand(
 
   override def run(session: SparkSession): Seq[Row] = {
     val own = session.asInstanceOf[shim.SparkSession]
-    val (columns, remark) = clustering.choose(own, table)
-    if (full && columns.isEmpty) throw ZOrderErrors.fullWithoutColumns(table.name)
+    val layout = clustering.choose(own, table)
+    if (full && layout.columns.isEmpty) throw ZOrderErrors.fullWithoutColumns(table.name)
     val metrics = TableAction.execute(own, table) { table =>
-      new OptimizeAction(new OptimizeContext(own, table, where, columns, full), dryRun)
+      new OptimizeAction(
+        new OptimizeContext(own, table, where, layout.columns, full, layout.queries), dryRun)
     }
     if (!dryRun && metrics.path == table.root.toString) ChosenSketches.add(own, table)
-    Seq(remark.fold(metrics)(metrics.withRemark).toRow)
+    Seq(layout.remark.fold(metrics)(metrics.withRemark).toRow)
   }
 }

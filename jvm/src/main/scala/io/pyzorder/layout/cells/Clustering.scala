@@ -81,16 +81,24 @@ object Clustering {
    *               more columns
    * @param groups for each table partition, in the order of the partition numbers in `sample`, its
    *               number of files and its regions
+   * @param queries the queries by which the table is cut; None if it is cut evenly. They do not
+   *               apply to `lexical` keys
    */
-  def of(keys: ClusteringKeys, sample: Sample, groups: Seq[(Int, Regions)]): Clustering = {
+  def of(
+      keys: ClusteringKeys,
+      sample: Sample,
+      groups: Seq[(Int, Regions)],
+      queries: Option[SampledQueries] = None): Clustering = {
     val limit = boundariesFor(groups.map(_._1).sum)
     val boundaries = keys.expressions.zipWithIndex.map { case (key, number) =>
       sample.boundaries(key.dataType, number, limit, groups.flatMap(_._2.cutsOf(number)))
     }.toArray
     val trees = groups.zipWithIndex.map { case ((leaves, regions), number) =>
+      val ids = sample.ids(boundaries, number)
       KdTree.build(
-        sample.ids(boundaries, number), leaves, keys.lexical, regions,
-        (column, value) => boundaries(column).rangeId(value))
+        ids, leaves, keys.lexical, regions,
+        (column, value) => boundaries(column).rangeId(value),
+        queries.filterNot(_ => keys.lexical).map(_.of(sample.rowsOf(number), ids)))
     }.toArray
     new Clustering(boundaries, trees, keys.curve)
   }

@@ -17,6 +17,9 @@ final class KdTree private[layout] (
     val leafCount: Int)
     extends Serializable {
 
+  /** The columns that are cut. */
+  def cutColumns: Seq[Int] = column.filter(_ >= 0).distinct.toSeq
+
   /**
    * The number of a row's file, between 0 and `leafCount - 1`.
    *
@@ -61,9 +64,16 @@ object KdTree {
    *                 largest remaining spread is split. Columns are cut into the slabs of a grid.
    *                 Because frequent values can make a grid uneven, columns are cut into halves
    *                 instead if lookups then open significantly fewer files.
+   * @param queries  if defined, each cell is first cut where the queries then read the fewest rows,
+   *                 as in a qd-tree (Yang et al., SIGMOD 2020). Where no cut serves enough of them,
+   *                 one of their even columns is cut in the middle
    */
-  def build(columns: Array[Array[Int]], leaves: Int, lexical: Boolean): KdTree =
-    build(columns, leaves, lexical, Region, (_, _) => 0)
+  def build(
+      columns: Array[Array[Int]],
+      leaves: Int,
+      lexical: Boolean,
+      queries: Option[CellQueries] = None): KdTree =
+    build(columns, leaves, lexical, Region, (_, _) => 0, queries)
 
   /**
    * Builds a tree that also separates regions. Each region has at least one leaf, so if there are
@@ -77,13 +87,15 @@ object KdTree {
       leaves: Int,
       lexical: Boolean,
       regions: Regions,
-      idAt: (Int, Any) => Int): KdTree = {
+      idAt: (Int, Any) => Int,
+      queries: Option[CellQueries]): KdTree = {
     require(leaves >= 1, s"a k-d tree has at least one leaf, not $leaves")
     if (columns.isEmpty || (leaves == 1 && regions == Region)) heavy(leaves)
     else {
-      val ways = if (lexical || columns.length == 1) Seq(false) else Seq(true, false)
+      val isEven = lexical || columns.length == 1 || queries.isDefined
+      val ways = if (isEven) Seq(false) else Seq(true, false)
       val grown = ways.map { inGrid =>
-        val builder = new KdTreeBuilder(columns, lexical, inGrid)
+        val builder = new KdTreeBuilder(columns, lexical, inGrid, queries)
         builder.build(leaves, regions, idAt) -> builder.width
       }
       val least = grown.map(_._2).min

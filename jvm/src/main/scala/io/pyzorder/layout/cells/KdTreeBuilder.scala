@@ -14,11 +14,13 @@ import scala.collection.mutable.ArrayBuffer
  * @param lexical see `KdTree.build`
  * @param inGrid  whether to cut each column into as many slabs as `Grid` returns; if false, columns
  *                are cut into halves
+ * @param queries see `KdTree.build`
  */
 private[layout] final class KdTreeBuilder(
     ids: Array[Array[Int]],
     lexical: Boolean,
-    inGrid: Boolean) {
+    inGrid: Boolean,
+    queries: Option[CellQueries] = None) {
   import KdTreeBuilder._
 
   private val numRows = ids.head.length
@@ -27,6 +29,7 @@ private[layout] final class KdTreeBuilder(
   private val places = ids.map(placesOf)
   private val column, cut, right = ArrayBuffer.empty[Int]
   private var widths = 0.0
+  private var cutCells = 0
 
   /**
    * The sum of the files' spreads in all columns. The amount of data that lookups read is
@@ -81,7 +84,8 @@ private[layout] final class KdTreeBuilder(
    *              for all columns, columns are cut into halves
    */
   private def grow(from: Int, to: Int, firstLeaf: Int, leaves: Int, slabs: Seq[Int]): Unit =
-    (if (leaves == 1) None else chooseSplit(from, to, leaves, slabs)) match {
+    (if (leaves == 1) None
+     else splitByQueries(from, to, leaves).orElse(chooseSplit(from, to, leaves, slabs))) match {
       case None =>
         ids.indices.foreach(c => widths += leaves * spread(c, from, to))
         add(-1, firstLeaf, leaves)
@@ -93,6 +97,85 @@ private[layout] final class KdTreeBuilder(
         grow(middle, to, firstLeaf + split.leftLeaves, leaves - split.leftLeaves,
           split.right(slabs))
     }
+
+  /**
+   * Chooses the cut after which the queries read the fewest rows, among cuts that yield files of
+   * about equal size. None if no cut serves enough queries.
+   */
+  private def splitByQueries(from: Int, to: Int, leaves: Int): Option[Split] =
+    queries.filter(_ => cutCells < MostCells).flatMap { asked =>
+      cutCells += 1
+      splitByQueries(from, to, leaves, asked)
+    }
+
+  private def splitByQueries(
+      from: Int,
+      to: Int,
+      leaves: Int,
+      queries: CellQueries): Option[Split] = {
+    val sides = ids.indices.filter(spread(_, from, to) > 0).flatMap { c =>
+      val splits = splitsOf(c, from, to, leaves, queries)
+        .filter(_.unevenness <= ToleratedByQueries).sortBy(_.cut)
+      splits.zip(sidesOf(c, from, to, splits.map(_.cut)))
+    }.filter { case (_, side) => side.share > 0 && side.share < 1 }.toIndexedSeq
+    if (sides.isEmpty) None
+    else {
+      val readers = queries(sides.flatMap { case (_, side) => Seq(side.left, side.right) })
+        .filter(_.reads.contains(true))
+      // For each cut, the share of the cell's rows that the queries read, summed over the queries.
+      val costs = sides.indices.map { i =>
+        val share = sides(i)._2.share
+        readers.map(query =>
+          query.count * ((if (query.reads(2 * i)) share else 0) +
+            (if (query.reads(2 * i + 1)) 1 - share else 0))).sum
+      }
+      def evidence(i: Int): Int =
+        readers.filter(query => !query.reads(2 * i) || !query.reads(2 * i + 1)).map(_.evidence).sum
+      sides.indices.filter(evidence(_) >= LeastEvidence)
+        .sortBy(i => (costs(i), sides(i)._1.unevenness)).headOption.map(sides(_)._1)
+    }
+  }
+
+  /** Cuts of a column that divide the rows about evenly, and cuts at the edges of queries. */
+  private def splitsOf(
+      c: Int,
+      from: Int,
+      to: Int,
+      leaves: Int,
+      queries: CellQueries): IndexedSeq[Split] = {
+    sort(c, from, to)
+    val count = to - from
+    val wanted = (1 until Cuts).map(i => (leaves * i + Cuts / 2) / Cuts)
+      .filter(n => n > 0 && n < leaves).distinct
+    val edges = queries.edges(c).filter(id => scratch(0) < id && id <= scratch(count - 1))
+    val some = edges.indices.by(math.max(1, (edges.length + MostEdges - 1) / MostEdges)).map(edges)
+    (wanted.map(n => cutAt(c, count, leaves, n, leftSlabs = 0)) ++
+      some.map(id => split(c, firstFrom(id, count), count, leaves, leftSlabs = 0))).distinct
+  }
+
+  /**
+   * Both sides of each cut of a column. For large cells, they are computed from rows taken at
+   * regular intervals.
+   *
+   * @param cuts the first ids of the right sides, in ascending order
+   */
+  private def sidesOf(c: Int, from: Int, to: Int, cuts: IndexedSeq[Int]): IndexedSeq[Sides] = {
+    val column = ids(c)
+    val step = math.max(1, (to - from) / MostRows)
+    val sorted = (from until to by step).map(rows(_)).toArray.sortBy(column(_))
+    val ends = cuts.map(cut => sorted.count(column(_) < cut))
+    val left = new GrowingBounds(ids)
+    val lefts = (0 +: ends).zip(ends).map { case (start, end) =>
+      (start until end).foreach(i => left.add(sorted(i)))
+      left.now
+    }
+    val right = new GrowingBounds(ids)
+    val rights = ends.zip(ends.drop(1) :+ sorted.length).reverse.map { case (start, end) =>
+      (start until end).foreach(i => right.add(sorted(i)))
+      right.now
+    }.reverse
+    cuts.indices.map(i => Sides(lefts(i), rights(i), ends(i).toDouble / sorted.length))
+  }
 
   private def add(nodeColumn: Int, nodeCut: Int, nodeRight: Int): Int = {
     column += nodeColumn; cut += nodeCut; right += nodeRight
@@ -106,7 +189,9 @@ private[layout] final class KdTreeBuilder(
    * are distributed evenly over the cell's files.
    */
   private def chooseSplit(from: Int, to: Int, leaves: Int, slabs: Seq[Int]): Option[Split] = {
-    val wide = ids.indices.map(c => c -> spread(c, from, to)).filter(_._2 > 0)
+    val all = ids.indices.map(c => c -> spread(c, from, to)).filter(_._2 > 0)
+    val even = all.filter { case (c, _) => queries.forall(_.evenly.contains(c)) }
+    val wide = if (even.isEmpty) all else even
     val inSlabs = wide.filter { case (c, _) => slabsOf(c, leaves, slabs) > 1 }
     val able = if (inSlabs.isEmpty) wide else inSlabs
     val ordered = if (lexical || able.isEmpty) able else widestFirst(able)
@@ -138,20 +223,47 @@ private[layout] final class KdTreeBuilder(
    * column must have at least two ids.
    */
   private def splitOf(c: Int, from: Int, to: Int, leaves: Int, slabs: Int): Split = {
-    val count = to - from
-    var i = 0
-    while (i < count) { scratch(i) = ids(c)(rows(from + i)); i += 1 }
-    Arrays.sort(scratch, 0, count)
+    sort(c, from, to)
     val wanted = math.max(1, math.round(leaves.toDouble * (slabs / 2) / slabs).toInt)
+    cutAt(c, to - from, leaves, wanted, slabs / 2)
+  }
+
+  /** Puts the ids of a column in `rows(from until to)` into `scratch`, in ascending order. */
+  private def sort(c: Int, from: Int, to: Int): Unit = {
+    var i = from
+    while (i < to) { scratch(i - from) = ids(c)(rows(i)); i += 1 }
+    Arrays.sort(scratch, 0, to - from)
+  }
+
+  /**
+   * Returns the possible cut of a column that is nearest to `wanted` of the files. The first
+   * `count` elements of `scratch` must contain the column's ids in order.
+   */
+  private def cutAt(c: Int, count: Int, leaves: Int, wanted: Int, leftSlabs: Int): Split = {
     val aim = (count.toLong * wanted / leaves).toInt
     var before, after = aim
     while (before > 0 && scratch(before - 1) == scratch(aim)) before -= 1
     while (after < count && scratch(after) == scratch(aim)) after += 1
     val at = if (before == 0 || (after < count && after - aim < aim - before)) after else before
+    split(c, at, count, leaves, leftSlabs)
+  }
+
+  /** The position in the sorted `scratch` of the first of `count` ids that is at least `id`. */
+  private def firstFrom(id: Int, count: Int): Int = {
+    var at = Arrays.binarySearch(scratch, 0, count, id)
+    if (at < 0) -at - 1
+    else {
+      while (at > 0 && scratch(at - 1) == id) at -= 1
+      at
+    }
+  }
+
+  /** Returns the cut of a column before position `at` of the sorted `scratch`. */
+  private def split(c: Int, at: Int, count: Int, leaves: Int, leftSlabs: Int): Split = {
     val share = at.toDouble / count
     val leftLeaves = math.min(leaves - 1, math.max(1, math.round(share * leaves).toInt))
     val fullest = math.max(share / leftLeaves, (1 - share) / (leaves - leftLeaves)) * leaves
-    Split(c, scratch(at), slabs / 2, leftLeaves, fullest - 1)
+    Split(c, scratch(at), leftSlabs, leftLeaves, fullest - 1)
   }
 
   /**
@@ -196,6 +308,55 @@ private[layout] object KdTreeBuilder {
    * order.
    */
   private val AboutAsWide = 0.9
+
+  /** The same for cuts by queries, which are often possible only at certain values. */
+  private val ToleratedByQueries = 0.5
+
+  /** Each column is tried at up to this number of cuts, less one, that divide the rows evenly. */
+  private val Cuts = 16
+
+  /**
+   * A cut by queries must let at least this number of different queries skip one of its sides. The
+   * recorded queries are examples, and cuts around a few of them would not serve the others.
+   */
+  private val LeastEvidence = 3
+
+  /** The maximum number of edges of queries at which each column is tried. */
+  private val MostEdges = 48
+
+  /** The approximate maximum number of rows from which the bounds of a cell are computed. */
+  private val MostRows = 5000
+
+  /** The maximum number of cells that are cut by queries, which bounds the time that it takes. */
+  private val MostCells = 1000
+
+  /**
+   * Both sides of a cut.
+   *
+   * @param share the share of the rows that are on the left side
+   */
+  private final case class Sides(left: CellBounds, right: CellBounds, share: Double)
+
+  /** The bounds of rows that are added one by one. */
+  private final class GrowingBounds(ids: Array[Array[Int]]) {
+    private val least, greatest = new Array[Int](ids.length)
+    private val hasNull = new Array[Boolean](ids.length)
+
+    def add(row: Int): Unit = {
+      var c = 0
+      while (c < ids.length) {
+        val id = ids(c)(row)
+        if (id == 0) hasNull(c) = true
+        else {
+          if (least(c) == 0 || id < least(c)) least(c) = id
+          if (id > greatest(c)) greatest(c) = id
+        }
+        c += 1
+      }
+    }
+
+    def now: CellBounds = CellBounds(least.clone(), greatest.clone(), hasNull.clone())
+  }
 
   /**
    * @param cut        the first id of the right side

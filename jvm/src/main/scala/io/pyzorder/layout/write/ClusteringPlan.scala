@@ -5,6 +5,7 @@ import org.apache.spark.sql.types.DataType
 
 import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
 import io.pyzorder.layout.cells.{Clustering, ClusteringKeys, FileBox, Sample}
+import io.pyzorder.layout.cells.SampledQueries
 import io.pyzorder.layout.select.RewriteGroup
 
 /**
@@ -55,6 +56,7 @@ object ClusteringPlan {
    * @param curve     `zorder`, `hilbert` or `linear`
    * @param direct    see ClusteringKeys
    * @param fractions share of each group's rows to sample
+   * @param queries   see Clustering.of
    */
   def of(
       input: InputRelation,
@@ -62,12 +64,14 @@ object ClusteringPlan {
       columns: Seq[IndexedColumn],
       curve: String,
       direct: Boolean,
-      fractions: Array[Double]): ClusteringPlan = {
+      fractions: Array[Double],
+      queries: Option[SampledQueries]): ClusteringPlan = {
     val values = columns.map(input.value)
     val keys = ClusteringKeys.of(values, curve, direct)
     val drawn = if (direct) keys.expressions ++ values else values
     val sample = Sample.take(input.only(columns), drawn, input.number, fractions)
-    val clustering = Clustering.of(keys, sample, groups.map(group => group.leaves -> group.regions))
+    val clustering =
+      Clustering.of(keys, sample, groups.map(group => group.leaves -> group.regions), queries)
     new ClusteringPlan(keys, clustering, groups, values.map(_.dataType), sample)
   }
 }
