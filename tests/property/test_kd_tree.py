@@ -45,7 +45,10 @@ def leaves_of(
         return array
 
     assert gateway is not None
-    tree = spark._jvm.io.pyzorder.layout.cells.KdTree.build(columns(sample), leaves, lexical)
+    jvm = spark._jvm
+    tree = jvm.io.pyzorder.layout.cells.KdTree.build(
+        columns(sample), leaves, lexical, jvm.scala.Option.empty()
+    )
     assert tree.leafCount() == leaves
     return python_ints(spark, tree.leaves(columns(rows)))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import click
 import pytest
 
@@ -52,6 +54,26 @@ def test_no_names(text: str) -> None:
 def test_columns_are_quoted() -> None:
     for text in ("a,c.d,`x``,y`", " (a, c.d, `x``,y`) "):
         assert ColumnsType().convert(text, None, None) == ["`a`", "`c`.`d`", "`x``,y`"]
+
+
+EXPRESSIONS = [
+    ("a, lower(c.d)", ["`a`", "lower(c.d)"]),
+    ("(concat(a, ','), b)", ["concat(a, ',')", "`b`"]),
+    ("a < b,a-b", ["a < b", "`a-b`"]),
+    ("m['k'] = 1", ["m['k'] = 1"]),
+]
+
+
+@pytest.mark.parametrize(("text", "items"), EXPRESSIONS)
+def test_expressions_are_kept(text: str, items: list[str]) -> None:
+    assert ColumnsType().convert(text, None, None) == items
+
+
+@pytest.mark.parametrize("text", ["lower(a", "a < b; DROP TABLE t --", "lower(a), "])
+def test_incomplete_expressions(text: str) -> None:
+    """Text that is not a list of expressions is read as names."""
+    with contextlib.suppress(click.BadParameter):
+        assert all(name.startswith("`") for name in ColumnsType().convert(text, None, None))
 
 
 @pytest.mark.parametrize(("text", "meant"), TARGETS)

@@ -131,7 +131,7 @@ object ClusteringColumns {
     val folder = new TableFolder(table.root)
     def usable(names: Seq[Either[String, Seq[String]]]): Seq[IndexedColumn] =
       try resolve(session, table, names)
-      catch { case _: ZOrderException => Nil }
+      catch { case NonFatal(_) => Nil } // the texts of expressions may be forged
     val recorded = usable(LayoutRecord.last(hadoopConf, folder).toSeq.flatMap(_.columns))
     if (recorded.nonEmpty) recorded
     else usable(IndexStore.latest(hadoopConf, folder).toSeq

@@ -1,5 +1,7 @@
 package io.pyzorder.write
 
+import scala.util.control.NonFatal
+
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
@@ -11,7 +13,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{StructField, StructType}
 
 import io.pyzorder.catalog.{ClusteringColumns, TargetLookup}
-import io.pyzorder.common.{ZOrderConf, ZOrderException}
+import io.pyzorder.common.ZOrderConf
 import io.pyzorder.index.collect.ClusteringValue
 import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.index.store.IndexStore
@@ -106,7 +108,7 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
     val columns =
       try ClusteringColumns.resolve(
           session, table, schema, schemaOf(inFolders), declared, indexed(root, declared))
-      catch { case _: ZOrderException if isAuto => Nil } // the table has changed since
+      catch { case NonFatal(_) if isAuto => Nil } // the table has changed since, or a forged text
     if (columns.isEmpty) None
     else {
       def input(name: String): Expression = inFiles.find(_._2 == name).get._1
