@@ -126,7 +126,7 @@ class Simulation:
         ]
         folder = self.folder / "_zorder" / "_workload"
         folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"formatVersion": 2, "shapes": shapes})
+        text = json.dumps({"formatVersion": 3, "shapes": shapes})
         (folder / f"_{APPLICATION}.{day + 1}.json").write_text(text)
 
 

@@ -31,10 +31,15 @@ def read(rows: Iterable[Row], table: TableNames, workload: Workload) -> None:
             share = row.queries // len(examples) + (number < row.queries % len(examples))
             found = Workload()
             predicates = tuple(_predicates(example, table, found))
-            if row.join_keys:
-                found.leave_out("joins, of which only the columns are recorded", row.join_keys[0])
+            used = {_bare(name) for predicate in predicates for name, _ in predicate.uses}
+            if unknown := [key for key in row.join_keys if _bare(key) not in used]:
+                found.leave_out("joins whose keys are not recorded", unknown[0])
             found.add([Reading(predicates)])
             workload.merge(found, share)
+
+
+def _bare(name: str) -> str:
+    return name.replace("`", "").lower()
 
 
 def _predicates(example: str, table: TableNames, workload: Workload) -> Iterator[Predicate]:

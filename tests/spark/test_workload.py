@@ -130,6 +130,62 @@ def test_the_property_can_be_overruled(spark: SparkSession, table: Path) -> None
     assert recorded(spark) == {}
 
 
+def ranges(*bounds: tuple[int, int]) -> str:
+    """A condition that `id` lies in one of the ranges, as Spark writes it."""
+    low, high = bounds[-1]
+    last = f"(id = {low}L)" if low == high else f"((id >= {low}L) AND (id <= {high}L))"
+    return f"({ranges(*bounds[:-1])} OR {last})" if bounds[1:] else last
+
+
+#: (a query, the example that is recorded)
+KEYS = [
+    ("SELECT * FROM seen JOIN small ON id = k WHERE m = 1", ["(id IN (1L, 4L, 7L, 10L, 13L, 16L, 19L))"]),
+    ("SELECT * FROM small JOIN seen ON id = k WHERE m = 2 AND s = 'x5' AND id < 9",
+     ["(id < 9L) AND (s = 'x5') AND (id IN (2L, 5L, 8L))"]),
+    ("SELECT * FROM seen WHERE day IN (SELECT DATE'2024-01-01' + int(m) FROM small WHERE k < 2)",
+     ["(day IN (DATE '2024-01-01', DATE '2024-01-02'))"]),
+    ("SELECT * FROM seen JOIN small ON s = concat('x', k) AND id = k WHERE m = 1 AND length(s) = 3",
+     ["(length(s) = 3) AND (s = concat('x', CAST(id AS STRING))) AND"
+      " (id IN (1L, 4L, 7L, 10L, 13L, 16L, 19L)) AND (s IN ('x1', 'x10', 'x13', 'x16', 'x19', 'x4', 'x7'))"]),
+    ("SELECT * FROM seen JOIN (SELECT /*+ BROADCAST */ a.id * 100 + b.id AS k FROM range(4) a, range(10) b"
+     " WHERE b.id != 5) ON seen.id = k",
+     [ranges(*((100 * n + low, 100 * n + high) for n in range(4) for low, high in [(0, 4), (6, 9)]))]),
+    ("SELECT * FROM seen JOIN (SELECT /*+ BROADCAST */ id * id AS k FROM range(40) WHERE id % 2 = 0)"
+     " ON seen.id = k", [ranges((0, 64), *((n * n, n * n) for n in range(10, 39, 2)))]),
+    ("SELECT /*+ MERGE(small) */ * FROM seen JOIN small ON id = k WHERE m = 1", []),
+    ("SELECT * FROM seen JOIN small ON id + 0.5D = k + 0.5D WHERE m = 1", []),
+    ("SELECT * FROM seen LEFT JOIN small ON id = k AND m = 1 WHERE p = 1", ["(p = 1)"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "examples"), KEYS)
+def test_values_of_join_keys(
+    spark: SparkSession, table: Path, query: str, examples: list[str]
+) -> None:
+    """The keys of a broadcast side are recorded, as at most 16 values or ranges."""
+    spark.sql(query).collect()
+    bridge.flush_workload(spark)
+    [row] = ZOrderTable.forName(spark, "seen").workload().collect()
+    assert row.examples == examples
+
+
+#: A denied column of the other side of the join, a condition on that side, and whether its keys are
+#: recorded.
+DENIED_KEYS = [("m", "m = 1", False), ("k", "m = 1", False), ("m", "k < 2", True)]
+
+
+@pytest.mark.parametrize(("column", "condition", "shown"), DENIED_KEYS)
+def test_keys_that_could_reveal_denied_columns(
+    spark: SparkSession, table: Path, column: str, condition: str, shown: bool
+) -> None:
+    spark.sql(f"ALTER TABLE small SET TBLPROPERTIES ('zorder.index.denyColumns' = '{column}')")
+    spark.sql(f"SELECT seen.* FROM seen JOIN small ON id = k WHERE {condition}").collect()
+    bridge.flush_workload(spark)
+    [row] = ZOrderTable.forName(spark, "seen").workload().collect()
+    assert row.join_keys == ["id"]
+    assert any("id IN" in example for example in row.examples) is shown
+
+
 def test_a_folder_that_is_named_like_a_partition(spark: SparkSession, tmp_path: Path) -> None:
     """Nothing is written above the folder that a query reads, or into a part of a table."""
     part = tmp_path / "t" / "p=1"
@@ -253,12 +309,12 @@ FORGED = {
     "a list": "[]",
     "null": "null",
     "another version": json.dumps({"formatVersion": 1, "shapes": [GOOD]}),
-    "no shapes": json.dumps({"formatVersion": 2}),
-    "deep": '{"formatVersion": 2, "shapes": ' + "[" * 100_000,
-    "long": json.dumps({"formatVersion": 2, "shapes": [GOOD], "x": "x" * (5 << 20)}),
-    "many shapes": json.dumps({"formatVersion": 2, "shapes": [GOOD] * 201}),
+    "no shapes": json.dumps({"formatVersion": 3}),
+    "deep": '{"formatVersion": 3, "shapes": ' + "[" * 100_000,
+    "long": json.dumps({"formatVersion": 3, "shapes": [GOOD], "x": "x" * (5 << 20)}),
+    "many shapes": json.dumps({"formatVersion": 3, "shapes": [GOOD] * 201}),
     **{
-        f"{key} is {value!r:.20}": json.dumps({"formatVersion": 2, "shapes": [{**GOOD, key: value}]})
+        f"{key} is {value!r:.20}": json.dumps({"formatVersion": 3, "shapes": [{**GOOD, key: value}]})
         for key, value in [
             ("filters", "x"), ("filters", [1]), ("filters", ["x" * 1001]), ("filters", None),
             ("joinKeys", {}), ("joinKeys", ["k"] * 17), ("days", {}), ("days", 5),
@@ -269,6 +325,7 @@ FORGED = {
             ("days", {"-999999999-01-01": 5}),
             ("last", -1), ("last", 253402300799999), ("last", 2**62), ("last", 2**63 - 1),
             ("examples", [["a", "b"]]), ("examples", [["a"]] * 9), ("examples", "x"),
+            ("examples", [["a"] * 33]),
         ]
     },
 }  # fmt: skip
@@ -292,7 +349,7 @@ def test_days(spark: SparkSession, table: Path) -> None:
     for application, first, step in [("1" * 32, 1, 2), ("2" * 32, 21, 2), ("3" * 32, -400, 9)]:
         days = [today - datetime.timedelta(first + step * number) for number in range(30)]
         shapes = [{**GOOD, "days": {str(day): 1 for day in days}}]
-        text = json.dumps({"formatVersion": 2, "shapes": shapes})
+        text = json.dumps({"formatVersion": 3, "shapes": shapes})
         (folder / f"_{application}.1.json").write_text(text)
     look_up(spark)
     [row] = ZOrderTable.forName(spark, "seen").workload().collect()
@@ -306,7 +363,7 @@ def test_strange_entries(spark: SparkSession, table: Path, tmp_path: Path) -> No
     """Links, folders and pipes are not read, and a count behind a link is not deleted."""
     folder, good = (
         table / "_zorder" / "_workload",
-        json.dumps({"formatVersion": 2, "shapes": [GOOD]}),
+        json.dumps({"formatVersion": 3, "shapes": [GOOD]}),
     )
     folder.mkdir(parents=True)
     (tmp_path / "victim.json").write_text(good)

@@ -17,5 +17,5 @@ def record(folder: Path, queries: Mapping[str, Mapping[str, int]]) -> None:
         {"filters": [f"(c{n} = ?)"], "joinKeys": [], "days": days, "last": 0, "examples": [[text]]}
         for n, (text, days) in enumerate(queries.items())
     ]
-    content = json.dumps({"formatVersion": 2, "shapes": shapes})
+    content = json.dumps({"formatVersion": 3, "shapes": shapes})
     (recorded / f"_{APPLICATION}.1.json").write_text(content)

@@ -103,4 +103,10 @@ def test_queries_are_divided_among_the_examples() -> None:
 def test_only_a_join() -> None:
     found = read(queries=5, join_keys=("id",))
     assert found.readings == {Reading(): 5}
-    assert found.unread == {"joins, of which only the columns are recorded": 5}
+    assert found.unread == {"joins whose keys are not recorded": 5}
+
+
+def test_the_keys_of_a_join() -> None:
+    found = read("((id = 1) OR ((id >= 5) AND (id <= 9)))", join_keys=("id",))
+    assert conditions(found) == ["(id = 1) OR ((id >= 5) AND (id <= 9))"]
+    assert not found.unread

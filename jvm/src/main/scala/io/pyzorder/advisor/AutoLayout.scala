@@ -70,13 +70,15 @@ object AutoLayout {
   /**
    * One recorded condition.
    *
-   * @param parts    the predicates, all of which a row must pass
+   * @param filters  predicates that a row must pass
+   * @param keys     predicates on the keys of joins that a row must pass
    * @param weight   the number of queries that it stands for
    * @param chooses  whether it takes part in the choice
    * @param judges   whether it takes part in judging the choice
    */
   private final case class Reading(
-      parts: Seq[String],
+      filters: Seq[String],
+      keys: Seq[String],
       weight: Long,
       chooses: Boolean,
       judges: Boolean)
@@ -102,13 +104,14 @@ object AutoLayout {
 
   private def readingsOf(recorded: WorkloadCounts): Seq[Reading] =
     recorded.shapes.toSeq.sortBy { case (shape, count) => (-count.queries, shape.toString) }
-      .flatMap { case (_, count) =>
+      .flatMap { case (shape, count) =>
         val examples = if (count.examples.isEmpty) Seq(Nil) else count.examples
         examples.zipWithIndex.map { case (parts, i) =>
+          val (filters, keys) = parts.splitAt(shape.filters.length)
           val share = count.queries / examples.length +
             (if (i < count.queries % examples.length) 1 else 0)
           val isOnly = examples.length == 1
-          Reading(parts, share.min(MostQueries), chooses = isOnly || i % 2 == 0,
+          Reading(filters, keys, share.min(MostQueries), chooses = isOnly || i % 2 == 0,
             judges = isOnly || i % 2 == 1)
         }
       }.take(MostReadings)
@@ -134,20 +137,23 @@ object AutoLayout {
     locally {
       val filters = mutable.HashMap.empty[String, IndexFilter]
       readings.foreach(reading =>
-        advisor.read(reading.parts.filter(usable.isUsable)
+        advisor.read((reading.filters ++ reading.keys).filter(usable.isUsable)
             .map(part => filters.getOrElseUpdate(part, advisor.predicate(part).filter))))
     }
 
-    /** The conditions at which the table may be cut, as columns of an index. */
+    /**
+     * The conditions at which the table may be cut, as columns of an index. Predicates on join keys
+     * are not among them, because a query compares its keys only with the columns in an index.
+     */
     private def cuts: Seq[IndexedColumn] = {
-      def partsOf(counts: Reading => Boolean): Set[String] =
-        readings.filter(counts).flatMap(_.parts).toSet
-      val recurring = partsOf(_.chooses).intersect(partsOf(_.judges)).filter(usable.isCut)
+      def filtersOf(counts: Reading => Boolean): Set[String] =
+        readings.filter(counts).flatMap(_.filters).toSet
+      val recurring = filtersOf(_.chooses).intersect(filtersOf(_.judges)).filter(usable.isCut)
       recurring.toSeq
-        .sortBy(part => (-readings.filter(_.parts.contains(part)).map(_.weight).sum, part))
+        .sortBy(text => (-readings.filter(_.filters.contains(text)).map(_.weight).sum, text))
         .take(MostCuts)
-        .flatMap(part =>
-          Try(ClusteringColumns.resolve(session, table, Seq(Left(bare(part))))).toOption)
+        .flatMap(text =>
+          Try(ClusteringColumns.resolve(session, table, Seq(Left(bare(text))))).toOption)
         .flatten.distinct
     }
 

@@ -94,7 +94,7 @@ object TableFunctions {
       "Number of times that a query read the table in this way, on all recorded days")
     .always("last", TimestampType, "When the last of these queries ended")
     .always("examples", ArrayType(StringType, containsNull = false),
-      "Conditions of up to 8 of the queries, with constants")
+      "Conditions of up to 8 of the queries, with constants, and the values of the join keys")
     .always("days", MapType(DateType, LongType, valueContainsNull = false),
       "Number of these queries on each day (UTC). The last 30 days with queries are kept")
     .attributes
@@ -107,7 +107,8 @@ object TableFunctions {
         .map { case (shape, count) =>
           Row(
             shape.filters.mkString(" AND "), shape.joinKeys, count.queries,
-            new Timestamp(count.last), count.examples.map(_.mkString(" AND ")),
+            new Timestamp(count.last),
+            count.examples.map(_.filter(_.nonEmpty).mkString(" AND ")),
             count.days.map { case (day, scans) =>
               LocalDate.ofEpochDay(day) -> scans
             })

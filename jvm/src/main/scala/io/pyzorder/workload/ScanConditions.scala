@@ -26,7 +26,7 @@ private[workload] final case class ScanConditions(
     keys: Seq[ScanConditions.Key]) {
 
   /** The keys for which the join's other side has conditions of its own. */
-  def joinKeys: Seq[Expression] = keys.filter(_.isSelective).map(_.expression)
+  def joinKeys: Seq[ScanConditions.Key] = keys.filter(_.isSelective)
 
   /** Whether Spark derived the condition `x IS NOT NULL` from another condition or a join. */
   def isImplied(condition: Expression): Boolean = condition match {
@@ -38,8 +38,21 @@ private[workload] final case class ScanConditions(
 
 private[workload] object ScanConditions extends PredicateHelper {
 
-  /** @param isSelective whether the other side of the join probably has only some of the keys */
-  final case class Key(expression: Expression, isSelective: Boolean)
+  /**
+   * @param expression must equal a key of the other side of a join
+   * @param other      the key of the other side
+   * @param side       the plan of the other side
+   */
+  final case class Key(expression: Expression, other: Expression, side: LogicalPlan) {
+
+    /** Whether the other side probably has only some of the possible keys. */
+    lazy val isSelective: Boolean = side.exists {
+      case Filter(condition, _) =>
+        splitConjunctivePredicates(condition).exists(!_.isInstanceOf[IsNotNull])
+      case _: LocalRelation => true
+      case _ => false
+    }
+  }
 
   /** The indexes of the relations in a plan, without its subqueries. */
   def indexes(plan: LogicalPlan): Seq[ZOrderFileIndex] = plan.collect {
@@ -96,8 +109,9 @@ private[workload] object ScanConditions extends PredicateHelper {
           case ExtractEquiJoinKeys(_, left, right, _, _, _, _, _) => (left, right)
           case _ => (Nil, Nil)
         }
-        val toLeft = ofLeft.map(Key(_, isSelective(join.right)))
-        val toRight = ofRight.map(Key(_, isSelective(join.left)))
+        val pairs = ofLeft.zip(ofRight)
+        val toLeft = pairs.map { case (own, other) => Key(own, other, join.right) }
+        val toRight = pairs.map { case (other, own) => Key(own, other, join.left) }
         join.joinType match {
           case _: InnerLike | LeftSemi =>
             pass(join.left, more = toLeft)
@@ -116,14 +130,6 @@ private[workload] object ScanConditions extends PredicateHelper {
         plan.children.foreach(visit(_, Nil, Nil, found))
       case other => other.children.foreach(pass(_))
     }
-  }
-
-  /** Whether the plan probably has only some of the possible keys. */
-  private def isSelective(plan: LogicalPlan): Boolean = plan.exists {
-    case Filter(condition, _) =>
-      splitConjunctivePredicates(condition).exists(!_.isInstanceOf[IsNotNull])
-    case _: LocalRelation => true
-    case _ => false
   }
 
   private def indexOf(relation: LogicalRelation): Option[ZOrderFileIndex] =

@@ -24,33 +24,47 @@ private[pyzorder] object Shape {
   /** The maximum length of one filter or join key, in characters. */
   val MaxLength = 1000
 
-  /** The maximum number of constants that are kept of an IN list. */
-  private val MaxListed = 16
+  /** The maximum number of constants that are kept of an IN list, and of the values of a key. */
+  private[workload] val MaxListed = 16
 
   /**
-   * The shape of a scan's conditions, and the filters with their constants, in the same order. None
+   * The shape of a scan's conditions, and an example of it: the filters with their constants, and
+   * then a condition for each join key, which is empty if the values of the key are not known. None
    * if no condition can be recorded. These conditions cannot: those that read a denied column,
    * those that contain a subquery or a user-defined function, nondeterministic ones, and those
    * whose text is too long.
+   *
+   * @param values the values of the join keys
    */
   private[workload] def of(
       scan: ScanConditions,
-      denied: DeniedColumns): Option[(Shape, Seq[String])] = {
-    def recordable(conditions: Seq[Expression]): Seq[Expression] = conditions.filter { condition =>
+      denied: DeniedColumns,
+      values: JoinedValues): Option[(Shape, Seq[String])] = {
+    def isRecordable(condition: Expression): Boolean =
       condition.references.nonEmpty && FilterColumn.isEvaluable(condition) &&
-      !condition.exists(_.isInstanceOf[UserDefinedExpression]) &&
-      !denied.readIn(condition.references.map(_.name))
-    }
-    val keys = recordable(scan.joinKeys)
-    val texts = for {
-      filter <- recordable(scan.filters)
-      if !scan.isImplied(filter)
+        !condition.exists(_.isInstanceOf[UserDefinedExpression]) &&
+        !denied.readIn(condition.references.map(_.name))
+    val filters = for {
+      filter <- scan.filters
+      if isRecordable(filter) && !scan.isImplied(filter)
       shape <- sql(withoutConstants(filter))
       example <- sql(withFewConstants(filter))
     } yield shape -> example
-    val chosen = texts.distinct.sorted.take(MaxParts)
-    val shape = Shape(chosen.map(_._1), keys.flatMap(sql(_)).distinct.sorted.take(MaxParts))
-    if (shape.filters.isEmpty && shape.joinKeys.isEmpty) None else Some(shape -> chosen.map(_._2))
+    val keys = for {
+      key <- scan.joinKeys
+      if isRecordable(key.expression)
+      column <- sql(key.expression)
+    } yield column -> key
+    val ofFilters = filters.distinct.sorted.take(MaxParts)
+    val ofKeys = keys.groupBy(_._1).toSeq.sortBy(_._1).take(MaxParts)
+    if (ofFilters.isEmpty && ofKeys.isEmpty) None
+    else {
+      val conditions = ofKeys.map { case (_, keys) =>
+        keys.iterator.flatMap { case (_, key) => values.conditions(key).flatMap(sql(_)) }
+          .find(_ => true).getOrElse("")
+      }
+      Some(Shape(ofFilters.map(_._1), ofKeys.map(_._1)) -> (ofFilters.map(_._2) ++ conditions))
+    }
   }
 
   /** Replaces the constants that columns are compared with. Arguments of functions are kept. */

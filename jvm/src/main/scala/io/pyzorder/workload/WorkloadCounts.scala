@@ -7,7 +7,7 @@ import java.util.concurrent.ThreadLocalRandom
  *
  * @param days     the number of scans on each day. Days are numbered from the epoch, in UTC
  * @param last     when the last of the scans ended, in milliseconds since the epoch
- * @param examples a random sample of the scans' filters, with constants
+ * @param examples a random sample of the scans' conditions, with constants; see Shape.of
  */
 private[pyzorder] final case class ShapeCount(
     days: Map[Long, Long],
@@ -92,5 +92,6 @@ private[pyzorder] object WorkloadCounts {
   /** One scan that ended at the time `now`. */
   def one(shape: Shape, example: Seq[String], now: Long): WorkloadCounts =
     WorkloadCounts(
-      Map(shape -> ShapeCount(Map(dayOf(now) -> 1L), now, Seq(example).filter(_.nonEmpty))))
+      Map(shape -> ShapeCount(
+        Map(dayOf(now) -> 1L), now, Seq(example).filter(_.exists(_.nonEmpty)))))
 }

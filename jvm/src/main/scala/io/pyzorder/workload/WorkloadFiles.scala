@@ -23,7 +23,7 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, TableFol
  */
 private[pyzorder] object WorkloadFiles {
 
-  private val FormatVersion = 2
+  private val FormatVersion = 3
   private val Name = "_([0-9a-f]{32})\\.([0-9]{1,9})\\.json".r
 
   /** The maximum length of a file in bytes. Longer files are ignored. */
@@ -138,8 +138,9 @@ private[pyzorder] object WorkloadFiles {
       require(node.get("formatVersion").asInt == FormatVersion)
       val shapes = items(node.get("shapes"), WorkloadCounts.MaxShapes).map { item =>
         val shape = Shape(texts(item.get("filters")), texts(item.get("joinKeys")))
-        val examples = items(item.get("examples"), ShapeCount.MaxExamples).map(texts)
-        require(examples.forall(_.length == shape.filters.length))
+        val examples =
+          items(item.get("examples"), ShapeCount.MaxExamples).map(texts(_, 2 * Shape.MaxParts))
+        require(examples.forall(_.length == shape.filters.length + shape.joinKeys.length))
         val last = item.get("last").asLong
         require(RecordedTime.isValid(last))
         shape -> ShapeCount(days(item.get("days")), last, examples)
@@ -164,8 +165,8 @@ private[pyzorder] object WorkloadFiles {
     node.elements().asScala.toVector
   }
 
-  private def texts(node: JsonNode): Seq[String] =
-    items(node, Shape.MaxParts).map { item =>
+  private def texts(node: JsonNode, atMost: Int = Shape.MaxParts): Seq[String] =
+    items(node, atMost).map { item =>
       require(item.isTextual && item.asText.length <= Shape.MaxLength)
       Printable(item.asText)
     }

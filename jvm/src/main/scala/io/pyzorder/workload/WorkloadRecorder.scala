@@ -58,12 +58,13 @@ private[pyzorder] final class WorkloadRecorder private (context: SparkContext)
 
   private def note(execution: QueryExecution): Unit = {
     val session = execution.sparkSession.asInstanceOf[shim.SparkSession]
+    val values = new JoinedValues(session.sessionState.conf, execution.executedPlan)
     for {
       scan <- ScanConditions.of(execution.optimizedPlan)
       if WorkloadRecorder.isOn(session, scan.index)
       folder <- WorkloadRecorder.folderOf(scan.index)
       (shape, example) <-
-        Shape.of(scan, DeniedColumns.of(session.sessionState.conf, scan.index.properties))
+        Shape.of(scan, DeniedColumns.of(session.sessionState.conf, scan.index.properties), values)
     } add(session, folder, WorkloadCounts.one(shape, example, System.currentTimeMillis()))
   }
 

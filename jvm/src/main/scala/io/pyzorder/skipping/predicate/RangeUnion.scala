@@ -13,17 +13,20 @@ import org.apache.spark.sql.types.{DataType, Decimal}
  *
  * @param dataType the type of the values
  * @param limit    the maximum number of ranges
+ * @param unmerged how many ranges may be added before neighboring ones are merged to save memory
  */
-final class RangeUnion(dataType: DataType, limit: Int) {
+final class RangeUnion(dataType: DataType, limit: Int, unmerged: Int) {
+
+  def this(dataType: DataType, limit: Int) =
+    this(dataType, limit, math.max(8, 4L * limit).min(Int.MaxValue.toLong).toInt)
 
   private val ordering = TypeUtils.getInterpretedOrdering(dataType)
   private val found = ArrayBuffer.empty[(Any, Any)]
-  private val most = math.max(8, 4L * limit).min(Int.MaxValue.toLong)
 
   /** Adds the values from `low` to `high`. */
   def add(low: Any, high: Any): Unit = {
     found += ((low, high))
-    if (found.length > most) {
+    if (found.length > unmerged) {
       val merged = result
       found.clear()
       found ++= merged
@@ -37,12 +40,18 @@ final class RangeUnion(dataType: DataType, limit: Int) {
     val merged = ArrayBuffer.empty[(Any, Any)]
     found.sortWith((a, b) => ordering.lt(a._1, b._1)).foreach { case (low, high) =>
       merged.lastOption match {
-        case Some((first, last)) if ordering.lteq(low, last) =>
+        case Some((first, last)) if ordering.lteq(low, last) || isNext(last, low) =>
           merged(merged.length - 1) = (first, ordering.max(last, high))
         case _ => merged += ((low, high))
       }
     }
     merged.toIndexedSeq
+  }
+
+  /** Whether there is no value of the type between the two, the first of which is less. */
+  private def isNext(low: Any, high: Any): Boolean = (low, high) match {
+    case (_: Long | _: Int | _: Short | _: Byte, _) => gap(low, high).contains(1.0)
+    case _ => false
   }
 
   private def limited(ranges: IndexedSeq[(Any, Any)]): IndexedSeq[(Any, Any)] =

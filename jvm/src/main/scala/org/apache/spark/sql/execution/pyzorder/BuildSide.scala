@@ -44,6 +44,9 @@ final class BuildSide private (
     case _ => false
   }
 
+  /** The number of rows that have been broadcast. */
+  def rowCount: Long = exchange.runtimeStatistics.rowCount.fold(0L)(_.toLong)
+
   /** How long it took to execute the plan and to broadcast its rows, in milliseconds. */
   def millis: Long = Seq("collectTime", "buildTime", "broadcastTime")
     .flatMap(exchange.metrics.get).map(_.value.max(0L)).sum
@@ -67,7 +70,7 @@ final class BuildSide private (
       expressions: Seq[Expression],
       columns: Seq[Attribute],
       limit: Long): Option[Iterator[Seq[Any]]] =
-    awaited.filter(_ => exchange.runtimeStatistics.rowCount.exists(_ <= limit)).collect {
+    awaited.filter(_ => rowCount <= limit).collect {
       case shared: HashedRelation =>
         val table = shared.asReadOnlyCopy() // each copy has its own row for the results of get()
         val bound = expressions.map(BindReferences.bindReference(_, columns))

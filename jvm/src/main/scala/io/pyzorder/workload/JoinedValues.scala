@@ -1,0 +1,100 @@
+package io.pyzorder.workload
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.util.TypeUtils
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
+import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
+import org.apache.spark.sql.execution.pyzorder.BuildSide
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
+
+import io.pyzorder.index.model.DeniedColumns
+import io.pyzorder.skipping.predicate.{FilterColumn, RangeUnion}
+
+/**
+ * The values that the keys of a finished query's joins had. They are known if a side of the join
+ * was broadcast, which is also when the other side can skip files by them.
+ *
+ * @param plan the plan that was executed
+ */
+private[workload] final class JoinedValues(conf: SQLConf, plan: SparkPlan)
+    extends AdaptiveSparkPlanHelper {
+  import JoinedValues._
+
+  /** The keys of broadcast sides. A side that was never executed has no rows. */
+  private lazy val broadcast: Seq[(Expression, BuildSide)] =
+    collectWithSubqueries(plan) { case join: BroadcastHashJoinExec =>
+      val build = Seq(join.left, join.right).flatMap(BuildSide.unapply)
+        .filter(side => (1L to MostRows).contains(side.rowCount))
+      build.flatMap(side =>
+        (join.leftKeys ++ join.rightKeys)
+          .filter(_.references.subsetOf(side.side.outputSet)).map(_ -> side))
+    }.flatten
+
+  /**
+   * Conditions that are met by the rows whose key equals a value of the other side of the join. The
+   * shorter ones may also be met by other rows. Empty if the values are not known.
+   */
+  def conditions(key: ScanConditions.Key): Iterator[Expression] = {
+    val dataType = key.expression.dataType
+    val side =
+      if (dataType != key.other.dataType || !isSupported(dataType)) None
+      else broadcast.collectFirst { case (own, side) if own.semanticEquals(key.other) => side }
+    side.filter(_ => !readsDenied(key)).iterator.flatMap { side =>
+      side.valuesOf(Seq(key.other), side.side.output, MostRows).iterator.flatMap { rows =>
+        val values = rows.map(_.head).filter(_ != null).toVector.distinct
+        Lengths.iterator.flatMap(length => condition(key.expression, values, length))
+      }
+    }
+  }
+
+  /** Whether the other side reads a denied column. Its keys could then reveal this column. */
+  private def readsDenied(key: ScanConditions.Key): Boolean = {
+    val denied = AttributeSet(key.side.collect { case relation: LogicalRelation =>
+      val list =
+        DeniedColumns.of(conf, relation.catalogTable.fold(Map.empty[String, String])(_.properties))
+      relation.output.filter(column => list.readIn(Seq(column.name)))
+    }.flatten)
+    def reads(expression: Expression): Boolean =
+      expression.references.exists(denied.contains)
+    denied.nonEmpty &&
+    (reads(key.other) || key.side.exists(node =>
+      isOperator(node) && node.expressions.exists(reads)))
+  }
+
+  private def isOperator(node: LogicalPlan): Boolean = !node.isInstanceOf[LogicalRelation]
+}
+
+private object JoinedValues {
+
+  /** The maximum number of rows of a broadcast side whose keys are read. */
+  private val MostRows = 10000L
+
+  /** The maximum numbers of values or ranges in a condition. */
+  private val Lengths = Seq(Shape.MaxListed, 8, 4, 2, 1)
+
+  /** Floating point values are left out, because NaN lies in no range. */
+  private def isSupported(dataType: DataType): Boolean =
+    FilterColumn.isOrdered(dataType) && dataType != FloatType && dataType != DoubleType
+
+  /** None if there are no values. None of the values may be null, and they must be distinct. */
+  private def condition(column: Expression, values: Seq[Any], length: Int): Option[Expression] = {
+    def literal(value: Any): Literal = Literal(value, column.dataType)
+    if (values.isEmpty) None
+    else if (values.length <= length) {
+      val order = TypeUtils.getInterpretedOrdering(column.dataType)
+      Some(In(column, values.sorted(order).map(literal)))
+    } else {
+      val union = new RangeUnion(column.dataType, length, values.length)
+      values.foreach(value => union.add(value, value))
+      union.result.map { case (low, high) =>
+        if (low == high) EqualTo(column, literal(low))
+        else And(
+          GreaterThanOrEqual(column, literal(low)), LessThanOrEqual(column, literal(high)))
+      }.reduceOption[Expression](Or(_, _))
+    }
+  }
+}
