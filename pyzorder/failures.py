@@ -32,6 +32,9 @@ TAIL = re.compile(
     re.DOTALL,
 )
 
+#: Names of exceptions that no statement raises on purpose.
+UNEXPECTED = re.compile(r"(java\.lang|java\.util|scala)\.\w+$")
+
 
 class Interrupted(Exception):
     """Raised if a signal stopped the command. The message says what happened to the command's
@@ -71,8 +74,12 @@ def message(failure: BaseException) -> str:
         return str(failure) or type(failure).__name__
     while java.getCause() is not None:
         java = java.getCause()
-    said = java.getMessage()
-    return str(said) if said else str(java.getClass().getSimpleName())
+    said, kind = java.getMessage(), java.getClass()
+    name = str(kind.getSimpleName())
+    if not said:
+        return name
+    # An unexpected exception of the language's own libraries says little without its name.
+    return f"{name}: {said}" if UNEXPECTED.match(str(kind.getName())) else str(said)
 
 
 def condition_in(text: str) -> bool:

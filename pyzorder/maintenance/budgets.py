@@ -8,7 +8,7 @@ import re
 from pyzorder import errors
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
-_SIZE = re.compile(r"\s*(\d+)\s*([kmgtp]?)(?:i?b)?\s*", re.IGNORECASE)
+_SIZE = re.compile(r"\s*(\d{1,15})\s*([kmgtp]?)(?:i?b)?\s*", re.IGNORECASE)
 
 
 def bytes_of(budget: int | str | None) -> float:

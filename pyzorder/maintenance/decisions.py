@@ -55,7 +55,7 @@ def decide(outlook: Outlook, budget: float) -> Decision:
         outlook: the table.
         budget: how many bytes an OPTIMIZE may still replace.
     """
-    if not outlook.has_index and not outlook.columns:
+    if not outlook.has_index and not outlook.columns and not outlook.is_auto:
         return Decision(nothing=UNKNOWN_COLUMNS)
     paying = worthwhile(outlook)
     chosen = affordable(paying, budget)
@@ -83,7 +83,7 @@ def worthwhile(outlook: Outlook) -> list[Part]:
     """
     if outlook.kind == "harms":
         return []
-    paying = [part for part in outlook.parts if outlook.pays(part)]
+    paying = [part for part in outlook.parts if part.pays]
     if not paying and outlook.kind == "pays":
         paying = list(outlook.parts)
     return sorted(paying, key=lambda part: -density([part]))
@@ -91,12 +91,12 @@ def worthwhile(outlook: Outlook) -> list[Part]:
 
 def usefulness(outlook: Outlook) -> float:
     """Returns how many bytes the expected lookups save per byte whose rewrite pays off."""
-    return outlook.lookups * density(worthwhile(outlook))
+    return density(worthwhile(outlook))
 
 
 def density(parts: Sequence[Part]) -> float:
-    """Returns how many bytes a lookup saves per byte that is rewritten."""
-    return sum(part.saved for part in parts) / max(1, sum(part.bytes for part in parts))
+    """Returns how many bytes the expected lookups save per byte that is rewritten."""
+    return sum(part.worth for part in parts) / max(1, sum(part.bytes for part in parts))
 
 
 def affordable(parts: Sequence[Part], budget: float) -> list[Part]:

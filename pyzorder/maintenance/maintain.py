@@ -162,6 +162,8 @@ class Maintenance:
         except Interrupted:
             raise
         except Exception as failure:
+            if self._left() <= 0:
+                return Outcome(target, "postponed", "The window has ended.")
             return self._failed(target, failure)
         return found
 

@@ -21,7 +21,8 @@ class Part:
     """A partition, or a whole table without partitions, in which an OPTIMIZE would replace files.
 
     `bytes` is the total size of these files. `saved` is how much cheaper a lookup would be, in
-    bytes.
+    bytes, and `worth` is how many bytes all expected lookups would save. These are the recent
+    recorded lookups that read the partition, if queries are recorded.
     """
 
     where: str | None
@@ -30,6 +31,12 @@ class Part:
     bytes: int
     written: int
     saved: float
+    worth: float
+
+    @property
+    def pays(self) -> bool:
+        """Whether the expected lookups save at least as many bytes as the rewrite replaces."""
+        return self.worth > 0 and self.worth >= self.bytes
 
 
 @dataclass(frozen=True)
@@ -44,13 +51,12 @@ class Outlook:
     """The ZORDER BY clause of the OPTIMIZE. Empty unless the recorded workload has chosen the
     columns. It then names the columns, because an OPTIMIZE without it would choose again, or is
     AUTO if the table is also cut by the queries of the workload."""
+    is_auto: bool
+    """Whether the recorded workload chooses the clustering columns."""
     kind: str
     """The verdict on the OPTIMIZE: `nothing`, `pays`, `useless` or `harms`."""
     sentence: str
     """The verdict as a sentence."""
-    lookups: int
-    """The number of lookups to expect: those that have been recorded lately, if queries are
-    recorded."""
     parts: tuple[Part, ...] = ()
     files: int | None = None
     """Number of data files; None if the table has no index."""
@@ -69,11 +75,6 @@ class Outlook:
     def has_index(self) -> bool:
         """Whether the table has an index."""
         return self.files is not None
-
-    def pays(self, part: Part) -> bool:
-        """Whether the expected lookups save at least as many bytes as the part's rewrite
-        replaces."""
-        return part.saved > 0 and part.saved * self.lookups >= part.bytes
 
 
 def examine(spark: SparkSession, target: str) -> Outlook:
@@ -95,9 +96,9 @@ def examine(spark: SparkSession, target: str) -> Outlook:
         target=found["target"],
         columns=columns,
         z_order=found["zOrderBy"],
+        is_auto=found["isAuto"],
         kind=found["kind"],
         sentence=found["sentence"],
-        lookups=found["lookups"],
         parts=by_partition(Part(**part) for part in found["parts"]),
         files=max((row.files for row in health), default=None),
         unindexed=max((row.unindexed for row in health), default=0),
@@ -114,13 +115,14 @@ def by_partition(folders: Iterable[Part]) -> tuple[Part, ...]:
     apart."""
     found: dict[str | None, Part] = {}
     for folder in folders:
-        known = found.get(folder.where, Part(folder.where, 0, 0, 0, 0.0))
+        known = found.get(folder.where, Part(folder.where, 0, 0, 0, 0.0, 0.0))
         found[folder.where] = Part(
             folder.where,
             known.files + folder.files,
             known.bytes + folder.bytes,
             known.written + folder.written,
             known.saved + folder.saved,
+            known.worth + folder.worth,
         )
     return tuple(found.values())
 

@@ -34,10 +34,14 @@ def write(
         tables: the tables, as they were before their maintenance.
         budget: the budget in bytes; infinity if there is no limit.
     """
+    known = {table.target for table in tables}
+    unknown = sorted({one.table for one in outcomes} - known)
     page = pages.render(
         "maintenance.html",
         spark_version,
+        number=len(known) + len(unknown),
         tables=sorted(tables, key=lambda table: table.target),
+        unknown=unknown,
         outcomes=sorted(outcomes, key=urgency),
         good=not any(one.result in TROUBLE for one in outcomes),
         says=verdict(outcomes),
@@ -60,7 +64,7 @@ def verdict(outcomes: Sequence[Outcome]) -> str:
         "planned": "planned", "done": "done",
     }  # fmt: skip
     listed = [f"{counts[result]:,} {text}" for result, text in said.items() if counts[result]]
-    return f"Statements: {', '.join(listed)}." if listed else "There was nothing to do."
+    return f"Outcomes: {', '.join(listed)}." if listed else "There was nothing to do."
 
 
 def facts(outcomes: Sequence[Outcome], budget: float, dry_run: bool) -> dict[str, Any]:

@@ -143,6 +143,12 @@ TABLES = {
         "p = 1 AND id != {n} + 2000",
         [],
     ),
+    "names with spaces": (
+        "(`my col` BIGINT, x BIGINT) USING parquet",
+        "SELECT id * 7919 % 1000, id FROM",
+        "`my col` = {n} % 1000",
+        ["my col"],
+    ),
     "odd names": (
         "(`a.b ``c` BIGINT, s STRUCT<`x.y`: BIGINT>) USING parquet",
         "SELECT id * 7919 % 1000, named_struct('x.y', id * 104729 % 1000) FROM",
@@ -173,7 +179,72 @@ def test_tables(
     target = f"'{folder}'" if by_path else "auto_t"
     done = run(spark, f"OPTIMIZE {target} ZORDER BY AUTO")
     assert list(done["clusteringColumns"] or ()) == columns, done["remark"]
+    if name == "names with spaces":
+        assert done["remark"].startswith("AUTO chose (`my col`) for the 6 recorded queries.")
     bridge.clear_workload(spark, "auto_t")
+
+
+#: Small tables: the number of rows and of files.
+SMALL = [(1, 1), (1000, 1), (1000, 3), (1000, 20)]
+
+
+@pytest.mark.parametrize(("rows", "files"), SMALL)
+@pytest.mark.parametrize("condition", ["x = 5", "x < y AND x < 9"])
+def test_small_tables(
+    spark: SparkSession, database: str, rows: int, files: int, condition: str
+) -> None:
+    """A table for which one file is enough is only compacted."""
+    spark.sql(
+        "CREATE TABLE small USING parquet TBLPROPERTIES ('zorder.workload.record' = 'true',"
+        f" 'zorder.clusterBy' = 'auto') AS SELECT /*+ REPARTITION({files}) */ id AS x,"
+        f" id * 7 % 100 AS y FROM range({rows})"
+    )
+    for _ in range(8):
+        spark.sql(f"SELECT y FROM small WHERE {condition}").collect()
+    bridge.flush_workload(spark)
+    assert not run(spark, "OPTIMIZE small DRY RUN")["clusteringColumns"]
+    done = run(spark, "OPTIMIZE small")
+    assert done["remark"].startswith("AUTO only merges small files: with other columns, the 8 ")
+    assert done["numFilesRemoved"] == (files if files > 1 else 0)
+    (again,) = pyzorder.maintain(spark, "small")
+    assert again.result == "nothing" and "AUTO only merges small files" in again.reason
+    bridge.clear_workload(spark, "small")
+
+
+def test_partitions_that_pay_off(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    """Another layout is created only in the partitions in which it pays off. The others keep their
+    clustered files, also in later runs."""
+    folder = tmp_path / "db" / "parts"
+    spark.sql(
+        "CREATE TABLE parts (a BIGINT, b BIGINT, s STRING, p INT) USING parquet PARTITIONED BY (p)"
+        " TBLPROPERTIES ('zorder.clusterBy' = 'auto')"
+    )
+    spark.sql(
+        "INSERT INTO parts SELECT id * 7919 % 40000, id * 104729 % 40000, sha(string(id)),"
+        " id % 4 FROM range(40000)"
+    )
+    aim_at(spark, folder, 32)
+    assert run(spark, "OPTIMIZE parts ZORDER BY (a)")["numFilesAdded"] == 32
+    with settings(spark, spark__sql__zorder__workload__record="true"):
+        for number in range(40):
+            spark.sql(f"SELECT s FROM parts WHERE p = 1 AND b = {number * 997}").collect()
+        spark.sql("SELECT s FROM parts WHERE b = 5").collect()
+    bridge.flush_workload(spark)
+    (planned,) = pyzorder.maintain(spark, "parts", dryRun=True)
+    assert planned.statement is not None, planned.reason
+    assert planned.statement.endswith(" WHERE (`p` <=> 1) ZORDER BY (b)")
+    assert planned.partitions == (1, 4)
+    for statement in ("OPTIMIZE parts DRY RUN", "OPTIMIZE parts"):
+        done = run(spark, statement)
+        assert done["clusteringColumns"] == ["b"] and done["numFilesRemoved"] == 8
+        assert "3 partitions keep their layout" in done["remark"]
+    assert len(opened(spark.sql("SELECT s FROM parts WHERE p = 1 AND b = 77"))) == 1
+    assert len(opened(spark.sql("SELECT s FROM parts WHERE p = 2 AND a = 77"))) == 1
+    again = run(spark, "OPTIMIZE parts")
+    assert again["numFilesRemoved"] == 0 and "in no partition would the queries" in again["remark"]
+    (nothing,) = pyzorder.maintain(spark, "parts")
+    assert nothing.result == "nothing"
+    bridge.clear_workload(spark, "parts")
 
 
 def test_same_columns_again(spark: SparkSession, folder: Path) -> None:
@@ -253,7 +324,9 @@ def test_inserts_into_a_declared_table(spark: SparkSession, folder: Path) -> Non
 def test_a_column_called_auto(spark: SparkSession, database: str) -> None:
     """The word is a column's name if the table has such a column, or if it is in parentheses."""
     spark.sql("CREATE TABLE named USING parquet AS SELECT id AS Auto, id AS other FROM range(10)")
-    assert run(spark, "OPTIMIZE named ZORDER BY auto")["clusteringColumns"] == ["Auto"]
+    done = run(spark, "OPTIMIZE named ZORDER BY auto")
+    assert done["clusteringColumns"] == ["Auto"]
+    assert done["remark"].startswith("AUTO is a column of ")
     spark.sql("ALTER TABLE named SET TBLPROPERTIES ('zorder.clusterBy' = 'auto')")
     assert run(spark, "OPTIMIZE named")["clusteringColumns"] == ["Auto"]
     spark.sql("CREATE TABLE unnamed USING parquet AS SELECT id FROM range(10)")
@@ -289,6 +362,27 @@ def test_forged_conditions(spark: SparkSession, folder: Path, text: str) -> None
     done = run(spark, "OPTIMIZE auto_t ZORDER BY AUTO DRY RUN")
     assert "no filter of the 5 recorded queries lets clustering skip files" in done["remark"]
     assert spark._jvm.java.lang.System.getProperty("forged") is None
+
+
+def test_long_conditions(spark: SparkSession, folder: Path) -> None:
+    """The conditions of the most frequent queries are used, up to a limit for their text."""
+    lists = [
+        f"a IN ({', '.join(str(number * 100 + i) for i in range(120))})" for number in range(190)
+    ]
+    record(folder, {"b = 5": {"2026-01-31": 1}, **{text: {"2026-01-31": 9} for text in lists}})
+    assert run(spark, "OPTIMIZE auto_t ZORDER BY AUTO DRY RUN")["clusteringColumns"] == ["a"]
+    record(folder, {"b = 5": {"2026-01-31": 10000}, **{text: {"2026-01-31": 9} for text in lists}})
+    assert "b" in run(spark, "OPTIMIZE auto_t ZORDER BY AUTO DRY RUN")["clusteringColumns"]
+
+
+def test_huge_counts(spark: SparkSession, folder: Path) -> None:
+    """Forged counts do not overflow."""
+    spark.sql("OPTIMIZE auto_t ZORDER BY (b)")
+    every = dict.fromkeys(days(*range(1, 8), queries=1), (1 << 48) - 1)
+    record(folder, {f"b = {number}": every for number in range(200)})
+    spark.sql("INSERT INTO auto_t SELECT * FROM auto_t LIMIT 300")
+    (planned,) = pyzorder.maintain(spark, "auto_t", dryRun=True)
+    assert ", and 200,000,000,000 lookups were recorded lately" in planned.reason
 
 
 def days(*numbers: int, queries: int) -> dict[str, int]:

@@ -23,7 +23,7 @@ from pyzorder.cli.app import app
 from pyzorder.maintenance import Outcome
 from pyzorder.maintenance.decisions import Task
 from pyzorder.maintenance.maintain import Maintenance, plainly
-from pyzorder.maintenance.outlook import Outlook
+from pyzorder.maintenance.outlook import Outlook, examine
 from tests.support import forged_records
 from tests.support.processes.command_line import stopped
 from tests.support.recorded_workload import record
@@ -240,6 +240,63 @@ def test_a_window_that_has_ended(spark: SparkSession, tmp_path: Path, window: An
     assert (one.result, one.reason) == ("postponed", "The window has ended.")
 
 
+def test_the_end_of_the_window_while_a_table_is_examined(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    clustered(spark, tmp_path)
+    (one,) = pyzorder.maintain(spark, str(tmp_path), window=timedelta(milliseconds=1))
+    assert (one.result, one.reason) == ("postponed", "The window has ended.")
+
+
+#: A condition, and for how many of the partitions 0 and 1 a rewrite of new files pays off.
+IN_PARTITIONS = [
+    ("p = 1 AND a = 5", 1), ("a = 5", 2), ("p IN (0, 1) AND a = 5", 2), ("p > 1 AND a = 5", 0),
+    ("(p = 0 OR a = 5) AND a < 9", 2), ("p = 1", 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("condition", "paying"), IN_PARTITIONS)
+def test_lookups_in_partitions(
+    spark: SparkSession, database: str, tmp_path: Path, condition: str, paying: int
+) -> None:
+    """In each partition, only the recorded lookups count that read it."""
+    folder = tmp_path / "db" / "parts"
+    spark.sql("CREATE TABLE parts (id BIGINT, a BIGINT, p INT) USING parquet PARTITIONED BY (p)")
+    insert = "INSERT INTO parts SELECT /*+ REPARTITION(4) */ id, xxhash64(id) % 100, id % 2 FROM"
+    spark.sql(f"{insert} range(8000)")
+    aim_at(spark, folder, 8)
+    spark.sql("OPTIMIZE parts ZORDER BY (a)")
+    spark.sql(f"{insert} range(4000)")
+    with settings(spark, spark__sql__zorder__workload__record="true"):
+        for _ in range(20):
+            spark.sql(f"SELECT id FROM parts WHERE {condition}").collect()
+    bridge.flush_workload(spark)
+    found = examine(spark, "parts")
+    bridge.clear_workload(spark, "parts")
+    pays = {part.where: part.pays for part in found.parts}
+    assert pays == {"`p` <=> 0": paying > 1, "`p` <=> 1": paying > 0}
+
+
+def test_a_table_whose_folder_is_missing(
+    spark: SparkSession, database: str, tmp_path: Path
+) -> None:
+    spark.sql("CREATE TABLE gone USING parquet AS SELECT id FROM range(9)")
+    spark.sql("ALTER TABLE gone SET TBLPROPERTIES ('zorder.clusterBy' = 'id')")
+    shutil.rmtree(tmp_path / "db" / "gone")
+    (one,) = pyzorder.maintain(spark, "gone")
+    assert one.result == "nothing" and one.reason.endswith("/gone does not exist.")
+
+
+def test_auto_without_queries(spark: SparkSession, database: str) -> None:
+    spark.sql(
+        "CREATE TABLE auto_none USING parquet TBLPROPERTIES ('zorder.clusterBy' = 'auto')"
+        " AS SELECT /*+ COALESCE(1) */ id FROM range(9)"
+    )
+    (one,) = pyzorder.maintain(spark, "auto_none")
+    assert one.result == "nothing"
+    assert one.reason.startswith("No queries on ") and "'zorder.workload.record'" in one.reason
+
+
 def test_a_window_that_is_too_short(spark: SparkSession, tmp_path: Path) -> None:
     """A statement is not started if, at the speed of the last one, it would not finish in time."""
     clustered(spark, tmp_path / "t")
@@ -325,8 +382,11 @@ def test_command_line(spark: SparkSession, tmp_path: Path) -> None:
     assert (one["result"], one["partitions"], said["dryRun"]) == ("done", None, False)
     assert one["bytes"] == said["replacedBytes"] > 0
     html = page.read_text()
-    assert "Maintenance of 1 table" in html and "Statements: 1 done." in html
+    assert "Maintenance of 1 table" in html and "Outcomes: 1 done." in html
     assert "1.0 GiB" in html
+    both = invoke(spark, "maintain", str(tmp_path / "t"), "no_where", "--report", str(page))
+    assert both.exit_code == 1, both.output
+    assert "Maintenance of 2 tables" in page.read_text()
     nothing = invoke(spark, "maintain", str(tmp_path / "t"))
     assert (nothing.exit_code, "Nothing to do: " in nothing.stdout) == (0, True)
 

@@ -186,6 +186,31 @@ def test_keys_that_could_reveal_denied_columns(
     assert any("id IN" in example for example in row.examples) is shown
 
 
+#: Queries on the denied column `ssn` from whose conditions Spark derives others.
+DERIVED = [
+    "SELECT count(*) FROM seen WHERE ssn = s AND ssn = '4711'",
+    "SELECT count(*) FROM seen WHERE ssn = s AND ssn IN ('4711', '4712')",
+    "SELECT count(*) FROM seen WHERE s = concat(ssn, '') AND ssn = '4711'",
+    "SELECT count(*) FROM seen x JOIN seen y ON x.ssn = y.s WHERE x.ssn = '4711'",
+    "SELECT count(*) FROM (SELECT ssn AS x, s FROM seen) WHERE x = s AND x = '4711'",
+    "SELECT count(*) FROM seen x JOIN seen y ON x.ssn = y.s JOIN seen z ON y.s = z.s"
+    " WHERE x.ssn = '4711'",
+    "SELECT count(*) FROM (SELECT ssn FROM seen UNION ALL SELECT s FROM seen) u JOIN seen"
+    " ON u.ssn = seen.s WHERE u.ssn = '4711'",
+    "SELECT count(*) FROM seen WHERE s IN (SELECT ssn FROM seen WHERE ssn = '4711')",
+    "SELECT count(*) FROM seen JOIN (SELECT max(ssn) AS m FROM seen GROUP BY id) ON s = m"
+    " WHERE m = '4711'",
+]
+
+
+@pytest.mark.parametrize("query", DERIVED)
+def test_constants_of_denied_columns(spark: SparkSession, table: Path, query: str) -> None:
+    spark.sql(query).collect()
+    bridge.flush_workload(spark)
+    files = list((table / "_zorder" / "_workload").glob("*.json"))
+    assert not [file for file in files if "4711" in file.read_text()]
+
+
 def test_a_folder_that_is_named_like_a_partition(spark: SparkSession, tmp_path: Path) -> None:
     """Nothing is written above the folder that a query reads, or into a part of a table."""
     part = tmp_path / "t" / "p=1"

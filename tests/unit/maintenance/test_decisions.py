@@ -15,14 +15,14 @@ from pyzorder.maintenance.outlook import Outlook, Part
 MB = 1 << 20
 
 
-def part(name: str | None, megabytes: float, saved: float) -> Part:
+def part(name: str | None, megabytes: float, saved: float, lookups: int = 10) -> Part:
     """A part whose rewrite replaces 4 files with 2. Sizes are in MiB."""
-    return Part(name, 4, int(megabytes * MB), 2, saved * MB)
+    return Part(name, 4, int(megabytes * MB), 2, saved * MB, saved * lookups * MB)
 
 
 def table(*parts: Part, **state: Any) -> Outlook:
     return Outlook(**{
-        "target": "t", "columns": ("a",), "z_order": "", "kind": "pays", "sentence": "Pays off.", "lookups": 10,
+        "target": "t", "columns": ("a",), "z_order": "", "is_auto": False, "kind": "pays", "sentence": "Pays off.",
         "parts": parts, "files": 10, **state,
     })  # fmt: skip
 
@@ -43,9 +43,14 @@ CASES: dict[str, tuple[Outlook, float, list[str], float]] = {
     "useless, but not everywhere": (
         table(A, B, kind="useless"), math.inf, ["OPTIMIZE t WHERE (p = 1)"], 0,
     ),
-    "few lookups": (table(A, C, lookups=1), math.inf, ["OPTIMIZE t WHERE (p = 3)"], 0),
-    "many lookups": (table(A, B, lookups=20), math.inf, ["OPTIMIZE t"], 0),
-    "no lookups": (table(A, C, kind="useless", lookups=0), math.inf, [], 0),
+    "few lookups": (
+        table(part("p = 1", 10, 5, lookups=1), part("p = 3", 30, 30, lookups=1)), math.inf,
+        ["OPTIMIZE t WHERE (p = 3)"], 0,
+    ),
+    "many lookups": (table(A, part("p = 2", 10, 0.5, lookups=20)), math.inf, ["OPTIMIZE t"], 0),
+    "no lookups": (
+        table(part("p = 1", 10, 5, lookups=0), kind="useless"), math.inf, [], 0,
+    ),
     "unindexed files": (
         table(kind="nothing", unindexed=3), math.inf, ["REFRESH SKIPPING INDEX ON t"], 0,
     ),
@@ -81,6 +86,8 @@ def test_statements(case: str) -> None:
 def test_reasons() -> None:
     assert decide(table(kind="nothing", sentence="Nothing to do."), 0).nothing == "Nothing to do."
     assert decide(table(columns=(), files=None), 0).nothing == UNKNOWN_COLUMNS
+    auto = table(columns=(), files=None, is_auto=True, kind="nothing", sentence="AUTO keeps …")
+    assert decide(auto, 0).nothing == "AUTO keeps …"
     (some,) = decide(table(A, B, C), math.inf).tasks
     assert some.reason == "Pays off in 2 of 3 partitions: 8 files would become 4."
     assert some.covered == (2, 3)
@@ -114,4 +121,4 @@ def test_budget(parts: list[tuple[int, float]], kind: str, budget: float, named:
     assert chosen + left == sum(p.bytes for p in paying)
     assert left == 0 or any(p.bytes > budget * MB - chosen for p in paying)
     if kind != "pays":
-        assert all(p.saved * outlook.lookups >= p.bytes for p in paying)
+        assert all(p.worth >= p.bytes for p in paying)

@@ -56,6 +56,12 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
 
   val files: Seq[FileStatus] = partitions.flatMap(_.files)
 
+  /** The folders of a partition, and the size of its files in each. */
+  def foldersOf(partition: AdvisedPartition): Map[String, Long] =
+    partition.files.groupBy(file => folder.relativize(file.getPath.getParent)).map {
+      case (name, files) => name -> files.iterator.map(_.getLen).sum
+    }
+
   /** For each partition, the number of files that OPTIMIZE would write. */
   val leaves: Seq[Int] = {
     val targetSize = new LayoutSettings(

@@ -2,6 +2,7 @@ package io.pyzorder.advisor
 
 import scala.collection.mutable.ArrayBuffer
 
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.catalog.ResolvedTable
@@ -142,6 +143,26 @@ final class Advisor(
       ofOne.map { case (column, own) =>
         column -> layout.opened(own.reduce(IndexFilter.and)).toDouble / math.max(1, rows.length)
       }
+    }
+  }
+
+  /**
+   * For each partition, the total size of the files that the scans open.
+   *
+   * @param layout  a layout of the table; its current files if the layout has no columns
+   * @param weights how often each scan occurs
+   */
+  def openedIn(layout: JudgedLayout, weights: Seq[Long]): Map[InternalRow, Double] = {
+    val files =
+      if (layout.columns.isEmpty) present.present(columns, complete = false)
+      else drawn.files(layout.columns.map(columns.indexOf(_)), layout.isSorted, layout.queries)
+    val whatIf = WhatIfLayout.of(session, table, columns, files)
+    val opened = new Array[Double](files.length)
+    readings.indices.filter(weights(_) > 0).foreach(i =>
+      whatIf.matching(allOf(readings(i))).foreach(file =>
+        opened(file) += weights(i).toDouble * files(file).bytes))
+    files.indices.groupBy(files(_).partition.get).map { case (partition, own) =>
+      partition -> own.map(opened(_)).sum
     }
   }
 

@@ -3,6 +3,7 @@ package io.pyzorder.advisor
 import scala.collection.mutable
 import scala.util.Try
 
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable}
@@ -18,11 +19,14 @@ import io.pyzorder.workload.{WorkloadCounts, WorkloadRecorder}
  * @param columns the columns; Nil if files are only compacted
  * @param remark  says why
  * @param queries the queries by which the table is cut; None if it is cut evenly
+ * @param worth   for each folder, how many bytes the recorded queries would save if its files had
+ *                this layout; empty if not estimated
  */
 final case class AutoLayout(
     columns: Seq[IndexedColumn],
     remark: String,
-    queries: Option[QueryCuts] = None)
+    queries: Option[QueryCuts] = None,
+    worth: Map[String, Double] = Map.empty)
 
 /**
  * Chooses clustering columns for the queries that sessions have recorded for a table. Only the
@@ -39,8 +43,9 @@ final case class AutoLayout(
  * not pass. If only one condition of a form is recorded, it does both.
  *
  * The table keeps the columns of its last OPTIMIZE unless the new ones are better by `LeastGain`,
- * and the queries of these days, if they ran once more, would save more bytes than a rewrite of the
- * table replaces. If the workload of the next days is similar, the rewrite thus pays off.
+ * and the queries of these days, if they ran once more, would save more bytes in some partition
+ * than a rewrite of this partition replaces. If the workload of the next days is similar, the
+ * rewrite thus pays off. Partitions in which it does not pay off keep their clustered files.
  */
 object AutoLayout {
 
@@ -64,25 +69,6 @@ object AutoLayout {
   /** The maximum number of conditions that are considered for cuts. The most frequent ones are. */
   private val MostCuts = 8
 
-  /** The maximum weight of a condition. A forged count could be any number. */
-  private val MostQueries = 1000000000L
-
-  /**
-   * One recorded condition.
-   *
-   * @param filters  predicates that a row must pass
-   * @param keys     predicates on the keys of joins that a row must pass
-   * @param weight   the number of queries that it stands for
-   * @param chooses  whether it takes part in the choice
-   * @param judges   whether it takes part in judging the choice
-   */
-  private final case class Reading(
-      filters: Seq[String],
-      keys: Seq[String],
-      weight: Long,
-      chooses: Boolean,
-      judges: Boolean)
-
   /**
    * @param isDeclared whether the table declares `zorder.clusterBy = 'auto'`. If so, a table
    *                   without recorded queries keeps the columns of its last OPTIMIZE
@@ -102,25 +88,11 @@ object AutoLayout {
     } else throw ZOrderErrors.nothingRecorded(table.name)
   }
 
-  private def readingsOf(recorded: WorkloadCounts): Seq[Reading] =
-    recorded.shapes.toSeq.sortBy { case (shape, count) => (-count.queries, shape.toString) }
-      .flatMap { case (shape, count) =>
-        val examples = if (count.examples.isEmpty) Seq(Nil) else count.examples
-        examples.zipWithIndex.map { case (parts, i) =>
-          val (filters, keys) = parts.splitAt(shape.filters.length)
-          val share = count.queries / examples.length +
-            (if (i < count.queries % examples.length) 1 else 0)
-          val isOnly = examples.length == 1
-          Reading(filters, keys, share.min(MostQueries), chooses = isOnly || i % 2 == 0,
-            judges = isOnly || i % 2 == 1)
-        }
-      }.take(MostReadings)
-
   private def kept(last: Seq[IndexedColumn]): String =
     if (last.isEmpty) "only merges small files" else s"keeps ${listed(last)}"
 
   private def listed(columns: Seq[IndexedColumn]): String =
-    columns.map(_.label).mkString("(", ", ", ")")
+    ResolvedTable.zOrderBy(columns).stripPrefix("ZORDER BY ")
 
   /** @param last the clustering columns of the last OPTIMIZE; Nil if there are none */
   private final class Choice(
@@ -129,7 +101,8 @@ object AutoLayout {
       workload: WorkloadCounts,
       last: Seq[IndexedColumn]) {
 
-    private val readings = readingsOf(workload.ofLast(RecordedLookups.Days))
+    private val readings =
+      RecordedReading.of(workload.ofLast(RecordedLookups.Days)).take(MostReadings)
 
     private val usable = new RecordedConditions(session, table.schema.fieldNames.toSeq)
 
@@ -137,7 +110,7 @@ object AutoLayout {
     locally {
       val filters = mutable.HashMap.empty[String, IndexFilter]
       readings.foreach(reading =>
-        advisor.read((reading.filters ++ reading.keys).filter(usable.isUsable)
+        advisor.read(reading.conditions.filter(usable.isUsable)
             .map(part => filters.getOrElseUpdate(part, advisor.predicate(part).filter))))
     }
 
@@ -146,7 +119,7 @@ object AutoLayout {
      * are not among them, because a query compares its keys only with the columns in an index.
      */
     private def cuts: Seq[IndexedColumn] = {
-      def filtersOf(counts: Reading => Boolean): Set[String] =
+      def filtersOf(counts: RecordedReading => Boolean): Set[String] =
         readings.filter(counts).flatMap(_.filters).toSet
       val recurring = filtersOf(_.chooses).intersect(filtersOf(_.judges)).filter(usable.isCut)
       recurring.toSeq
@@ -163,7 +136,7 @@ object AutoLayout {
       if (inner.length == condition.length - 2 && usable.isUsable(inner)) inner else condition
     }
 
-    private def weights(counts: Reading => Boolean): Seq[Long] =
+    private def weights(counts: RecordedReading => Boolean): Seq[Long] =
       readings.map(reading => if (counts(reading)) reading.weight else 0L)
 
     private val judging = weights(_.judges)
@@ -171,17 +144,17 @@ object AutoLayout {
     private val queries: Long = readings.map(_.weight).sum
 
     def made(): AutoLayout =
-      if (!advisor.hasFilters) keeps(None, s"no filter of the $recorded lets clustering skip files")
+      if (advisor.present.files.isEmpty) keeps(s"${table.name} has no rows")
+      else if (!advisor.hasFilters) keeps(s"no filter of the $recorded lets clustering skip files")
       else {
         advisor.draw(SampledRows)
         val search = new LayoutSearch(advisor, weights(_.chooses))
         val even = search.chosen(search.candidates(MostColumns, weighs = false), Margin).get
         val best = better(search.cutAtAny(even.columns, isFixed), even)
-        if (best.columns.toSet == last.toSet) {
-          AutoLayout(
-            last, s"AUTO keeps ${listed(last)}, the best columns for the $recorded.",
-            queriesOf(best.copy(columns = last), even))
-        } else judged(best, even, search)
+        if (best.columns.toSet == last.toSet)
+          laid(best.copy(columns = last), even,
+            s"AUTO keeps ${listed(last)}, the best columns for the $recorded.")
+        else judged(best, even, search)
       }
 
     private val isFixed: Seq[Boolean] =
@@ -192,7 +165,7 @@ object AutoLayout {
       if (cut.mean(judging) <= even.mean(judging) * (1 - LeastCutGain)) cut else even
 
     private def queriesOf(layout: JudgedLayout, even: JudgedLayout): Option[QueryCuts] =
-      if (!layout.isCut) None
+      if (layout.queries.isEmpty) None
       else Some(
         advisor.queries(layout.columns, even.columns, readings.map(_.weight), isFixed))
 
@@ -209,26 +182,53 @@ object AutoLayout {
       val (now, next) = (before.mean(judging), best.grown(growth).mean(judging))
       val columns = best.columns
       val share = if (now > 0) next / now else 1.0
-      def saved = (now - next) * queries
-      if (share > 1 - LeastGain) {
-        keeps(
-          queriesOf(before, even),
-          s"with other columns, the $recorded would not read at least ${percent(LeastGain)} less")
-      } else if (last.nonEmpty && saved < advisor.present.files.iterator.map(_.getLen).sum) {
-        keeps(
-          queriesOf(before, even),
-          s"with ${listed(columns)}, the $recorded would read ${percent(1 - share)} less, but " +
-            "that is less than a rewrite of the table would read")
-      } else {
+      if (share > 1 - LeastGain)
+        laid(before.copy(columns = last), even,
+          kept(s"with other columns, the $recorded would not read at least ${percent(LeastGain)} " +
+            "less"))
+      else if (last.nonEmpty && !pays(before, best.grown(growth)))
+        laid(before.copy(columns = last), even,
+          kept(s"with ${listed(columns)}, the $recorded would read ${percent(1 - share)} less, " +
+            "but that is less than a rewrite of the table would read"))
+      else {
         val judges =
           if (readings.forall(_.chooses)) "They"
           else "Queries that were held back from the choice"
         val than = if (last.isEmpty) "read now" else s"read with ${listed(last)}"
-        AutoLayout(columns,
+        laid(best, even,
           s"AUTO chose ${listed(columns)} for the $recorded. $judges would read " +
-            s"${percent(share)} of the bytes that they $than.",
-          queriesOf(best, even))
+            s"${percent(share)} of the bytes that they $than.")
       }
+    }
+
+    /** A layout and what it is worth, compared with the current files. */
+    private def laid(layout: JudgedLayout, even: JudgedLayout, remark: String): AutoLayout = {
+      val queries = queriesOf(layout, even)
+      val worth =
+        if (layout.columns.isEmpty) Map.empty[String, Double]
+        else {
+          val saved = savedIn(JudgedLayout.current, layout.copy(queries = queries))
+          advisor.present.partitions.flatMap { partition =>
+            advisor.present.foldersOf(partition).map { case (folder, size) =>
+              folder -> saved(partition.values) * size / math.max(1L, partition.size)
+            }
+          }.toMap
+        }
+      AutoLayout(layout.columns, remark, queries, worth)
+    }
+
+    /** For each partition, how many bytes the queries save with the second layout. */
+    private def savedIn(now: JudgedLayout, next: JudgedLayout): InternalRow => Double = {
+      val weights = readings.map(_.weight)
+      val (before, after) = (advisor.openedIn(now, weights), advisor.openedIn(next, weights))
+      partition =>
+        before.getOrElse(partition, 0.0) - after.getOrElse(partition, 0.0) * next.growth
+    }
+
+    /** Whether a rewrite of some partition replaces fewer bytes than the queries would save. */
+    private def pays(now: JudgedLayout, next: JudgedLayout): Boolean = {
+      val saved = savedIn(now, next)
+      advisor.present.partitions.exists(partition => saved(partition.values) >= partition.size)
     }
 
     private def recorded: String = {
@@ -237,7 +237,8 @@ object AutoLayout {
       if (workload.days.size <= days) number else s"$number of the last $days days with queries"
     }
 
-    private def keeps(queries: Option[QueryCuts], why: String): AutoLayout =
-      AutoLayout(last, s"AUTO ${kept(last)}: $why.", queries)
+    private def keeps(why: String): AutoLayout = AutoLayout(last, kept(why))
+
+    private def kept(why: String): String = s"AUTO ${AutoLayout.kept(last)}: $why."
   }
 }

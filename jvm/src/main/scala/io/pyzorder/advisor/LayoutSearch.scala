@@ -9,7 +9,7 @@ import io.pyzorder.index.model.IndexedColumn
  *
  * @param columns  the clustering columns; Nil for the table's current files
  * @param isSorted whether the rows are sorted by the columns (`curve` = linear), not Z-ordered
- * @param isCut    whether the table is cut by the scans, not evenly
+ * @param queries  the scans by which the table is cut; None if it is cut evenly
  * @param opened   for each scan, the total size of the files that it would open, in bytes
  * @param growth   the table's size in this layout divided by its current size; 1 if not measured.
  *                 For a Z-ordered layout, it is measured on the best layout with as many columns
@@ -19,7 +19,7 @@ final case class JudgedLayout(
     isSorted: Boolean,
     opened: Seq[Double],
     growth: Double,
-    isCut: Boolean = false) {
+    queries: Option[QueryCuts] = None) {
 
   def grown(by: Double): JudgedLayout = copy(opened = opened.map(_ * by), growth = growth * by)
 
@@ -33,6 +33,12 @@ final case class JudgedLayout(
     if (total == 0) 0.0
     else opened.iterator.zip(weights.iterator).map { case (b, n) => b * n }.sum / total
   }
+}
+
+object JudgedLayout {
+
+  /** The table's current files, without what the scans would open in them. */
+  val current: JudgedLayout = JudgedLayout(Nil, isSorted = false, Nil, 1.0)
 }
 
 /**
@@ -96,15 +102,18 @@ final class LayoutSearch(advisor: Advisor, weights: Seq[Long]) {
       isFixed: Seq[Boolean]): JudgedLayout = {
     val queries = advisor.queries(by, evenly, weights, isFixed)
     JudgedLayout(
-      by, isSorted = false, advisor.openedOf(by, queries).map(_.toDouble), 1.0, isCut = true)
+      by, isSorted = false, advisor.openedOf(by, queries).map(_.toDouble), 1.0, Some(queries))
   }
 
-  /** Like `cut`, at those of the columns that save the most on their own and at `evenly`. */
+  /**
+   * Like `cut`, at those of the columns that save the most on their own and at `evenly`. If the
+   * table has too few files to be cut, it is clustered by `evenly`.
+   */
   def cutAtAny(evenly: Seq[IndexedColumn], isFixed: Seq[Boolean]): JudgedLayout = {
     val alone = best(advisor.columns.map(column => zOrdered(Seq(column))))
     val columns = (evenly ++ alone.take(MostCutColumns).map(_.columns.head)).distinct
     val used = advisor.cutColumns(columns, advisor.queries(columns, evenly, weights, isFixed))
-    cut(used, evenly, isFixed)
+    if (used.isEmpty) zOrdered(evenly) else cut(used, evenly, isFixed)
   }
 
   /** The current files; see AdvisedFiles.present. */

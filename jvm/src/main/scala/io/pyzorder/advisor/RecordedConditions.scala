@@ -2,6 +2,8 @@ package io.pyzorder.advisor
 
 import java.util.Locale
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.catalyst.analysis.{UnresolvedAttribute, UnresolvedFunction}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.pyzorder.shim
@@ -30,6 +32,12 @@ private[advisor] final class RecordedConditions(session: shim.SparkSession, colu
   def restricts(text: String, paths: Seq[Seq[String]]): Boolean =
     parsed(text).exists(condition => isCondition(condition) && restricts(condition, paths))
 
+  /** Whether the text is a condition that may be used and that reads only these columns. */
+  def readsOnly(text: String, columns: Seq[String]): Boolean =
+    parsed(text).exists(condition =>
+      isCondition(condition) && condition.collect { case column: UnresolvedAttribute => column }
+        .forall(column => columns.exists(_.equalsIgnoreCase(column.nameParts.head))))
+
   /**
    * Whether files may be cut at the condition: one group of files for the rows that meet it, and
    * another for the rows that do not. Cuts at the values of a column serve a comparison of this
@@ -50,7 +58,11 @@ private[advisor] final class RecordedConditions(session: shim.SparkSession, colu
   def isOneOf(text: String, paths: Seq[Seq[String]]): Boolean =
     parsed(text).exists(isOneOf(_, paths))
 
-  private def parsed(text: String): Option[Expression] =
+  private val known = mutable.HashMap.empty[String, Option[Expression]]
+
+  private def parsed(text: String): Option[Expression] = known.getOrElseUpdate(text, parse(text))
+
+  private def parse(text: String): Option[Expression] =
     try
       if (text.length > Shape.MaxLength || HugeNumbers.areIn(text)) None
       else Some(session.sessionState.sqlParser.parseExpression(text))

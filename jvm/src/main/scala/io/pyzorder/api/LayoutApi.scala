@@ -15,7 +15,7 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable}
 import io.pyzorder.commands.{TableFunctions, TableLayout}
-import io.pyzorder.commands.optimize.OptimizePlanner
+import io.pyzorder.commands.optimize.{ChosenLayout, OptimizePlanner}
 import io.pyzorder.common.ColumnNames
 import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.skipping.predicate.{PredicateBox, PredicateRules}
@@ -83,10 +83,11 @@ object LayoutApi {
     val table = TableFunctions.tableOf(session, target)
     val verdict =
       if (columns.isEmpty) OptimizePlanner.verdict(session, table)
-      else OptimizePlanner.outlook(
-        session, table,
-        ClusteringColumns.resolve(
-          session, table, columns.asScala.toSeq.flatMap(ColumnNames.parseItems))).verdict
+      else {
+        val named = columns.asScala.toSeq.flatMap(ColumnNames.parseItems)
+        val layout = ChosenLayout(ClusteringColumns.resolve(session, table, named))
+        OptimizePlanner.outlook(session, table, layout).verdict
+      }
     val node = mapper.createObjectNode()
     node.put("kind", verdict.kind).put("sentence", verdict.sentence)
     mapper.writeValueAsString(node)

@@ -22,25 +22,28 @@ object MaintenanceApi {
   /**
    * What an OPTIMIZE without ZORDER BY would do. Returns an object with `target` (the table as
    * written in statements), `columns` (the clustering columns; empty if small files are only
-   * merged), `zOrderBy` (if the recorded workload has chosen the columns, the ZORDER BY clause with
-   * these columns or, if the table is also cut by the workload's queries, with AUTO; or else
-   * empty), `kind` and `sentence` (see LayoutVerdict), `lookups` (the number of lookups to expect),
-   * and `parts`. Each part is a folder in which files would be replaced. It has `where` (a
-   * condition that selects the folder's partition; null if the table is not partitioned), `files`,
-   * `bytes`, `written` and `saved` (see PartitionGain).
+   * merged), `isAuto` (whether the recorded workload chooses the columns), `zOrderBy` (if it has
+   * chosen some, the ZORDER BY clause with these columns or, if the table is also cut by the
+   * workload's queries, with AUTO; or else empty), `kind` and `sentence` (see LayoutVerdict), and
+   * `parts`. Each part is a folder in which files would be replaced. It has `where` (a condition
+   * that selects the folder's partition; null if the table is not partitioned), `files`, `bytes`,
+   * `written`, `saved` and `worth` (see PartitionGain).
    */
   def outlook(session: shim.SparkSession, target: String): String = {
     val table = TableFunctions.tableOf(session, target)
     val layout = Clustering.default(session, table).choose(session, table)
     val (columns, remark) = (layout.columns, layout.remark)
-    val outlook = OptimizePlanner.outlook(session, table, columns)
+    val outlook = OptimizePlanner.outlook(session, table, layout)
     val conditions =
       PartitionListing.conditions(table.relation.location, table.folder(session))
     val node = mapper.createObjectNode()
     node.put("target", table.sql)
+    node.put("isAuto", remark.isDefined)
     node.put("kind", outlook.verdict.kind)
-    node.put("sentence", (remark.toSeq :+ outlook.verdict.sentence).mkString(" "))
-    node.put("lookups", outlook.lookups)
+    node.put("sentence",
+      if (outlook.plan.groups.isEmpty && !exists(session, table.root))
+        s"The table's folder ${table.root} does not exist."
+      else (remark.toSeq :+ outlook.verdict.sentence).mkString(" "))
     node.put("zOrderBy",
       if (remark.isEmpty || columns.isEmpty) ""
       else if (layout.queries.isDefined) " ZORDER BY AUTO"
@@ -52,7 +55,7 @@ object MaintenanceApi {
       parts.addObject()
         .put("where", conditions.get(gain.folder).orNull)
         .put("files", gain.files).put("bytes", gain.bytes)
-        .put("written", gain.written).put("saved", gain.saved)
+        .put("written", gain.written).put("saved", gain.saved).put("worth", gain.worth)
     }
     mapper.writeValueAsString(node)
   }
@@ -70,6 +73,9 @@ object MaintenanceApi {
     search(fs, fs.makeQualified(top), Depth).map(_.toString).sorted.foreach(found.add(_))
     mapper.writeValueAsString(found)
   }
+
+  private def exists(session: shim.SparkSession, root: Path): Boolean =
+    FileSystems.exists(root.getFileSystem(session.sessionState.newHadoopConf()), root)
 
   private def search(fs: FileSystem, folder: Path, depth: Int): Seq[Path] = {
     val inner = FileSystems.list(fs, folder).filter(_.isDirectory).map(_.getPath)

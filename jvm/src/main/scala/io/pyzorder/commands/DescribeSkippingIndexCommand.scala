@@ -10,7 +10,7 @@ import org.apache.spark.sql.types._
 
 import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable, TableFiles}
 import io.pyzorder.commands.action.{ResultColumns, SkippingIndex}
-import io.pyzorder.commands.optimize.OptimizePlanner
+import io.pyzorder.commands.optimize.{ChosenLayout, OptimizePlanner}
 import io.pyzorder.expressions.OrderedBytes
 import io.pyzorder.index.memory.IndexSnapshot
 import io.pyzorder.index.model.{ColumnStatistics, FileEntry, IndexedColumn, ZValueColumn}
@@ -128,7 +128,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
           s"Most files are clustered by ${names.mkString}, but the table can no longer be " +
             "clustered by these columns. Name other columns in ZORDER BY.", None)
       } else {
-        val outlook = OptimizePlanner.outlook(session, table, columns)
+        val outlook = OptimizePlanner.outlook(session, table, ChosenLayout(columns))
         val (plan, verdict) = (outlook.plan, outlook.verdict)
         val full = plan.remark.filterNot(_ => verdict.isHarm)
           .map(_ => table.optimizeBy(columns, full = true))

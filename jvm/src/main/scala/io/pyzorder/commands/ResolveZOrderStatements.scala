@@ -112,13 +112,9 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
         if (choosing.nonEmpty) throw ZOrderErrors.filteredTable(table.name, choosing)
         lookup.checkOutermost(table)
         StoredTypes.check(session, table)
-        val names = table.schema.fieldNames.toSeq
         val clustering =
           if (s.zOrderBy.isEmpty) Clustering.default(session, table)
-          else if (s.isWord && s.zOrderBy.head.exists(word =>
-              ClusteringColumns.isAuto(word.head, names))) {
-            Clustering.Auto(isDeclared = false)
-          } else Clustering.By(ClusteringColumns.resolve(session, table, s.zOrderBy))
+          else named(s, table)
         if (clustering == Clustering.By(Nil) && s.full) {
           throw ZOrderErrors.fullWithoutColumns(table.name)
         }
@@ -132,4 +128,15 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
       case s: VacuumStatement => VacuumCommand(table, s.retainHours, s.dryRun)
       case _: RestoreStatement => RestoreCommand(table)
     }
+
+  /** The clustering that ZORDER BY names. */
+  private def named(s: OptimizeStatement, table: ResolvedTable): Clustering = {
+    val isAuto = s.isWord && s.zOrderBy.head.exists(_.head.equalsIgnoreCase("auto"))
+    if (isAuto && ClusteringColumns.isAuto("auto", table.schema.fieldNames.toSeq))
+      Clustering.Auto(isDeclared = false)
+    else Clustering.By(
+      ClusteringColumns.resolve(session, table, s.zOrderBy),
+      if (isAuto) Some(s"AUTO is a column of ${table.name}, so the table is clustered by it.")
+      else None)
+  }
 }

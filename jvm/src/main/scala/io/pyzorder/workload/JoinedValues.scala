@@ -1,26 +1,23 @@
 package io.pyzorder.workload
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
-import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.execution.pyzorder.BuildSide
-import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
 
-import io.pyzorder.index.model.DeniedColumns
 import io.pyzorder.skipping.predicate.{FilterColumn, RangeUnion}
 
 /**
  * The values that the keys of a finished query's joins had. They are known if a side of the join
  * was broadcast, which is also when the other side can skip files by them.
  *
- * @param plan the plan that was executed
+ * @param plan   the plan that was executed
+ * @param denied attributes that must not be revealed
  */
-private[workload] final class JoinedValues(conf: SQLConf, plan: SparkPlan)
+private[workload] final class JoinedValues(plan: SparkPlan, denied: DeniedAttributes)
     extends AdaptiveSparkPlanHelper {
   import JoinedValues._
 
@@ -36,36 +33,22 @@ private[workload] final class JoinedValues(conf: SQLConf, plan: SparkPlan)
 
   /**
    * Conditions that are met by the rows whose key equals a value of the other side of the join. The
-   * shorter ones may also be met by other rows. Empty if the values are not known.
+   * shorter ones may also be met by other rows. Empty if the values are not known, or if the other
+   * side reads a denied column, which they could reveal.
    */
   def conditions(key: ScanConditions.Key): Iterator[Expression] = {
     val dataType = key.expression.dataType
     val side =
       if (dataType != key.other.dataType || !isSupported(dataType)) None
       else broadcast.collectFirst { case (own, side) if own.semanticEquals(key.other) => side }
-    side.filter(_ => !readsDenied(key)).iterator.flatMap { side =>
-      side.valuesOf(Seq(key.other), side.side.output, MostRows).iterator.flatMap { rows =>
-        val values = rows.map(_.head).filter(_ != null).toVector.distinct
-        Lengths.iterator.flatMap(length => condition(key.expression, values, length))
-      }
+    side.filter(_ => !denied.readIn(key.other) && !denied.readIn(key.side)).iterator.flatMap {
+      side =>
+        side.valuesOf(Seq(key.other), side.side.output, MostRows).iterator.flatMap { rows =>
+          val values = rows.map(_.head).filter(_ != null).toVector.distinct
+          Lengths.iterator.flatMap(length => condition(key.expression, values, length))
+        }
     }
   }
-
-  /** Whether the other side reads a denied column. Its keys could then reveal this column. */
-  private def readsDenied(key: ScanConditions.Key): Boolean = {
-    val denied = AttributeSet(key.side.collect { case relation: LogicalRelation =>
-      val list =
-        DeniedColumns.of(conf, relation.catalogTable.fold(Map.empty[String, String])(_.properties))
-      relation.output.filter(column => list.readIn(Seq(column.name)))
-    }.flatten)
-    def reads(expression: Expression): Boolean =
-      expression.references.exists(denied.contains)
-    denied.nonEmpty &&
-    (reads(key.other) || key.side.exists(node =>
-      isOperator(node) && node.expressions.exists(reads)))
-  }
-
-  private def isOperator(node: LogicalPlan): Boolean = !node.isInstanceOf[LogicalRelation]
 }
 
 private object JoinedValues {

@@ -34,19 +34,21 @@ private[pyzorder] object Shape {
    * those that contain a subquery or a user-defined function, nondeterministic ones, and those
    * whose text is too long.
    *
+   * @param listed the denied columns of the table
    * @param values the values of the join keys
    */
   private[workload] def of(
       scan: ScanConditions,
-      denied: DeniedColumns,
+      listed: DeniedColumns,
+      denied: DeniedAttributes,
       values: JoinedValues): Option[(Shape, Seq[String])] = {
     def isRecordable(condition: Expression): Boolean =
       condition.references.nonEmpty && FilterColumn.isEvaluable(condition) &&
         !condition.exists(_.isInstanceOf[UserDefinedExpression]) &&
-        !denied.readIn(condition.references.map(_.name))
+        !listed.readIn(condition.references.map(_.name))
     val filters = for {
       filter <- scan.filters
-      if isRecordable(filter) && !scan.isImplied(filter)
+      if isRecordable(filter) && !denied.readIn(filter) && !scan.isImplied(filter)
       shape <- sql(withoutConstants(filter))
       example <- sql(withFewConstants(filter))
     } yield shape -> example

@@ -58,13 +58,15 @@ private[pyzorder] final class WorkloadRecorder private (context: SparkContext)
 
   private def note(execution: QueryExecution): Unit = {
     val session = execution.sparkSession.asInstanceOf[shim.SparkSession]
-    val values = new JoinedValues(session.sessionState.conf, execution.executedPlan)
+    val (conf, plan) = (session.sessionState.conf, execution.optimizedPlan)
+    val denied = new DeniedAttributes(conf, Seq(execution.analyzed, plan))
+    val values = new JoinedValues(execution.executedPlan, denied)
     for {
-      scan <- ScanConditions.of(execution.optimizedPlan)
+      scan <- ScanConditions.of(plan)
       if WorkloadRecorder.isOn(session, scan.index)
       folder <- WorkloadRecorder.folderOf(scan.index)
       (shape, example) <-
-        Shape.of(scan, DeniedColumns.of(session.sessionState.conf, scan.index.properties), values)
+        Shape.of(scan, DeniedColumns.of(conf, scan.index.properties), denied, values)
     } add(session, folder, WorkloadCounts.one(shape, example, System.currentTimeMillis()))
   }
 

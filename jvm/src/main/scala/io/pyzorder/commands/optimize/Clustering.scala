@@ -13,11 +13,14 @@ import io.pyzorder.layout.cells.SampledQueries
  * @param columns the clustering columns; Nil if files are only compacted
  * @param remark  says why the layout was chosen; None if the statement or the table names it
  * @param queries the queries by which the table is cut; None if it is cut evenly
+ * @param worth   for each folder, how many bytes the recorded queries would save if its files had
+ *                this layout; empty if not estimated
  */
 final case class ChosenLayout(
     columns: Seq[IndexedColumn],
-    remark: Option[String],
-    queries: Option[SampledQueries])
+    remark: Option[String] = None,
+    queries: Option[SampledQueries] = None,
+    worth: Map[String, Double] = Map.empty)
 
 /** How an OPTIMIZE finds its clustering columns. */
 sealed trait Clustering {
@@ -28,16 +31,17 @@ sealed trait Clustering {
 object Clustering {
 
   /** The columns are known. */
-  final case class By(columns: Seq[IndexedColumn]) extends Clustering {
+  final case class By(columns: Seq[IndexedColumn], remark: Option[String] = None)
+      extends Clustering {
     override def choose(session: shim.SparkSession, table: ResolvedTable): ChosenLayout =
-      ChosenLayout(columns, None, None)
+      ChosenLayout(columns, remark)
   }
 
   /** AUTO: the recorded workload decides. See AutoLayout. */
   final case class Auto(isDeclared: Boolean) extends Clustering {
     override def choose(session: shim.SparkSession, table: ResolvedTable): ChosenLayout = {
       val found = AutoLayout.choose(session, table, isDeclared)
-      ChosenLayout(found.columns, Some(found.remark), found.queries)
+      ChosenLayout(found.columns, Some(found.remark), found.queries, found.worth)
     }
   }
 

@@ -20,18 +20,25 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * The parameters of one OPTIMIZE, and the properties of the table that can be determined without
  * reading rows.
  *
- * @param where    a predicate over partition columns
- * @param zOrderBy the clustering columns; Nil if files are only compacted
- * @param full     whether to rewrite files that are already clustered as requested
- * @param queries  the queries by which the table is cut; None if it is cut evenly
+ * @param where  a predicate over partition columns
+ * @param chosen the layout to create
+ * @param full   whether to rewrite files that are already clustered as requested
  */
 private[optimize] final class OptimizeContext(
     val session: shim.SparkSession,
     val table: ResolvedTable,
     val where: Option[Expression],
-    val zOrderBy: Seq[IndexedColumn],
-    val full: Boolean,
-    val queries: Option[SampledQueries] = None) {
+    chosen: ChosenLayout,
+    val full: Boolean) {
+
+  /** The clustering columns; Nil if files are only compacted. */
+  val zOrderBy: Seq[IndexedColumn] = chosen.columns
+
+  /** The queries by which the table is cut; None if it is cut evenly. */
+  val queries: Option[SampledQueries] = chosen.queries
+
+  /** See ChosenLayout. */
+  val worth: Map[String, Double] = chosen.worth
 
   val started: Long = System.currentTimeMillis()
   val folder: TableFolder = table.folder(session)

@@ -10,7 +10,8 @@ import io.pyzorder.index.collect.Collector
 import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
 import io.pyzorder.layout.cells.FileBox
 import io.pyzorder.layout.select.{IncrementalPlanner, KnownFiles, LayoutEstimate, LayoutVerdict}
-import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, PartitionGain, RewritePlan}
+import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, PartitionGain, RewriteGroup}
+import io.pyzorder.layout.select.RewritePlan
 import io.pyzorder.storage.FileRef
 
 /**
@@ -18,20 +19,37 @@ import io.pyzorder.storage.FileRef
  *
  * @param verdict whether the plan as a whole would pay off
  * @param gains   what the plan would cost and save in each folder
- * @param lookups the number of lookups to expect
  */
 final case class OptimizeOutlook(
     plan: RewritePlan,
     verdict: LayoutVerdict,
-    gains: Seq[PartitionGain],
-    lookups: Long)
+    gains: Seq[PartitionGain])
 
 /** Decides which files an OPTIMIZE rewrites, and whether the rewrite pays off. */
 private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   import context._
 
-  /** Plans the rewrite. Collects statistics for files that are not in the index. */
-  def plan(files: Seq[PartitionFiles]): RewritePlan = plan(files, known)
+  /**
+   * Plans the rewrite. Collects statistics for files that are not in the index. A partition whose
+   * files an earlier OPTIMIZE has clustered by other columns keeps them if it is known that the
+   * rewrite would not pay off there.
+   */
+  def plan(files: Seq[PartitionFiles]): RewritePlan = {
+    val whole = plan(files, known)
+    val clustered = whole.fresh.filter(isClustered).map(_.getPath).toSet
+    def isVain(folder: String, groups: Seq[RewriteGroup]): Boolean = {
+      val replaced = groups.flatMap(_.files)
+      val bytes = replaced.map(_.getLen).sum
+      val relaid = replaced.filter(file => clustered(file.getPath)).map(_.getLen).sum
+      2 * relaid > bytes && worth.get(folder).exists(_ < bytes)
+    }
+    val vain =
+      if (full || clustered.isEmpty || files.length == 1) Set.empty[String]
+      else whole.groups.groupBy(_.folder).collect {
+        case (folder, groups) if isVain(folder, groups) => folder
+      }.toSet
+    whole.copy(groups = whole.groups.filterNot(group => vain(group.folder)), unpaid = vain.size)
+  }
 
   private def plan(files: Seq[PartitionFiles], known: => KnownFiles): RewritePlan =
     if (zOrderBy.isEmpty) RewritePlan.toCompact(files, targetSize)
@@ -58,8 +76,9 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     OptimizeOutlook(
       plan,
       LayoutVerdict.of(workOf(files, plan), before, after),
-      PartitionGain.of(plan, groups.map(_.map(before)), after.takeRight(groups.length)),
-      lookups.getOrElse(LayoutVerdict.UnrecordedLookups))
+      PartitionGain.of(
+        plan, groups.map(_.map(before)), after.takeRight(groups.length),
+        (folder, saved) => worth.getOrElse(folder, saved * lookupsIn(folder))))
   }
 
   /**
@@ -117,13 +136,25 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     val replaced = plan.groups.flatMap(_.files)
     LayoutVerdict.Work(
       replaced.length, replaced.map(_.getLen).sum,
-      files.map(_.files.length).sum - replaced.length, plan.clustered.length,
+      files.map(_.files.length).sum - replaced.length, plan.clustered.length, plan.unpaid,
       plan.groups.map(_.leaves).sum,
       plan.groups.map(_.folder).distinct.length, where.nonEmpty, replaced.exists(isClustered),
-      names, targetSize, lookups)
+      names, targetSize, lookups.map(_ => lookupsOf(plan)))
   }
 
-  private lazy val lookups: Option[Long] = RecordedLookups.of(session, table, zOrderBy)
+  private lazy val lookups: Option[RecordedLookups] = RecordedLookups.of(session, table, zOrderBy)
+
+  /** The number of lookups to expect in a folder. */
+  private def lookupsIn(folder: String): Long =
+    lookups.fold(LayoutVerdict.UnrecordedLookups)(_.in(folder))
+
+  /** The average of the lookups to expect in the replaced files, weighted by their sizes. */
+  private def lookupsOf(plan: RewritePlan): Long = {
+    val sizes = plan.groups.map(group => group.folder -> group.files.map(_.getLen).sum.toDouble)
+    val all = sizes.map(_._2).sum
+    if (all == 0) 0L
+    else math.round(sizes.map { case (folder, size) => lookupsIn(folder) * (size / all) }.sum)
+  }
 
   /** Whether the file was clustered by any columns when it was written. */
   private def isClustered(file: FileStatus): Boolean = index.exists { entries =>
@@ -154,14 +185,14 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
 
 private[pyzorder] object OptimizePlanner {
 
-  /** What an OPTIMIZE with these clustering columns would do. Does not read any rows. */
+  /** What an OPTIMIZE that creates this layout would do. Does not read any rows. */
   def outlook(
       session: shim.SparkSession,
       table: ResolvedTable,
-      columns: Seq[IndexedColumn]): OptimizeOutlook =
-    new OptimizePlanner(new OptimizeContext(session, table, None, columns, full = false)).outlook()
+      layout: ChosenLayout): OptimizeOutlook =
+    new OptimizePlanner(new OptimizeContext(session, table, None, layout, full = false)).outlook()
 
   /** Judges whether an OPTIMIZE with the table's default clustering columns would pay off. */
   def verdict(session: shim.SparkSession, table: ResolvedTable): LayoutVerdict =
-    outlook(session, table, ClusteringColumns.default(session, table)).verdict
+    outlook(session, table, ChosenLayout(ClusteringColumns.default(session, table))).verdict
 }

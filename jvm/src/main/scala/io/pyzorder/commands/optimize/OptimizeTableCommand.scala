@@ -33,7 +33,7 @@ case class OptimizeTableCommand(
     if (full && layout.columns.isEmpty) throw ZOrderErrors.fullWithoutColumns(table.name)
     val metrics = TableAction.execute(own, table) { table =>
       new OptimizeAction(
-        new OptimizeContext(own, table, where, layout.columns, full, layout.queries), dryRun)
+        new OptimizeContext(own, table, where, layout, full), dryRun)
     }
     if (!dryRun && metrics.path == table.root.toString) ChosenSketches.add(own, table)
     Seq(layout.remark.fold(metrics)(metrics.withRemark).toRow)

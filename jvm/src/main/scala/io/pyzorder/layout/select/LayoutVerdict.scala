@@ -80,20 +80,22 @@ object LayoutVerdict {
    * @param rewritten  total size of the files to replace in bytes
    * @param kept       number of files that are not replaced
    * @param clustered  number of files that are already clustered as requested
+   * @param unpaid     number of partitions whose rewrite would not pay off, see RewritePlan
    * @param written    number of files to write
    * @param partitions number of folders that contain files to replace
    * @param inPartitions whether WHERE selects partitions
    * @param undoes     whether some of the files to replace were clustered when they were written
    * @param columns    names of the clustering columns; Nil if small files are only merged
    * @param targetSize the target size of a new file in bytes
-   * @param lookups    the number of recent queries that restrict a clustering column; None if no
-   *                   queries are recorded
+   * @param lookups    the number of recent queries that restrict a clustering column and read the
+   *                   partitions of the files to replace; None if no queries are recorded
    */
   final case class Work(
       replaced: Int,
       rewritten: Long,
       kept: Int,
       clustered: Int,
+      unpaid: Int,
       written: Int,
       partitions: Int,
       inPartitions: Boolean,
@@ -143,7 +145,8 @@ object LayoutVerdict {
 
   private def nothingToDo(work: Work): String = {
     val why =
-      if (work.clustered > 0) {
+      if (work.unpaid > 0) "in no partition would the queries save as much as a rewrite replaces"
+      else if (work.clustered > 0) {
         s"the files are already clustered by ${work.columns.mkString(", ")}"
       } else if (work.kept > 0 && work.columns.nonEmpty) "the files have no rows"
       else if (work.kept > 0) "no files are small enough to be merged"

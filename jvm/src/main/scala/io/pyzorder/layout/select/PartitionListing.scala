@@ -54,12 +54,19 @@ object PartitionListing {
       // <=> is true if both sides are null. The escape stops Spark from substituting variables.
       s"${quoteIdentifier(column.name)} <=> ${value.sql.replace("${", "\\u0024{")}"
     }.mkString(" AND ")
-    if (columns.isEmpty) Map.empty
+    partitions(index, table).map { case (folder, values) => folder -> condition(values) }.toMap
+  }
+
+  /**
+   * The folders with data files and the values of the partition columns in each. Empty if the table
+   * is not partitioned.
+   */
+  def partitions(index: FileIndex, table: TableFolder): Seq[(String, InternalRow)] =
+    if (index.partitionSchema.isEmpty) Nil
     else index.listFiles(Nil, Nil).flatMap { partition =>
       val folders = partition.files.map(_.fileStatus.getPath.getParent).distinct
-      folders.map(table.relativize(_) -> condition(partition.values))
-    }.toMap
-  }
+      folders.map(table.relativize(_) -> partition.values)
+    }
 
   /** A reference to the file, as used in the journal. */
   def refOf(table: TableFolder, file: FileStatus): FileRef =

@@ -26,11 +26,14 @@ final case class RewriteGroup(
  * @param excess    how much data lookups read from the clustered files that a partition keeps,
  *                  divided by how much they would read if these files were rewritten. This is the
  *                  maximum over all partitions; 1 is best
+ * @param unpaid    the number of partitions that keep files with other clustering columns, because
+ *                  their rewrite would not pay off
  */
 final case class RewritePlan(
     groups: Seq[RewriteGroup],
     clustered: Seq[FileStatus],
-    excess: Double) {
+    excess: Double,
+    unpaid: Int = 0) {
 
   /** The files to replace that are not clustered as requested. */
   def fresh: Seq[FileStatus] = groups.flatMap(_.files).filterNot(clustered.toSet)
@@ -46,8 +49,18 @@ final case class RewritePlan(
       case (before, group) => List(group) :: before
     }.map(_.reverse).reverse
 
-  /** A sentence for the user if the files that are kept are poorly clustered. */
-  def remark: Option[String] =
+  /** Sentences for the user about clustered files that are kept. */
+  def remark: Option[String] = Some(Seq(unpaidRemark, excessRemark).flatten.mkString(" "))
+    .filter(_.nonEmpty)
+
+  private def unpaidRemark: Option[String] =
+    if (unpaid == 0 || groups.isEmpty) None
+    else {
+      val kept = if (unpaid == 1) "1 partition keeps its" else f"$unpaid%,d partitions keep their"
+      Some(s"$kept layout, because a rewrite there would not pay off.")
+    }
+
+  private def excessRemark: Option[String] =
     if (excess <= RewritePlan.BadlyClustered) None
     else Some(
       f"From the clustered files that are not rewritten, a lookup reads about $excess%.1f times " +

@@ -10,7 +10,8 @@ class LayoutVerdictSuite extends AnyFunSuite {
 
   /** A rewrite of 16 clustered files of 1 MiB. */
   private val work = Work(
-    replaced = 16, rewritten = 16L * Mega, kept = 0, clustered = 0, written = 16, partitions = 1,
+    replaced = 16, rewritten = 16L * Mega, kept = 0, clustered = 0, unpaid = 0, written = 16,
+    partitions = 1,
     inPartitions = false, undoes = false, columns = Seq("a", "b"), targetSize = Mega.toLong,
     lookups = None)
 
@@ -31,6 +32,10 @@ class LayoutVerdictSuite extends AnyFunSuite {
       "nothing", "Nothing to do: WHERE selects no files."),
     ("clustered files", idle.copy(kept = 16, clustered = 16), quarter, quarter,
       "nothing", "Nothing to do: the files are already clustered by a, b."),
+    ("partitions that do not pay off", idle.copy(kept = 16, unpaid = 2), quarter, quarter,
+      "nothing",
+      "Nothing to do: in no partition would the queries save as much as a rewrite " +
+        "replaces."),
     ("files without rows", idle.copy(kept = 1), pieces(1, 1.0, 0), pieces(1, 1.0, 0),
       "nothing", "Nothing to do: the files have no rows."),
     ("large files that are not clustered", idle.copy(kept = 16, columns = Nil), all, all,
