@@ -179,7 +179,8 @@ class OptimizeBuilder:
         """Clusters the files by columns that suit the queries recorded for the table.
 
         If no other columns suit them much better, keeps those of the last OPTIMIZE. The metrics'
-        `remark` says what was chosen and why.
+        `remark` says what was chosen and why. If the table has a column called `auto`, clusters by
+        this column, and says so.
 
         Returns:
             The metrics of the OPTIMIZE.

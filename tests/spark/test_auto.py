@@ -232,7 +232,7 @@ def test_partitions_that_pay_off(spark: SparkSession, database: str, tmp_path: P
     bridge.flush_workload(spark)
     (planned,) = pyzorder.maintain(spark, "parts", dryRun=True)
     assert planned.statement is not None, planned.reason
-    assert planned.statement.endswith(" WHERE (`p` <=> 1) ZORDER BY (b)")
+    assert " WHERE (`p` <=> 1) ZORDER BY " in planned.statement
     assert planned.partitions == (1, 4)
     for statement in ("OPTIMIZE parts DRY RUN", "OPTIMIZE parts"):
         done = run(spark, statement)

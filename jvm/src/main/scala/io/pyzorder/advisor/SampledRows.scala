@@ -200,19 +200,15 @@ private[pyzorder] final class RankBounds(
 
   private val least = Array.fill(files)(Int.MaxValue)
   private val greatest, nulls, nans = new Array[Int](files)
-  locally {
-    var row = 0
-    while (row < rank.length) {
-      val (f, r) = (file(row), rank(row))
-      if (r == 0) nulls(f) += 1
-      else if (r == column.nanRank) nans(f) += 1
-      else {
-        if (r < least(f)) least(f) = r
-        if (r > greatest(f)) greatest(f) = r
-      }
-      row += 1
+  rank.indices.foreach(row => add(file(row), rank(row)))
+
+  private def add(f: Int, r: Int): Unit =
+    if (r == 0) nulls(f) += 1
+    else if (r == column.nanRank) nans(f) += 1
+    else {
+      if (r < least(f)) least(f) = r
+      if (r > greatest(f)) greatest(f) = r
     }
-  }
 
   def statistics(f: Int): ColumnStatistics = {
     val isEmpty = greatest(f) == 0

@@ -10,8 +10,7 @@ import io.pyzorder.index.collect.Collector
 import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
 import io.pyzorder.layout.cells.FileBox
 import io.pyzorder.layout.select.{IncrementalPlanner, KnownFiles, LayoutEstimate, LayoutVerdict}
-import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, PartitionGain, RewriteGroup}
-import io.pyzorder.layout.select.RewritePlan
+import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, PartitionGain, RewritePlan}
 import io.pyzorder.storage.FileRef
 
 /**
@@ -36,19 +35,28 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
    */
   def plan(files: Seq[PartitionFiles]): RewritePlan = {
     val whole = plan(files, known)
-    val clustered = whole.fresh.filter(isClustered).map(_.getPath).toSet
-    def isVain(folder: String, groups: Seq[RewriteGroup]): Boolean = {
-      val replaced = groups.flatMap(_.files)
-      val bytes = replaced.map(_.getLen).sum
-      val relaid = replaced.filter(file => clustered(file.getPath)).map(_.getLen).sum
-      2 * relaid > bytes && worth.get(folder).exists(_ < bytes)
-    }
     val vain =
-      if (full || clustered.isEmpty || files.length == 1) Set.empty[String]
-      else whole.groups.groupBy(_.folder).collect {
-        case (folder, groups) if isVain(folder, groups) => folder
+      if (full || files.length == 1) Set.empty[String]
+      else relaid(whole).collect {
+        case (folder, bytes) if worth.get(folder).exists(_ < bytes) => folder
       }.toSet
     whole.copy(groups = whole.groups.filterNot(group => vain(group.folder)), unpaid = vain.size)
+  }
+
+  /**
+   * The folders in which the plan mostly replaces files that were clustered by other columns, and
+   * the total size of the files that it replaces there.
+   */
+  private def relaid(plan: RewritePlan): Map[String, Long] = {
+    val clustered = plan.fresh.filter(isClustered).map(_.getPath).toSet
+    def sizeOf(files: Seq[FileStatus]): Long = files.iterator.map(_.getLen).sum
+    plan.groups.groupBy(_.folder).map { case (folder, groups) =>
+      folder -> groups.flatMap(_.files)
+    }.collect {
+      case (folder, files)
+          if 2 * sizeOf(files.filter(file => clustered(file.getPath))) > sizeOf(files) =>
+        folder -> sizeOf(files)
+    }
   }
 
   private def plan(files: Seq[PartitionFiles], known: => KnownFiles): RewritePlan =
@@ -70,6 +78,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     val every = files.flatMap(_.files)
     val number = every.zipWithIndex.toMap
     val groups = plan.groups.map(_.files.map(number))
+    val other = relaid(plan)
     val (before, after) = LayoutEstimate.foreseen(
       indexed.types, indexed.boxes(every), groups.zip(plan.groups.map(_.leaves)),
       settings.curve == "linear")
@@ -78,7 +87,9 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
       LayoutVerdict.of(workOf(files, plan), before, after),
       PartitionGain.of(
         plan, groups.map(_.map(before)), after.takeRight(groups.length),
-        (folder, saved) => worth.getOrElse(folder, saved * lookupsIn(folder))))
+        (folder, saved) =>
+          if (other.contains(folder)) worth.getOrElse(folder, saved * lookupsIn(folder))
+          else saved * lookupsIn(folder)))
   }
 
   /**
