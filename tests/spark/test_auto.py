@@ -111,7 +111,7 @@ def test_chosen_columns(spark: SparkSession, folder: Path, name: str) -> None:
 def test_join_keys(spark: SparkSession, folder: Path) -> None:
     """Queries that restrict the table only through the keys of a join choose its column."""
     spark.sql("CREATE TABLE days USING parquet AS SELECT id AS k, id DIV 40 AS m FROM range(20000)")
-    query = "SELECT count(s) FROM auto_t JOIN days ON b = k WHERE m = {n}"
+    query = "SELECT /*+ BROADCAST(days) */ count(s) FROM auto_t JOIN days ON b = k WHERE m = {n}"
     for number in range(8):
         spark.sql(query.format(n=number * 61 % 500)).collect()
     bridge.flush_workload(spark)
