@@ -259,7 +259,7 @@ IN_PARTITIONS = [
 def test_lookups_in_partitions(
     spark: SparkSession, database: str, tmp_path: Path, condition: str, paying: int
 ) -> None:
-    """In each partition, only the recorded lookups count that read it."""
+    """Only the recorded lookups that read a partition count there."""
     folder = tmp_path / "db" / "parts"
     spark.sql("CREATE TABLE parts (id BIGINT, a BIGINT, p INT) USING parquet PARTITIONED BY (p)")
     insert = "INSERT INTO parts SELECT /*+ REPARTITION(4) */ id, xxhash64(id) % 100, id % 2 FROM"

@@ -198,6 +198,10 @@ DERIVED = [
     "SELECT count(*) FROM (SELECT ssn FROM seen UNION ALL SELECT s FROM seen) u JOIN seen"
     " ON u.ssn = seen.s WHERE u.ssn = '4711'",
     "SELECT count(*) FROM seen WHERE s IN (SELECT ssn FROM seen WHERE ssn = '4711')",
+    "WITH c AS (SELECT ssn AS x, s, id FROM seen) SELECT count(*) FROM c JOIN c d ON c.id = d.id"
+    " WHERE d.x = d.s AND d.x = '4711' AND c.s = d.x",
+    "SELECT count(*) FROM seen x WHERE x.ssn = '4711' AND EXISTS (SELECT * FROM seen y"
+    " WHERE y.s = x.ssn AND y.id > 3)",
     "SELECT count(*) FROM seen JOIN (SELECT max(ssn) AS m FROM seen GROUP BY id) ON s = m"
     " WHERE m = '4711'",
 ]

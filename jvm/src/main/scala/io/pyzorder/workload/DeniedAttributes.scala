@@ -1,8 +1,10 @@
 package io.pyzorder.workload
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Union}
-import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.catalyst.plans.logical.{
+  CTERelationDef, CTERelationRef, LogicalPlan, Union
+}
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.internal.SQLConf
 
 import io.pyzorder.index.model.DeniedColumns
@@ -41,7 +43,7 @@ private[workload] final class DeniedAttributes(conf: SQLConf, plans: Seq[Logical
     plans.flatMap(_.collectWithSubqueries { case node => node })
 
   private def closure(columns: Set[ExprId]): Set[ExprId] = {
-    val groups = nodes.flatMap(related)
+    val groups = nodes.flatMap(related) ++ references ++ copies
     @scala.annotation.tailrec
     def grown(known: Set[ExprId]): Set[ExprId] = {
       val more = known ++ groups.filter(_.exists(known)).flatten
@@ -49,6 +51,25 @@ private[workload] final class DeniedAttributes(conf: SQLConf, plans: Seq[Logical
     }
     grown(columns)
   }
+
+  /** The columns of each reference to a CTE, together with those of its definition. */
+  private def references: Seq[Set[ExprId]] = {
+    val defined = nodes.collect { case cte: CTERelationDef => cte.id -> cte.output }.toMap
+    nodes.collect { case reference: CTERelationRef =>
+      reference.output.zip(defined.getOrElse(reference.cteId, Nil))
+        .map { case (own, source) => Set(own.exprId, source.exprId) }
+    }.flatten
+  }
+
+  /** Each column of a table, in all scans of the table. The optimizer may have added scans. */
+  private def copies: Seq[Set[ExprId]] =
+    nodes.collect { case relation: LogicalRelation => relation }.flatMap { scan =>
+      scan.relation match {
+        case HadoopFsRelation(index, _, _, _, _, _) =>
+          scan.output.map(column => (index.rootPaths, column.name) -> column.exprId)
+        case _ => Nil
+      }
+    }.groupBy(_._1).values.map(_.map(_._2).toSet).toSeq
 
   /** Groups of attributes that a node relates to each other. */
   private def related(node: LogicalPlan): Seq[Set[ExprId]] = {
@@ -67,5 +88,7 @@ private[workload] final class DeniedAttributes(conf: SQLConf, plans: Seq[Logical
     named ++ produced
   }
 
-  private def ids(expression: Expression): Set[ExprId] = expression.references.map(_.exprId).toSet
+  private def ids(expression: Expression): Set[ExprId] =
+    expression.references.map(_.exprId).toSet ++
+      expression.collect { case OuterReference(outer) => outer.exprId }
 }

@@ -88,8 +88,8 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
       PartitionGain.of(
         plan, groups.map(_.map(before)), after.takeRight(groups.length),
         (folder, saved) =>
-          if (other.contains(folder)) worth.getOrElse(folder, saved * lookupsIn(folder))
-          else saved * lookupsIn(folder)))
+          worth.get(folder).filter(_ => other.contains(folder))
+            .getOrElse(saved * lookupsIn(folder))))
   }
 
   /**
