@@ -7,7 +7,7 @@ import io.pyzorder.advisor.RecordedLookups
 import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable, TableFiles}
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.collect.Collector
-import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
+import io.pyzorder.index.model.ColumnStatistics
 import io.pyzorder.layout.cells.FileBox
 import io.pyzorder.layout.select.{IncrementalPlanner, KnownFiles, LayoutEstimate, LayoutVerdict}
 import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, PartitionGain, RewritePlan}
@@ -38,7 +38,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     val vain =
       if (full || files.length == 1) Set.empty[String]
       else relaid(whole).collect {
-        case (folder, bytes) if worth.get(folder).exists(_ < bytes) => folder
+        case (partition, bytes) if worth.get(partition).exists(_ < bytes) => partition
       }.toSet
     whole.copy(groups = whole.groups.filterNot(group => vain(group.folder)), unpaid = vain.size)
   }
@@ -50,12 +50,12 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   private def relaid(plan: RewritePlan): Map[String, Long] = {
     val clustered = plan.fresh.filter(isClustered).map(_.getPath).toSet
     def sizeOf(files: Seq[FileStatus]): Long = files.iterator.map(_.getLen).sum
-    plan.groups.groupBy(_.folder).map { case (folder, groups) =>
-      folder -> groups.flatMap(_.files)
+    plan.groups.groupBy(_.folder).map { case (partition, groups) =>
+      partition -> groups.flatMap(_.files)
     }.collect {
-      case (folder, files)
+      case (partition, files)
           if 2 * sizeOf(files.filter(file => clustered(file.getPath))) > sizeOf(files) =>
-        folder -> sizeOf(files)
+        partition -> sizeOf(files)
     }
   }
 
@@ -87,9 +87,9 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
       LayoutVerdict.of(workOf(files, plan), before, after),
       PartitionGain.of(
         plan, groups.map(_.map(before)), after.takeRight(groups.length),
-        (folder, saved) =>
-          worth.get(folder).filter(_ => other.contains(folder))
-            .getOrElse(saved * lookupsIn(folder))))
+        (partition, saved) =>
+          worth.get(partition).filter(_ => other.contains(partition))
+            .getOrElse(saved * lookupsIn(partition))))
   }
 
   /**
