@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pyzorder import boundaries, interleave, ordered_bytes
+from tests.support import scans
 from tests.support.values import BY_TYPE, arrow, sql_type
 from tests.vectors import oracle
 
@@ -46,16 +47,13 @@ def frame(spark: SparkSession, folder: Path, columns: dict[str, tuple[list, str]
 def mode(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
     """Runs a test twice: with code generation and in interpreted mode."""
     changed = {
-        "spark.sql.codegen.factoryMode": request.param,
-        "spark.sql.codegen.wholeStage": str(request.param == "CODEGEN_ONLY").lower(),
+        "spark__sql__codegen__factoryMode": request.param,
+        "spark__sql__codegen__wholeStage": str(request.param == "CODEGEN_ONLY").lower(),
     }
     if has_time(spark):
-        changed["spark.sql.timeType.enabled"] = "true"
-    for name, value in changed.items():
-        spark.conf.set(name, value)
-    yield request.param
-    for name in changed:
-        spark.conf.unset(name)
+        changed["spark__sql__timeType__enabled"] = "true"
+    with scans.settings(spark, **changed):
+        yield request.param
 
 
 def selected(data: DataFrame, *expressions: str) -> list[Any]:

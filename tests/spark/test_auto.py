@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import pyzorder
 from pyzorder import ZOrderTable, bridge
 from tests.support.recorded_workload import record
-from tests.support.scans import explain, opened
+from tests.support.scans import explain, opened, settings
 from tests.support.tables import aim_at, data_files, metrics
 
 ROWS = 20_000
@@ -107,12 +107,15 @@ def test_chosen_columns(spark: SparkSession, folder: Path, name: str) -> None:
     assert len(opened(spark.sql(f"SELECT count(s) FROM auto_t WHERE {query}"))) < FILES / 2
 
 
-def test_join_keys(spark: SparkSession, folder: Path) -> None:
-    """Queries that restrict the table only through the keys of a join choose its column."""
+@pytest.mark.parametrize("mode", ["NO_CODEGEN", "FALLBACK"])
+def test_join_keys(spark: SparkSession, folder: Path, mode: str) -> None:
+    """Queries that restrict the table only through the keys of a join choose its column, with and
+    without code generation."""
     spark.sql("CREATE TABLE days USING parquet AS SELECT id AS k, id DIV 40 AS m FROM range(20000)")
     query = "SELECT /*+ BROADCAST(days) */ count(s) FROM auto_t JOIN days ON b = k WHERE m = {n}"
-    for number in range(8):
-        spark.sql(query.format(n=number * 61 % 500)).collect()
+    with settings(spark, spark__sql__codegen__factoryMode=mode):
+        for number in range(8):
+            spark.sql(query.format(n=number * 61 % 500)).collect()
     bridge.flush_workload(spark)
     done = run(spark)
     assert done["clusteringColumns"] == ["b"], done["remark"]

@@ -60,8 +60,13 @@ object AutoLayout {
   /** The share of the opened bytes by which cuts at the queries must be better than even cuts. */
   private val LeastCutGain = 0.05
 
-  /** The approximate maximum number of rows to sample. */
-  private val SampledRows = 200000L
+  /**
+   * The approximate number of rows to sample for each new file, and in total. OPTIMIZE itself
+   * samples at least 500 rows for each new file.
+   */
+  private val SampledRowsPerFile = 1000L
+  private val LeastSampledRows = 20000L
+  private val MostSampledRows = 200000L
 
   /** The maximum number of different conditions to evaluate. The most frequent ones are used. */
   private val MostReadings = 1000
@@ -147,7 +152,8 @@ object AutoLayout {
       if (advisor.present.files.isEmpty) keeps(s"${table.name} has no rows")
       else if (!advisor.hasFilters) keeps(s"no filter of the $recorded lets clustering skip files")
       else {
-        advisor.draw(SampledRows)
+        val wanted = SampledRowsPerFile * advisor.present.leaves.sum
+        advisor.draw(math.min(MostSampledRows, math.max(LeastSampledRows, wanted)))
         val search = new LayoutSearch(advisor, weights(_.chooses))
         val even = search.chosen(search.candidates(MostColumns, weighs = false), Margin).get
         val best = better(search.cutAtAny(even.columns, isFixed), even)

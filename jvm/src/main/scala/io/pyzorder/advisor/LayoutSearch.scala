@@ -50,6 +50,10 @@ object JudgedLayout {
 final class LayoutSearch(advisor: Advisor, weights: Seq[Long]) {
   import LayoutSearch._
 
+  /** For each column, the table clustered by it alone, best first. */
+  private lazy val alone: Seq[JudgedLayout] =
+    best(advisor.columns.map(column => zOrdered(Seq(column))))
+
   /**
    * Z-ordered layouts, best first. Combines the columns that save the most on their own: each step
    * extends the best layouts so far by one more column.
@@ -59,7 +63,6 @@ final class LayoutSearch(advisor: Advisor, weights: Seq[Long]) {
    *               this measurement writes some files of the best layout
    */
   def candidates(most: Int, weighs: Boolean): Seq[JudgedLayout] = {
-    val alone = best(advisor.columns.map(column => zOrdered(Seq(column))))
     val columns = alone.take(MostColumns).map(_.columns.head)
     val found = ArrayBuffer(best(alone): _*)
     val bests = ArrayBuffer(alone.take(1): _*)
@@ -110,7 +113,6 @@ final class LayoutSearch(advisor: Advisor, weights: Seq[Long]) {
    * table has too few files to be cut, it is clustered by `evenly`.
    */
   def cutAtAny(evenly: Seq[IndexedColumn], isFixed: Seq[Boolean]): JudgedLayout = {
-    val alone = best(advisor.columns.map(column => zOrdered(Seq(column))))
     val columns = (evenly ++ alone.take(MostCutColumns).map(_.columns.head)).distinct
     val used = advisor.cutColumns(columns, advisor.queries(columns, evenly, weights, isFixed))
     if (used.isEmpty) zOrdered(evenly) else cut(used, evenly, isFixed)

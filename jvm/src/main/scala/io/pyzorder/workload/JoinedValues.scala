@@ -2,7 +2,7 @@ package io.pyzorder.workload
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.util.TypeUtils
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{InputAdapter, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.execution.pyzorder.BuildSide
@@ -24,7 +24,10 @@ private[workload] final class JoinedValues(plan: SparkPlan, denied: DeniedAttrib
   /** The keys of broadcast sides. A side that was never executed has no rows. */
   private lazy val broadcast: Seq[(Expression, BuildSide)] =
     collectWithSubqueries(plan) { case join: BroadcastHashJoinExec =>
-      val build = Seq(join.left, join.right).flatMap(BuildSide.unapply)
+      val build = Seq(join.left, join.right).map {
+        case InputAdapter(side) => side // if there is whole-stage code generation
+        case side => side
+      }.flatMap(BuildSide.unapply)
         .filter(side => (1L to MostRows).contains(side.rowCount))
       build.flatMap(side =>
         (join.leftKeys ++ join.rightKeys)

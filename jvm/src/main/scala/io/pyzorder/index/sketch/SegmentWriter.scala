@@ -2,6 +2,7 @@ package io.pyzorder.index.sketch
 
 import java.io.{ByteArrayOutputStream, DataOutputStream}
 import java.nio.charset.StandardCharsets.UTF_8
+import java.util.Arrays
 import java.util.zip.CRC32
 
 import io.pyzorder.index.model.IndexedColumn
@@ -60,11 +61,13 @@ object SegmentWriter {
         directory.number(codes.rice)
       case None => directory.number(0)
     }
-    val cursors = files.flatten.map(codes => new Cursor(codes, bucketBits))
+    val present = files.flatten
+    val slices = new Array[Array[Array[Byte]]](present.length)
+    Arrays.parallelSetAll[Array[Array[Byte]]](slices, i => slicesOf(present(i), bucketBits))
     (0 until (1 << bucketBits)).foreach { bucket =>
       val block = new ByteArrayOutputStream()
       val to = new Numbers(block)
-      cursors.foreach(cursor => to.bytes(cursor.next(bucket)))
+      slices.foreach(slice => to.bytes(slice(bucket)))
       val crc = new CRC32()
       crc.update(block.toByteArray)
       directory.number(block.size)
@@ -80,13 +83,12 @@ object SegmentWriter {
     (files.map(_.bits) ++ Seq(wanted, SegmentDirectory.MaxBucketBits)).min
   }
 
-  /** Encodes a file's hashes, bucket by bucket. */
-  private final class Cursor(codes: CodedHashes, bucketBits: Int) {
-    private val values = codes.prefixes
-    private val shift = codes.bits - bucketBits
-    private var at = 0
-
-    def next(bucket: Int): Array[Byte] = {
+  /** The codes of a file's hashes in each bucket. */
+  private def slicesOf(codes: CodedHashes, bucketBits: Int): Array[Array[Byte]] = {
+    val values = codes.prefixes
+    val shift = codes.bits - bucketBits
+    var at = 0
+    Array.tabulate(1 << bucketBits) { bucket =>
       val from = at
       while (at < values.length && (values(at) >>> shift) == bucket) at += 1
       val sink = new BitSink

@@ -52,7 +52,8 @@ private[pyzorder] object SketchChoice {
   }
 
   private def shareBySketches(files: IndexedSeq[CodedHashes]): Double = {
-    val prefixes = files.map(_.prefixes)
+    val prefixes = new Array[Array[Long]](files.length)
+    Arrays.parallelSetAll[Array[Long]](prefixes, i => files(i).prefixes)
     def holds(file: Int, prefix: Long, bits: Int): Boolean = {
       val common = math.min(bits, files(file).bits)
       val least = prefix >>> (bits - common) << (files(file).bits - common)
