@@ -62,9 +62,10 @@ object AutoLayout {
 
   /**
    * The approximate number of rows to sample for each new file, and in total. OPTIMIZE itself
-   * samples at least 500 rows for each new file.
+   * samples at least 500 rows for each new file. Fewer rows than these would often make a choice
+   * look good that is not.
    */
-  private val SampledRowsPerFile = 1000L
+  private val SampledRowsPerFile = 2500L
   private val LeastSampledRows = 20000L
   private val MostSampledRows = 200000L
 
