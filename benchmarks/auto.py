@@ -231,7 +231,8 @@ class Table:
         total = 0
         for condition in conditions:
             query = self.query(condition)
-            query.collect()  # determines the join keys
+            if self._joined != self._sql:
+                query.collect()  # determines the join keys
             scans = pyzorder.explain(query)
             total += next(
                 scan.details["selectedBytes"] for scan in scans if scan.table.endswith(self._sql)

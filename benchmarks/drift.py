@@ -47,7 +47,7 @@ BUDGET = 1.25
 MOST = 1.25
 
 TABLE, APPLICATION = "drifting", "0" * 32
-EXAMPLES = 8
+EXAMPLES = 32
 
 Night = Callable[[int], int]
 """What runs in the night after a day. Returns the size of the replaced files."""

@@ -100,12 +100,12 @@ def test_nothing_to_record(spark: SparkSession, table: Path, statement: str) -> 
 
 
 def test_examples_and_counts(spark: SparkSession, table: Path) -> None:
-    for number in range(20):
+    for number in range(40):
         spark.sql(f"SELECT * FROM seen WHERE id = {number} AND ssn <> 'secret'").collect()
     bridge.flush_workload(spark)
     [row] = ZOrderTable.forName(spark, "seen").workload().collect()
-    assert (row.filters, row.queries, len(row.examples)) == ("(id = ?)", 20, 8)
-    assert set(row.examples) <= {f"(id = {number}L)" for number in range(20)}
+    assert (row.filters, row.queries, len(row.examples)) == ("(id = ?)", 40, 32)
+    assert set(row.examples) <= {f"(id = {number}L)" for number in range(40)}
     [file] = (table / "_zorder" / "_workload").glob("*.json")
     text = file.read_text()
     assert "ssn" not in text and "secret" not in text

@@ -29,7 +29,7 @@ private[pyzorder] final case class ShapeCount(
 
 private[pyzorder] object ShapeCount {
 
-  val MaxExamples = 8
+  val MaxExamples = 32
 
   /**
    * At most MaxExamples of the examples. Each of `added` replaces a random one with a probability
