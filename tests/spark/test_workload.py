@@ -204,12 +204,53 @@ DERIVED = [
     " WHERE y.s = x.ssn AND y.id > 3)",
     "SELECT count(*) FROM seen JOIN (SELECT max(ssn) AS m FROM seen GROUP BY id) ON s = m"
     " WHERE m = '4711'",
-]
+    *(f"SELECT count(*) FROM seen WHERE ssn = '4711' AND {condition}" for condition in [
+        "s > ssn", "s IN (ssn, 'zz')", "startswith(s, ssn)", "s LIKE concat(ssn, '%')",
+        "id < CAST(ssn AS BIGINT)", "concat(s, ssn) > 'y'", "(s > ssn OR id = 3)",
+        "CASE WHEN s > ssn THEN id > 3 ELSE id > 4 END"]),
+    "SELECT count(*) FROM seen x JOIN seen y ON y.s > x.ssn AND x.id = y.id"
+    " WHERE x.ssn = '4711' AND y.id = 7",
+    "SELECT count(*) FROM seen x LEFT JOIN seen y ON y.s > x.ssn AND x.ssn = '4711' AND y.id = x.id",
+]  # fmt: skip
 
 
+@pytest.mark.variants(6)
 @pytest.mark.parametrize("query", DERIVED)
 def test_constants_of_denied_columns(spark: SparkSession, table: Path, query: str) -> None:
     spark.sql(query).collect()
+    bridge.flush_workload(spark)
+    files = list((table / "_zorder" / "_workload").glob("*.json"))
+    assert not [file for file in files if "4711" in file.read_text()]
+
+
+#: Joins whose keys are values that another table's denied column selects or contains.
+REVEALED = [
+    "SELECT count(*) FROM seen JOIN (SELECT k FROM keys WHERE k = (SELECT max(ssn) FROM priv)) ON id = k",
+    "SELECT count(*) FROM seen JOIN keys ON id = k WHERE k >= (SELECT max(ssn) FROM priv) AND k < 4800",
+    "SELECT count(*) FROM seen WHERE id IN (SELECT k FROM keys WHERE k ="
+    " (SELECT max(ssn) FROM priv WHERE g = 1))",
+    "SELECT count(*) FROM seen JOIN (SELECT k + (SELECT max(ssn) FROM priv) - k AS kk FROM keys"
+    " WHERE m = 1) ON id = kk",
+    "SELECT count(*) FROM seen JOIN keys ON id = k WHERE k = (SELECT max(ssn) FROM priv)",
+    "SELECT count(*) FROM seen JOIN keys ON id = k WHERE m IN (SELECT g FROM priv WHERE ssn = 4711)",
+    "SELECT count(*) FROM seen JOIN cached ON id = n WHERE n >= 0",
+    "WITH c AS (SELECT g + 4710 AS n FROM priv WHERE ssn = 4711 AND rand() >= 0) SELECT count(*)"
+    " FROM seen JOIN (SELECT * FROM c WHERE n > 0) ON id = n JOIN c d ON d.n = seen.id",
+]  # fmt: skip
+
+
+@pytest.mark.variants(4)
+@pytest.mark.parametrize("query", REVEALED)
+def test_keys_that_another_table_selects(spark: SparkSession, table: Path, query: str) -> None:
+    spark.sql(
+        "CREATE TABLE keys USING parquet AS SELECT 4700 + id AS k, id % 2 AS m FROM range(20)"
+    )
+    spark.sql("CREATE TABLE priv USING parquet AS SELECT 1L AS g, 4711L AS ssn")
+    spark.sql("ALTER TABLE priv SET TBLPROPERTIES ('zorder.index.denyColumns' = 'ssn')")
+    spark.sql("CACHE TABLE cached AS SELECT g + 4710 AS n FROM priv WHERE ssn = 4711")
+    spark.sql(query).collect()
+    spark.catalog.uncacheTable("cached")
+    spark.catalog.dropTempView("cached")
     bridge.flush_workload(spark)
     files = list((table / "_zorder" / "_workload").glob("*.json"))
     assert not [file for file in files if "4711" in file.read_text()]

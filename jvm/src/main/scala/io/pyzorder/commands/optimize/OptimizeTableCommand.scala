@@ -7,7 +7,6 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.catalog.ResolvedTable
 import io.pyzorder.commands.action.{ChosenSketches, TableAction}
-import io.pyzorder.common.ZOrderErrors
 
 /**
  * An OPTIMIZE statement whose table and columns have been resolved.
@@ -30,7 +29,6 @@ case class OptimizeTableCommand(
   override def run(session: SparkSession): Seq[Row] = {
     val own = session.asInstanceOf[shim.SparkSession]
     val layout = clustering.choose(own, table)
-    if (full && layout.columns.isEmpty) throw ZOrderErrors.fullWithoutColumns(table.name)
     val metrics = TableAction.execute(own, table) { table =>
       new OptimizeAction(
         new OptimizeContext(own, table, where, layout, full), dryRun)
