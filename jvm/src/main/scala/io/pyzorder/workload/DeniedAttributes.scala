@@ -44,8 +44,8 @@ private[workload] final class DeniedAttributes(conf: SQLConf, plans: Seq[Logical
 
   /**
    * Whether an operator of the plan or of its subqueries, other than a scan, reads a denied
-   * attribute, or might do so: it is not known how cached rows, the rows of an RDD or those of a CTE
-   * were computed.
+   * attribute, or might do so: it is not known how cached rows, the rows of an RDD or those of a
+   * CTE were computed.
    */
   def readIn(part: LogicalPlan): Boolean =
     part.collectWithSubqueries { case node => node }.exists {
