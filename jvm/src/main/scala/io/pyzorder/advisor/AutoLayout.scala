@@ -61,9 +61,8 @@ object AutoLayout {
   private val LeastCutGain = 0.05
 
   /**
-   * The approximate number of rows to sample for each new file, and in total. OPTIMIZE itself
-   * samples at least 500 rows for each new file. Fewer rows than these would often make a choice
-   * look good that is not.
+   * The approximate number of rows to sample for each new file, and its limits for all of them.
+   * OPTIMIZE itself samples at least 500 rows for each new file.
    */
   private val SampledRowsPerFile = 2500L
   private val LeastSampledRows = 20000L
