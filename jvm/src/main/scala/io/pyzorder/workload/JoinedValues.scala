@@ -14,10 +14,10 @@ import io.pyzorder.skipping.predicate.{FilterColumn, RangeUnion}
  * The values that the keys of a finished query's joins had. They are known if a side of the join
  * was broadcast, which is also when the other side can skip files by them.
  *
- * @param plan   the plan that was executed
- * @param denied attributes that must not be revealed
+ * @param plan         the plan that was executed
+ * @param isRecordable whether the values may be recorded
  */
-private[workload] final class JoinedValues(plan: SparkPlan, denied: DeniedAttributes)
+private[workload] final class JoinedValues(plan: SparkPlan, isRecordable: Boolean)
     extends AdaptiveSparkPlanHelper {
   import JoinedValues._
 
@@ -36,20 +36,19 @@ private[workload] final class JoinedValues(plan: SparkPlan, denied: DeniedAttrib
 
   /**
    * Conditions that are met by the rows whose key equals a value of the other side of the join. The
-   * shorter ones may also be met by other rows. Empty if the values are not known, or if the other
-   * side reads a denied column, which they could reveal.
+   * shorter ones may also be met by other rows. Empty if the values are not known or must not be
+   * recorded.
    */
   def conditions(key: ScanConditions.Key): Iterator[Expression] = {
     val dataType = key.expression.dataType
     val side =
-      if (dataType != key.other.dataType || !isSupported(dataType)) None
+      if (!isRecordable || dataType != key.other.dataType || !isSupported(dataType)) None
       else broadcast.collectFirst { case (own, side) if own.semanticEquals(key.other) => side }
-    side.filter(_ => !denied.readIn(key.other) && !denied.readIn(key.side)).iterator.flatMap {
-      side =>
-        side.valuesOf(Seq(key.other), side.side.output, MostRows).iterator.flatMap { rows =>
-          val values = rows.map(_.head).filter(_ != null).toVector.distinct
-          Lengths.iterator.flatMap(length => condition(key.expression, values, length))
-        }
+    side.iterator.flatMap { side =>
+      side.valuesOf(Seq(key.other), side.side.output, MostRows).iterator.flatMap { rows =>
+        val values = rows.map(_.head).filter(_ != null).toVector.distinct
+        Lengths.iterator.flatMap(length => condition(key.expression, values, length))
+      }
     }
   }
 }

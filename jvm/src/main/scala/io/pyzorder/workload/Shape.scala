@@ -4,7 +4,6 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.sql.catalyst.expressions._
 
-import io.pyzorder.index.model.DeniedColumns
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
@@ -30,25 +29,20 @@ private[pyzorder] object Shape {
   /**
    * The shape of a scan's conditions, and an example of it: the filters with their constants, and
    * then a condition for each join key, which is empty if the values of the key are not known. None
-   * if no condition can be recorded. These conditions cannot: those that read a denied column,
-   * those that contain a subquery or a user-defined function, nondeterministic ones, and those
-   * whose text is too long.
+   * if no condition can be recorded. These conditions cannot: those that contain a subquery or a
+   * user-defined function, nondeterministic ones, and those whose text is too long.
    *
-   * @param listed the denied columns of the table
    * @param values the values of the join keys
    */
   private[workload] def of(
       scan: ScanConditions,
-      listed: DeniedColumns,
-      denied: DeniedAttributes,
       values: JoinedValues): Option[(Shape, Seq[String])] = {
     def isRecordable(condition: Expression): Boolean =
       condition.references.nonEmpty && FilterColumn.isEvaluable(condition) &&
-        !condition.exists(_.isInstanceOf[UserDefinedExpression]) &&
-        !listed.readIn(condition.references.map(_.name))
+        !condition.exists(_.isInstanceOf[UserDefinedExpression])
     val filters = for {
       filter <- scan.filters
-      if isRecordable(filter) && !denied.readIn(filter) && !scan.isImplied(filter)
+      if isRecordable(filter) && !scan.isImplied(filter)
       shape <- sql(withoutConstants(filter))
       example <- sql(withFewConstants(filter))
     } yield shape -> example

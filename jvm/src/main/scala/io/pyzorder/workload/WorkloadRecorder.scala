@@ -13,7 +13,6 @@ import org.apache.spark.sql.pyzorder.{shim, FinishedQuery}
 import org.slf4j.LoggerFactory
 
 import io.pyzorder.common.ZOrderConf
-import io.pyzorder.index.model.DeniedColumns
 import io.pyzorder.skipping.files.ZOrderFileIndex
 import io.pyzorder.storage.{FileSystems, TableFolder}
 
@@ -58,15 +57,13 @@ private[pyzorder] final class WorkloadRecorder private (context: SparkContext)
 
   private def note(execution: QueryExecution): Unit = {
     val session = execution.sparkSession.asInstanceOf[shim.SparkSession]
-    val (conf, plan) = (session.sessionState.conf, execution.optimizedPlan)
-    val denied = new DeniedAttributes(conf, Seq(execution.analyzed, plan))
-    val values = new JoinedValues(execution.executedPlan, denied)
+    val confidentiality = new Confidentiality(session.sessionState.conf, execution.analyzed)
+    val values = new JoinedValues(execution.executedPlan, confidentiality.hasRecordableKeys)
     for {
-      scan <- ScanConditions.of(plan)
-      if WorkloadRecorder.isOn(session, scan.index)
+      scan <- ScanConditions.of(execution.optimizedPlan)
+      if WorkloadRecorder.isOn(session, scan.index) && confidentiality.isRecordable
       folder <- WorkloadRecorder.folderOf(scan.index)
-      (shape, example) <-
-        Shape.of(scan, DeniedColumns.of(conf, scan.index.properties), denied, values)
+      (shape, example) <- Shape.of(scan, values)
     } add(session, folder, WorkloadCounts.one(shape, example, System.currentTimeMillis()))
   }
 
