@@ -160,21 +160,33 @@ private[layout] final class KdTreeBuilder(
    * @param cuts the first ids of the right sides, in ascending order
    */
   private def sidesOf(c: Int, from: Int, to: Int, cuts: IndexedSeq[Int]): IndexedSeq[Sides] = {
-    val column = ids(c)
     val step = math.max(1, (to - from) / MostRows)
-    val sorted = (from until to by step).map(rows(_)).toArray.sortBy(column(_))
-    val ends = cuts.map(cut => sorted.count(column(_) < cut))
+    val sorted = sampled(c, from, to, step)
+    val ends = cuts.map(cut => firstWithId(sorted, cut))
     val left = new GrowingBounds(ids)
     val lefts = (0 +: ends).zip(ends).map { case (start, end) =>
-      (start until end).foreach(i => left.add(sorted(i)))
+      (start until end).foreach(i => left.add(sorted(i).toInt))
       left.now
     }
     val right = new GrowingBounds(ids)
     val rights = ends.zip(ends.drop(1) :+ sorted.length).reverse.map { case (start, end) =>
-      (start until end).foreach(i => right.add(sorted(i)))
+      (start until end).foreach(i => right.add(sorted(i).toInt))
       right.now
     }.reverse
     cuts.indices.map(i => Sides(lefts(i), rights(i), ends(i).toDouble / sorted.length))
+  }
+
+  /** Every `step`-th row in ascending order of a column: its id in the high half, then the row. */
+  private def sampled(c: Int, from: Int, to: Int, step: Int): Array[Long] = {
+    val found = Array.range(from, to, step).map(i => ids(c)(rows(i)).toLong << 32 | rows(i))
+    Arrays.sort(found)
+    found
+  }
+
+  /** The position of the first of the sampled rows whose id is at least `id`. */
+  private def firstWithId(sorted: Array[Long], id: Int): Int = {
+    val at = Arrays.binarySearch(sorted, id.toLong << 32)
+    if (at < 0) -at - 1 else at
   }
 
   private def add(nodeColumn: Int, nodeCut: Int, nodeRight: Int): Int = {
