@@ -125,6 +125,15 @@ def test_join_keys(spark: SparkSession, folder: Path, mode: str) -> None:
     assert len(scan["opened"]) <= 2
 
 
+def test_queries_in_turn(spark: SparkSession, folder: Path) -> None:
+    """Two kinds of conditions of one form that take turns both choose and both judge."""
+    for number in range(8):
+        low = number * 997
+        ask(spark, f"a >= {low} AND a <= {low + 9} AND b >= 0 AND b <= 19998")
+        ask(spark, f"a >= 0 AND a <= 19998 AND b >= {low} AND b <= {low + 9}")
+    assert run(spark)["clusteringColumns"] == ["a", "b"]
+
+
 def test_same_columns_again(spark: SparkSession, folder: Path) -> None:
     """A second run keeps the columns, and clusters only new files."""
     ask(spark, "b = {n}", times=8)

@@ -170,6 +170,24 @@ def test_values_of_join_keys(
     assert row.examples == examples
 
 
+@pytest.mark.parametrize(
+    ("multiples", "condition"),
+    [("id % 2 = 0", "(id IN (0L, 6L, 12L, 18L))"), ("id = 50", "(id IN (150L))")],
+)
+def test_values_outside_the_table(
+    spark: SparkSession, table: Path, multiples: str, condition: str
+) -> None:
+    """Keys that no indexed file contains are left out, unless no other keys remain."""
+    spark.sql("CREATE SKIPPING INDEX ON seen")
+    spark.sql(
+        "SELECT * FROM seen JOIN (SELECT /*+ BROADCAST */ id * 3 AS k FROM range(1000)"
+        f" WHERE {multiples}) ON seen.id = k"
+    ).collect()
+    bridge.flush_workload(spark)
+    [row] = ZOrderTable.forName(spark, "seen").workload().collect()
+    assert row.examples == [condition]
+
+
 #: A denied column of the other side of the join, a condition on that side, and whether the query is
 #: recorded.
 DENIED_KEYS = [("m", "m = 1", False), ("k", "m = 1", False), ("m", "k < 2", True)]

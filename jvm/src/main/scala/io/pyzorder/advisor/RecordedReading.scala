@@ -1,5 +1,7 @@
 package io.pyzorder.advisor
 
+import scala.util.hashing.MurmurHash3
+
 import io.pyzorder.workload.WorkloadCounts
 
 /**
@@ -48,7 +50,7 @@ private[advisor] object RecordedReading {
   private def all(recorded: WorkloadCounts): Seq[RecordedReading] =
     recorded.shapes.toSeq.sortBy { case (shape, count) => (-count.queries, shape.toString) }
       .flatMap { case (shape, count) =>
-        val examples = if (count.examples.isEmpty) Seq(Nil) else count.examples
+        val examples = if (count.examples.isEmpty) Seq(Nil) else shuffled(count.examples)
         examples.zipWithIndex.map { case (parts, i) =>
           val (filters, keys) = parts.splitAt(shape.filters.length)
           val share = count.queries / examples.length +
@@ -59,4 +61,11 @@ private[advisor] object RecordedReading {
             chooses = isOnly || i % 2 == 0, judges = isOnly || i % 2 == 1)
         }
       }
+
+  /**
+   * The examples in an order that depends only on their text. If applications alternate between two
+   * kinds of queries, one kind must not choose a layout that the other kind judges.
+   */
+  private def shuffled(examples: Seq[Seq[String]]): Seq[Seq[String]] =
+    examples.sortBy(parts => (MurmurHash3.orderedHash(parts), parts.mkString(" ")))
 }

@@ -8,6 +8,7 @@ import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.execution.pyzorder.BuildSide
 import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
 
+import io.pyzorder.skipping.files.ZOrderFileIndex
 import io.pyzorder.skipping.predicate.{FilterColumn, RangeUnion}
 
 /**
@@ -37,16 +38,20 @@ private[workload] final class JoinedValues(plan: SparkPlan, isRecordable: Boolea
   /**
    * Conditions that are met by the rows whose key equals a value of the other side of the join. The
    * shorter ones may also be met by other rows. Empty if the values are not known or must not be
-   * recorded.
+   * recorded. Values that occur in no indexed file of the table are left out, unless all are: a
+   * table of days often contains many more days than the table that it is joined with, and ranges
+   * would have to contain these as well.
    */
-  def conditions(key: ScanConditions.Key): Iterator[Expression] = {
+  def conditions(key: ScanConditions.Key, index: ZOrderFileIndex): Iterator[Expression] = {
     val dataType = key.expression.dataType
     val side =
       if (!isRecordable || dataType != key.other.dataType || !isSupported(dataType)) None
       else broadcast.collectFirst { case (own, side) if own.semanticEquals(key.other) => side }
     side.iterator.flatMap { side =>
       side.valuesOf(Seq(key.other), side.side.output, MostRows).iterator.flatMap { rows =>
-        val values = rows.map(_.head).filter(_ != null).toVector.distinct
+        val all = rows.map(_.head).filter(_ != null).toVector.distinct
+        val found = all.filter(occursIn(index, key.expression))
+        val values = if (found.isEmpty) all else found
         Lengths.iterator.flatMap(length => condition(key.expression, values, length))
       }
     }
@@ -64,6 +69,11 @@ private object JoinedValues {
   /** Floating point values are left out, because NaN lies in no range. */
   private def isSupported(dataType: DataType): Boolean =
     FilterColumn.isOrdered(dataType) && dataType != FloatType && dataType != DoubleType
+
+  /** Whether a value of the key may occur in the files. */
+  private def occursIn(index: ZOrderFileIndex, key: Expression): Any => Boolean =
+    FilterColumn.unapply(key).flatMap(index.values(_, Shape.MaxListed))
+      .fold[Any => Boolean](_ => true)(_.test(key.dataType))
 
   /** None if there are no values. None of the values may be null, and they must be distinct. */
   private def condition(column: Expression, values: Seq[Any], length: Int): Option[Expression] = {

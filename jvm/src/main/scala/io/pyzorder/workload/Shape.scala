@@ -56,7 +56,9 @@ private[pyzorder] object Shape {
     if (ofFilters.isEmpty && ofKeys.isEmpty) None
     else {
       val conditions = ofKeys.map { case (_, keys) =>
-        keys.iterator.flatMap { case (_, key) => values.conditions(key).flatMap(sql(_)) }
+        keys.iterator.flatMap { case (_, key) =>
+          values.conditions(key, scan.index).flatMap(sql(_))
+        }
           .find(_ => true).getOrElse("")
       }
       Some(Shape(ofFilters.map(_._1), ofKeys.map(_._1)) -> (ofFilters.map(_._2) ++ conditions))

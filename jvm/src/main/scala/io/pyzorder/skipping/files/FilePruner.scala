@@ -11,8 +11,8 @@ import io.pyzorder.index.memory.IndexSnapshot
 import io.pyzorder.index.model.{EvaluationSettings, ExpressionColumn, ReadSettings}
 import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.skipping.predicate.{ConstantFileFilter, FileTest, FilterColumn, IndexFilter}
-import io.pyzorder.skipping.predicate.{IndexedExpressions, JoinKeyFilter, PredicateRules}
-import io.pyzorder.skipping.predicate.ZValueRangeFilter
+import io.pyzorder.skipping.predicate.{IndexedExpressions, JoinKeyFilter, KeyRanges, KeyValues}
+import io.pyzorder.skipping.predicate.{PredicateRules, ZValueRangeFilter}
 import io.pyzorder.storage.ChangedFiles
 
 /**
@@ -147,6 +147,22 @@ final class FilePruner private[skipping] (
       facts.length == columns.length &&
       sample.count(file => facts.forall(_.oneValue(file))) * 2 >= math.max(1, sample.length)
     }
+
+  /**
+   * Ranges that contain all values of the column in the files of some indexes; None if such ranges
+   * are not known. Files that have no index entry are ignored.
+   *
+   * @param limit the maximum number of ranges
+   */
+  def values(indexes: Seq[SnapshotRef], column: FilterColumn, limit: Int): Option[KeyValues] = {
+    val judges = judgesOf(load(indexes.filterNot(isLarge)), IndexFilter.Always)
+    val found = new KeyRanges(column.comparedType, limit)
+    judges.foreach(judge =>
+      judge.facts(column).fold(found.addUnknown()) { facts =>
+        (0 until judge.question.numFiles).foreach(found.add(column, facts, _))
+      })
+    if (judges.isEmpty) None else found.result
+  }
 
   /**
    * The settings under which expressions are evaluated; empty if the indexes contain no

@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.index.model.ReadSettings
 import io.pyzorder.index.store.SnapshotRef
-import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeyFilter}
+import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeyFilter, KeyValues}
 import io.pyzorder.storage.{ChangedFiles, TableFolder}
 
 /**
@@ -301,6 +301,10 @@ final class ZOrderFileIndex private (
   /** Whether, in most of the indexed files, each of the columns has a single value. */
   def mostFilesHaveOneValue(columns: Seq[FilterColumn]): Boolean =
     pruner.mostFilesHaveOneValue(indexes, columns)
+
+  /** Ranges that contain all values of the column in the indexed files; see FilePruner. */
+  def values(column: FilterColumn, limit: Int): Option[KeyValues] =
+    pruner.values(indexes, column, limit)
 
   /**
    * The filter, with an IndexedValue in place of each expression that has statistics in the index.
