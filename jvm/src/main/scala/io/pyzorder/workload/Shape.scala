@@ -30,7 +30,8 @@ private[pyzorder] object Shape {
    * The shape of a scan's conditions, and an example of it: the filters with their constants, and
    * then a condition for each join key, which is empty if the values of the key are not known. None
    * if no condition can be recorded. These conditions cannot: those that contain a subquery or a
-   * user-defined function, nondeterministic ones, and those whose text is too long.
+   * user-defined function, nondeterministic ones, those on `_metadata`, and those whose text is too
+   * long.
    *
    * @param values the values of the join keys
    */
@@ -39,6 +40,7 @@ private[pyzorder] object Shape {
       values: JoinedValues): Option[(Shape, Seq[String])] = {
     def isRecordable(condition: Expression): Boolean =
       condition.references.nonEmpty && FilterColumn.isEvaluable(condition) &&
+        !condition.references.exists(FilterColumn.isMetadata) &&
         !condition.exists(_.isInstanceOf[UserDefinedExpression])
     val filters = for {
       filter <- scan.filters

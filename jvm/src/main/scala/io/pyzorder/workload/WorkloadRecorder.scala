@@ -9,6 +9,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd, SparkListenerEvent}
 import org.apache.spark.sql.execution.QueryExecution
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.pyzorder.{shim, FinishedQuery}
 import org.slf4j.LoggerFactory
 
@@ -57,14 +58,16 @@ private[pyzorder] final class WorkloadRecorder private (context: SparkContext)
 
   private def note(execution: QueryExecution): Unit = {
     val session = execution.sparkSession.asInstanceOf[shim.SparkSession]
-    val confidentiality = new Confidentiality(session.sessionState.conf, execution.analyzed)
-    val values = new JoinedValues(execution.executedPlan, confidentiality.hasRecordableKeys)
-    for {
-      scan <- ScanConditions.of(execution.optimizedPlan)
-      if WorkloadRecorder.isOn(session, scan.index) && confidentiality.isRecordable
-      folder <- WorkloadRecorder.folderOf(scan.index)
-      (shape, example) <- Shape.of(scan, values)
-    } add(session, folder, WorkloadCounts.one(shape, example, System.currentTimeMillis()))
+    for (conf <- PlannedSettings.of(execution.tracker)) {
+      val confidentiality = new Confidentiality(conf, execution.analyzed)
+      val values = new JoinedValues(execution.executedPlan, confidentiality.hasRecordableKeys)
+      for {
+        scan <- ScanConditions.of(execution.optimizedPlan)
+        if WorkloadRecorder.isOn(conf, scan.index) && confidentiality.isRecordable
+        folder <- WorkloadRecorder.folderOf(scan.index)
+        (shape, example) <- Shape.of(scan, values)
+      } add(session, folder, WorkloadCounts.one(shape, example, System.currentTimeMillis()))
+    }
   }
 
   private def add(
@@ -165,8 +168,8 @@ private[pyzorder] object WorkloadRecorder {
     synchronized(recorders.get(session.sparkContext))
 
   /** Whether queries on the table are to be recorded. */
-  def isOn(session: shim.SparkSession, index: ZOrderFileIndex): Boolean =
-    ZOrderConf.workloadRecord.get(session.sessionState.conf, index.properties)
+  def isOn(conf: SQLConf, index: ZOrderFileIndex): Boolean =
+    ZOrderConf.workloadRecord.get(conf, index.properties)
 
   /** The counts of all applications, including those of this one that have not been written. */
   def read(session: shim.SparkSession, folder: TableFolder): WorkloadCounts = {

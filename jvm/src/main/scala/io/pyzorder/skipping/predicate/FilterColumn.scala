@@ -4,8 +4,8 @@ import java.time.ZoneId
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{
-  AttributeReference, BoundReference, Expression, GetStructField, PlanExpression, PrettyAttribute,
-  PythonUDF
+  Attribute, AttributeReference, BoundReference, Expression, GetStructField, PlanExpression,
+  PrettyAttribute, PythonUDF
 }
 import org.apache.spark.sql.types._
 
@@ -126,7 +126,7 @@ object FilterColumn {
    * and a column declared as CHAR(n) is padded when it is read. Neither has statistics.
    */
   private def pathOf(expression: Expression): Option[Seq[String]] = expression match {
-    case a: AttributeReference if a.metadata.contains(MetadataColumnKey) || isChar(a) => None
+    case a: AttributeReference if isMetadata(a) || isChar(a) => None
     case a: AttributeReference => Some(Seq(a.name))
     case value: IndexedValue => Some(value.column.path)
     case field: GetStructField =>
@@ -138,6 +138,10 @@ object FilterColumn {
       }
     case _ => None
   }
+
+  /** Whether the attribute describes the file, as `_metadata` does, and is no column in it. */
+  private[pyzorder] def isMetadata(attribute: Attribute): Boolean =
+    attribute.metadata.contains(MetadataColumnKey)
 
   private def isChar(attribute: AttributeReference): Boolean =
     attribute.metadata.contains(CharVarcharKey) &&
