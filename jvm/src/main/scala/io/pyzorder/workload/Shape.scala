@@ -40,8 +40,11 @@ private[pyzorder] object Shape {
       values: JoinedValues): Option[(Shape, Seq[String])] = {
     def isRecordable(condition: Expression): Boolean =
       condition.references.nonEmpty && FilterColumn.isEvaluable(condition) &&
-        !condition.references.exists(FilterColumn.isMetadata) &&
-        !condition.exists(_.isInstanceOf[UserDefinedExpression])
+        !condition.exists {
+          case _: UserDefinedExpression => true
+          case column: AttributeReference => FilterColumn.isMetadata(column)
+          case _ => false
+        }
     val filters = for {
       filter <- scan.filters
       if isRecordable(filter) && !scan.isImplied(filter)

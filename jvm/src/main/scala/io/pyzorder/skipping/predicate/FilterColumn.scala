@@ -4,8 +4,8 @@ import java.time.ZoneId
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{
-  Attribute, AttributeReference, BoundReference, Expression, GetStructField, PlanExpression,
-  PrettyAttribute, PythonUDF
+  AttributeReference, BoundReference, Expression, GetStructField, PlanExpression, PrettyAttribute,
+  PythonUDF
 }
 import org.apache.spark.sql.types._
 
@@ -140,7 +140,7 @@ object FilterColumn {
   }
 
   /** Whether the attribute describes the file, as `_metadata` does, and is no column in it. */
-  private[pyzorder] def isMetadata(attribute: Attribute): Boolean =
+  private[pyzorder] def isMetadata(attribute: AttributeReference): Boolean =
     attribute.metadata.contains(MetadataColumnKey)
 
   private def isChar(attribute: AttributeReference): Boolean =
