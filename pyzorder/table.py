@@ -228,6 +228,11 @@ def quoted(path: str) -> str:
     return f"'{escaped}'"
 
 
+def quoted_if_needed(name: str) -> str:
+    """Quotes a part of a name for SQL if it contains unusual characters."""
+    return name if re.fullmatch(r"(?a:[A-Za-z_]\w*)", name) else in_backticks(name)
+
+
 def in_backticks(name: str) -> str:
     """Quotes a part of a name for SQL."""
     return "`" + name.replace("`", "``") + "`"

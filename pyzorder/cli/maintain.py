@@ -74,7 +74,7 @@ Examples:
     type=LimitType("duration", lambda text: seconds_of(text, "window")),
     default=math.inf,
     metavar="TIME",
-    help="Maximum duration, such as 90min or 2h; default: no limit.",
+    help="Maximum duration, such as 90min or 2h; a number alone is in seconds; default: no limit.",
 )
 @click.option("--dry-run", is_flag=True, help="Change nothing; report what would happen.")
 @click.option(

@@ -17,7 +17,7 @@ from pyzorder import ZOrderTable, bridge, errors
 from pyzorder import table as tables
 from pyzorder.failures import condition, sentence
 from pyzorder.session import check_session
-from pyzorder.table import in_backticks
+from pyzorder.table import in_backticks, quoted_if_needed
 from pyzorder.text import sql_list
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Target:
         """Returns the table's name or path in SQL syntax, which pyzorder's functions accept."""
         if self.format:
             return f"{self.format}.{in_backticks(self.path)}"
-        return tables.quoted(self.path) if self.path else ".".join(map(if_odd, self.name))
+        return tables.quoted(self.path) if self.path else ".".join(map(quoted_if_needed, self.name))
 
     def table(self, spark: SparkSession) -> ZOrderTable:
         """Returns the table in a session.
@@ -89,11 +89,6 @@ def missing_tables_explained(spark: SparkSession, name: str | None = None) -> It
             and spark.conf.get("spark.sql.catalogImplementation") == "in-memory"
         )
         raise errors.table_not_found(name, in_memory, Path(name).is_dir()) from None
-
-
-def if_odd(part: str) -> str:
-    """Quotes a part of a name in backticks if SQL requires it."""
-    return part if re.fullmatch(r"(?a:[A-Za-z_]\w*)", part) else in_backticks(part)
 
 
 def unquoted(part: str) -> str:

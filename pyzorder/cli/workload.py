@@ -71,7 +71,7 @@ def rows_of(spark: Any, target: Target, clear: bool) -> list[dict[str, Any]]:
 def json_of(row: dict[str, Any]) -> dict[str, Any]:
     """Returns a row with its times and days as text."""
     days = {str(day): queries for day, queries in sorted(row["days"].items())}
-    return {**row, "last": row["last"].isoformat(), "days": days}
+    return {**row, "last": row["last"].astimezone(timezone.utc).isoformat(), "days": days}
 
 
 def shown(row: dict[str, Any]) -> list[object]:

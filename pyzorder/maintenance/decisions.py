@@ -60,10 +60,9 @@ def decide(outlook: Outlook, budget: float) -> Decision:
     paying = worthwhile(outlook)
     chosen = affordable(paying, budget)
     tasks = list(optimizes(outlook, chosen))
-    whole = bool(tasks) and tasks[0].covered is None
-    if not whole and outlook.unindexed:
-        reason = f"Every query opens {counted(outlook.unindexed, 'unindexed file')}."
-        tasks.append(Task(f"REFRESH SKIPPING INDEX ON {outlook.target}", reason))
+    unindexed = why_refresh(outlook, tasks)
+    if unindexed:
+        tasks.append(Task(f"REFRESH SKIPPING INDEX ON {outlook.target}", unindexed))
     if not chosen and outlook.expired_files:
         expired = f"{counted(outlook.expired_files, 'file')} ({size(outlook.expired_bytes)})"
         reason = f"The retention period of {expired} has passed."
@@ -72,8 +71,19 @@ def decide(outlook: Outlook, budget: float) -> Decision:
     return Decision(
         tuple(tasks),
         over_budget(outlook, left, budget - sum(part.bytes for part in chosen)) if left else None,
-        "" if tasks or left else outlook.sentence,
+        "" if tasks or left else why(outlook),
     )
+
+
+def why_refresh(outlook: Outlook, optimizes: Sequence[Task]) -> str:
+    """Returns why to add files to the index; empty if none are missing after the OPTIMIZE
+    statements."""
+    if optimizes and optimizes[0].covered is None:
+        return ""  # an OPTIMIZE of the whole table indexes all files
+    if outlook.has_index:
+        count = counted(outlook.unindexed, "unindexed file")
+        return f"Every query opens {count}." if outlook.unindexed else ""
+    return "The OPTIMIZE indexes only the partitions that it rewrites." if optimizes else ""
 
 
 def worthwhile(outlook: Outlook) -> list[Part]:
@@ -116,7 +126,7 @@ def optimizes(outlook: Outlook, chosen: Sequence[Part]) -> Iterator[Task]:
     conditions = [part.where for part in chosen if part.where is not None]
     if len(chosen) == len(outlook.parts) or not conditions:
         yield Task(
-            f"OPTIMIZE {outlook.target}{outlook.z_order}", outlook.sentence, None,
+            f"OPTIMIZE {outlook.target}{outlook.z_order}", why(outlook), None,
             sum(part.bytes for part in chosen), sum(part.saved for part in chosen),
         )  # fmt: skip
         return
@@ -127,12 +137,18 @@ def optimizes(outlook: Outlook, chosen: Sequence[Part]) -> Iterator[Task]:
             f"OPTIMIZE {outlook.target} WHERE "
             + " OR ".join(f"({part.where})" for part in some)
             + outlook.z_order,
-            f"Pays off in {len(chosen)} of {counted(len(outlook.parts), 'partition')}: "
-            f"{counted(replaced, 'file')} would become {written:,}.",
+            f"{outlook.choice} Pays off in {len(chosen)} of "
+            f"{counted(len(outlook.parts), 'partition')}: {counted(replaced, 'file')} would become "
+            f"{written:,}.".lstrip(),
             (len(some), len(outlook.parts)),
             sum(part.bytes for part in some),
             sum(part.saved for part in some),
         )
+
+
+def why(outlook: Outlook) -> str:
+    """Returns the verdict, preceded by the reason for the choice of the columns."""
+    return f"{outlook.choice} {outlook.sentence}".lstrip()
 
 
 def over_budget(outlook: Outlook, left: Sequence[Part], budget: float) -> Task:

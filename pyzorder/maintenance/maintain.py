@@ -17,7 +17,7 @@ from pyzorder.maintenance.outcome import Outcome, Result
 from pyzorder.maintenance.outlook import Outlook, examine
 from pyzorder.session import check_session
 from pyzorder.steps import Steps, watched
-from pyzorder.table import in_backticks, quoted
+from pyzorder.table import quoted, quoted_if_needed
 from pyzorder.text.durations import seconds_of
 from pyzorder.text.wording import duration
 
@@ -104,10 +104,10 @@ def targets_of(
     if path is not None:
         return [quoted(folder) for folder in bridge.tables_below(spark, path)]
     if database is not None:
-        name = database if "`" in database else in_backticks(database)
+        name = database if "`" in database else quoted_if_needed(database)
         views = {view.viewName for view in spark.sql(f"SHOW VIEWS IN {name}").collect()}
         return [
-            f"{name}.{in_backticks(table.tableName)}"
+            f"{name}.{quoted_if_needed(table.tableName)}"
             for table in spark.sql(f"SHOW TABLES IN {name}").collect()
             if not table.isTemporary and table.tableName not in views
         ]
@@ -233,6 +233,8 @@ class Maintenance:
 
 def outcome_of(outlook: Outlook, task: Task, result: Result, reason: str) -> Outcome:
     """Returns the outcome of a task that was not run."""
+    columns = outlook.columns if task.statement.startswith("OPTIMIZE") else ()
     return Outcome(
-        outlook.target, result, reason, task.statement, task.covered, task.bytes, task.saved
-    )
+        outlook.target, result, reason, task.statement, columns, task.covered, task.bytes,
+        task.saved,
+    )  # fmt: skip

@@ -30,6 +30,8 @@ class Outcome:
     """A sentence that says why, or the error's message."""
     statement: str | None = None
     """The statement; None if there is none."""
+    columns: tuple[str, ...] = ()
+    """The clustering columns of an OPTIMIZE; empty if it only merges small files."""
     partitions: tuple[int, int] | None = None
     """The number of partitions that the statement covers, and the number of partitions in which
     files could be replaced. None if the statement covers the whole table."""

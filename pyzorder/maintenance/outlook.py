@@ -21,8 +21,8 @@ class Part:
     """A partition, or a whole table without partitions, in which an OPTIMIZE would replace files.
 
     `bytes` is the total size of these files. `saved` is how much cheaper a lookup would be, in
-    bytes, and `worth` is how many bytes all expected lookups would save. These are the recent
-    recorded lookups that read the partition, if queries are recorded.
+    bytes, and `worth` is the same for all expected lookups. These are the recent recorded lookups
+    that read the partition, if queries are recorded. `pays` tells whether the rewrite pays off.
     """
 
     where: str | None
@@ -32,11 +32,7 @@ class Part:
     written: int
     saved: float
     worth: float
-
-    @property
-    def pays(self) -> bool:
-        """Whether the expected lookups save at least as many bytes as the rewrite replaces."""
-        return self.worth > 0 and self.worth >= self.bytes
+    pays: bool
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ class Outlook:
     target: str
     """The table, as written in statements."""
     columns: tuple[str, ...]
-    """The clustering columns; empty if OPTIMIZE would only merge small files."""
+    """The clustering columns of the OPTIMIZE; empty if it would only merge small files."""
     z_order: str
     """The ZORDER BY clause of the OPTIMIZE. Empty unless the recorded workload has chosen the
     columns. It then names the columns, because an OPTIMIZE without it would choose again, or is
@@ -57,10 +53,14 @@ class Outlook:
     """The verdict on the OPTIMIZE: `nothing`, `pays`, `useless` or `harms`."""
     sentence: str
     """The verdict as a sentence."""
+    choice: str = ""
+    """Why the recorded workload has chosen the columns; empty unless it has."""
     parts: tuple[Part, ...] = ()
     files: int | None = None
     """Number of data files; None if the table has no index."""
     unindexed: int = 0
+    clustered_by: tuple[str, ...] = ()
+    """The columns by which files are clustered now."""
     lookup_share: float | None = None
     """The share of files that a lookup on a clustering column opens, averaged over the columns."""
     expired_files: int = 0
@@ -89,7 +89,8 @@ def examine(spark: SparkSession, target: str) -> Outlook:
     found = bridge.outlook(spark, target)
     columns = tuple(found["columns"])
     health = describe(spark, found["target"])
-    shares = [row.lookup_share for row in health if row.clustered and row.lookup_share is not None]
+    clustered = [row for row in health if row.clustered]
+    shares = [row.lookup_share for row in clustered if row.lookup_share is not None]
     expired = spark.sql(f"VACUUM {found['target']} DRY RUN").collect()
     runs = history.read(spark, found["target"])
     return Outlook(
@@ -99,9 +100,11 @@ def examine(spark: SparkSession, target: str) -> Outlook:
         is_auto=found["isAuto"],
         kind=found["kind"],
         sentence=found["sentence"],
+        choice=found["choice"],
         parts=by_partition(Part(**part) for part in found["parts"]),
         files=max((row.files for row in health), default=None),
         unindexed=max((row.unindexed for row in health), default=0),
+        clustered_by=tuple(row.column for row in clustered),
         lookup_share=sum(shares) / len(shares) if shares else None,
         expired_files=len(expired),
         expired_bytes=sum(row["size"] for row in expired),
@@ -115,7 +118,7 @@ def by_partition(folders: Iterable[Part]) -> tuple[Part, ...]:
     apart."""
     found: dict[str | None, Part] = {}
     for folder in folders:
-        known = found.get(folder.where, Part(folder.where, 0, 0, 0, 0.0, 0.0))
+        known = found.get(folder.where, Part(folder.where, 0, 0, 0, 0.0, 0.0, False))
         found[folder.where] = Part(
             folder.where,
             known.files + folder.files,
@@ -123,6 +126,7 @@ def by_partition(folders: Iterable[Part]) -> tuple[Part, ...]:
             known.written + folder.written,
             known.saved + folder.saved,
             known.worth + folder.worth,
+            known.pays or folder.pays,
         )
     return tuple(found.values())
 

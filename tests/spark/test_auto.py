@@ -107,6 +107,14 @@ def test_chosen_columns(spark: SparkSession, folder: Path, name: str) -> None:
     assert len(opened(spark.sql(f"SELECT count(s) FROM auto_t WHERE {query}"))) < FILES / 2
 
 
+def test_a_single_query(spark: SparkSession, folder: Path) -> None:
+    """The constants of one query do not become cuts, because it may never be asked again."""
+    ask(spark, "(a < 1000 OR b < 1000)")
+    done = run(spark)
+    assert not any("<" in column for column in done["clusteringColumns"])
+    assert "only recorded query" in done["remark"]
+
+
 @pytest.mark.parametrize("mode", ["NO_CODEGEN", "FALLBACK"])
 def test_join_keys(spark: SparkSession, folder: Path, mode: str) -> None:
     """Queries that restrict the table only through the keys of a join choose its column, with and
@@ -216,7 +224,7 @@ def test_a_column_called_auto(spark: SparkSession, database: str) -> None:
     spark.sql("ALTER TABLE named SET TBLPROPERTIES ('zorder.clusterBy' = 'auto')")
     assert run(spark, "OPTIMIZE named")["clusteringColumns"] == ["Auto"]
     spark.sql("CREATE TABLE unnamed USING parquet AS SELECT id FROM range(10)")
-    with pytest.raises(AnalysisException, match="ZORDER_UNKNOWN_COLUMN"):
+    with pytest.raises(AnalysisException, match="ZORDER_AUTO_NOT_ALONE"):
         spark.sql("OPTIMIZE unnamed ZORDER BY (auto)")
 
 

@@ -84,7 +84,7 @@ def test_whole_tables(spark: SparkSession, tmp_path: Path) -> None:
     ] * 2
 
 
-#: (a recorded condition, the number of queries, whether the rewrite of new files pays off)
+#: (a recorded condition, the number of queries, whether they restrict the clustering column)
 LOOKUPS: list[tuple[str, int, bool]] = [
     ("a = 5", 1, True),
     ("a = 5", 50, True),
@@ -98,20 +98,71 @@ LOOKUPS: list[tuple[str, int, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("condition", "queries", "pays"), LOOKUPS)
+@pytest.mark.parametrize(("condition", "queries", "counts"), LOOKUPS)
 def test_recorded_lookups(
-    spark: SparkSession, tmp_path: Path, condition: str, queries: int, pays: bool
+    spark: SparkSession, tmp_path: Path, condition: str, queries: int, counts: bool
 ) -> None:
     """If queries are recorded, a rewrite pays off if those on the clustering columns are worth
     it."""
     clustered(spark, tmp_path)
     record(tmp_path, {condition: {"2026-01-31": queries}})
     (planned,) = pyzorder.maintain(spark, str(tmp_path), dryRun=True)
-    lookups = queries if pays else 0
-    recorded = {0: "but no lookups were", 1: "and 1 lookup was"}
-    said = recorded.get(lookups, f"and {lookups} lookups were")
-    assert planned.reason.endswith(f" of the table, {said} recorded lately.")
-    assert (planned.result == "planned") == pays
+    lookups = queries if counts else 0
+    said = {
+        0: "but none of the recent recorded queries restricts a clustering column",
+        1: "and 1 lookup was recorded lately",
+    }.get(lookups, f"and {lookups} lookups were recorded lately")
+    assert planned.reason.endswith(f" of the table, {said}.")
+    assert (planned.result == "planned") == (lookups > 1)
+
+
+@pytest.mark.parametrize(("lookups", "pays"), [(1, False), (2, True)])
+def test_few_lookups_of_small_files(
+    spark: SparkSession, database: str, tmp_path: Path, lookups: int, pays: bool
+) -> None:
+    """The decision agrees with the verdict, also if opening the files costs more than reading
+    them."""
+    folder = tmp_path / "db" / "small"
+    spark.sql(
+        "CREATE TABLE small USING parquet TBLPROPERTIES ('zorder.clusterBy' = 'a') AS SELECT "
+        "/*+ REPARTITION(12) */ id * 7919 % 40000 AS a, sha(string(id)) AS b FROM range(40000)"
+    )
+    aim_at(spark, folder, 32)
+    spark.sql("CREATE SKIPPING INDEX ON small")
+    record(folder, {"a = 5": {"2026-01-31": lookups}})
+    (planned,) = pyzorder.maintain(spark, "small", dryRun=True)
+    assert planned.result == ("planned" if pays else "nothing")
+    assert planned.reason.startswith("Pays off:" if pays else "Does not pay off:")
+    assert planned.columns == (("a",) if pays else ())
+
+
+def test_partitions_of_a_table_without_an_index(
+    spark: SparkSession, database: str, tmp_path: Path
+) -> None:
+    """If OPTIMIZE creates the index for some partitions, REFRESH adds the others."""
+    folder = tmp_path / "db" / "parts"
+    spark.sql(
+        "CREATE TABLE parts (a BIGINT, b STRING, p INT) USING parquet PARTITIONED BY (p) "
+        "TBLPROPERTIES ('zorder.clusterBy' = 'auto')"
+    )
+    spark.sql(
+        "INSERT INTO parts SELECT /*+ REPARTITION(4) */ id * 7919 % 40000, sha(string(id)), id % 3 "
+        "FROM range(40000)"
+    )
+    shutil.rmtree(folder / "_zorder", ignore_errors=True)
+    aim_at(spark, folder, 24)
+    with settings(spark, spark__sql__zorder__workload__record="true"):
+        for number in range(30):
+            spark.sql(f"SELECT b FROM parts WHERE p = 1 AND a = {number}").collect()
+    bridge.flush_workload(spark)
+    planned = pyzorder.maintain(spark, "parts", dryRun=True)
+    done = pyzorder.maintain(spark, "parts")
+    assert results(done) == [("done", "OPTIMIZE, 1 of 3 partitions"), ("done", "REFRESH")]
+    assert [one.statement for one in planned] == [one.statement for one in done]
+    assert "AUTO chose (a) for the 30 recorded queries" in done[0].reason
+    (again,) = pyzorder.maintain(spark, "parts")
+    bridge.clear_workload(spark, "parts")
+    assert again.result == "nothing"
 
 
 @pytest.mark.parametrize("data_type", long(PARTITIONS, "STRING", "TIMESTAMP", "DOUBLE"))
@@ -200,9 +251,9 @@ def test_a_database(spark: SparkSession, database: str, tmp_path: Path) -> None:
         "good": "done", "select": "done", "gone": "failed", "text": "nothing",
         "plain": "nothing",
     }  # fmt: skip
-    assert "only Parquet and ORC" in found["`test_database`.`text`"].reason
+    assert "only Parquet and ORC" in found["test_database.text"].reason
     assert "Run OPTIMIZE … ZORDER BY once" in found["test_database.plain"].reason
-    assert "ZORDER_PATH_IS_FILE" in found["`test_database`.`gone`"].reason
+    assert "ZORDER_PATH_IS_FILE" in found["test_database.gone"].reason
 
 
 def test_a_folder_of_tables(spark: SparkSession, tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ MB = 1 << 20
 
 def part(name: str | None, megabytes: float, saved: float, lookups: int = 10) -> Part:
     """A part whose rewrite replaces 4 files with 2. Sizes are in MiB."""
-    return Part(name, 4, int(megabytes * MB), 2, saved * MB, saved * lookups * MB)
+    worth = saved * lookups
+    pays = worth > 0 and worth >= megabytes
+    return Part(name, 4, int(megabytes * MB), 2, saved * MB, worth * MB, pays)
 
 
 def table(*parts: Part, **state: Any) -> Outlook:
@@ -54,6 +56,11 @@ CASES: dict[str, tuple[Outlook, float, list[str], float]] = {
     "unindexed files": (
         table(kind="nothing", unindexed=3), math.inf, ["REFRESH SKIPPING INDEX ON t"], 0,
     ),
+    "partitions of a table without an index": (
+        table(A, B, files=None), math.inf,
+        ["OPTIMIZE t WHERE (p = 1)", "REFRESH SKIPPING INDEX ON t"], 0,
+    ),
+    "a table without an index": (table(A, C, files=None), math.inf, ["OPTIMIZE t"], 0),
     "unindexed files outside the partitions": (
         table(A, B, unindexed=3), math.inf,
         ["OPTIMIZE t WHERE (p = 1)", "REFRESH SKIPPING INDEX ON t"], 0,

@@ -7,8 +7,8 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable}
-import io.pyzorder.common.ZOrderErrors
-import io.pyzorder.index.model.IndexedColumn
+import io.pyzorder.common.{ZOrderConf, ZOrderErrors}
+import io.pyzorder.index.model.{DeniedColumns, IndexedColumn}
 import io.pyzorder.layout.select.LayoutVerdict.percent
 import io.pyzorder.skipping.predicate.IndexFilter
 import io.pyzorder.workload.{WorkloadCounts, WorkloadRecorder}
@@ -67,6 +67,9 @@ object AutoLayout {
   private val SampledRowsPerFile = 2500L
   private val LeastSampledRows = 20000L
   private val MostSampledRows = 200000L
+
+  /** A condition of fewer queries does not recur. Their user may never ask again. */
+  private val LeastQueries = 3
 
   /** The maximum number of different conditions to evaluate. The most frequent ones are used. */
   private val MostReadings = 1000
@@ -127,11 +130,13 @@ object AutoLayout {
       def filtersOf(counts: RecordedReading => Boolean): Set[String] =
         readings.filter(counts).flatMap(_.filters).toSet
       val recurring = filtersOf(_.chooses).intersect(filtersOf(_.judges)).filter(usable.isCut)
-      recurring.toSeq
-        .sortBy(text => (-readings.filter(_.filters.contains(text)).map(_.weight).sum, text))
+      def queriesWith(text: String) = readings.filter(_.filters.contains(text)).map(_.weight).sum
+      recurring.toSeq.map(text => (queriesWith(text), text)).filter(_._1 >= LeastQueries)
+        .sortBy { case (count, text) => (-count, text) }
         .take(MostCuts)
-        .flatMap(text =>
-          Try(ClusteringColumns.resolve(session, table, Seq(Left(bare(text))))).toOption)
+        .flatMap { case (_, text) =>
+          Try(ClusteringColumns.resolve(session, table, Seq(Left(bare(text))))).toOption
+        }
         .flatten.distinct
     }
 
@@ -150,7 +155,7 @@ object AutoLayout {
 
     def made(): AutoLayout =
       if (advisor.present.files.isEmpty) keeps(s"${table.name} has no rows")
-      else if (!advisor.hasFilters) keeps(s"no filter of the $recorded lets clustering skip files")
+      else if (!advisor.hasFilters) keeps(s"no filter of the $recorded lets clustering $skip")
       else {
         val wanted = SampledRowsPerFile * advisor.present.leaves.sum
         advisor.draw(math.min(MostSampledRows, math.max(LeastSampledRows, wanted)))
@@ -162,6 +167,10 @@ object AutoLayout {
             s"AUTO keeps ${listed(last)}, the best columns for the $recorded.")
         else judged(best, even, search)
       }
+
+    private def skip: String =
+      if (DeniedColumns.of(session.sessionState.conf, table.properties).isEmpty) "skip files"
+      else s"skip files (columns in ${ZOrderConf.indexDenyColumns.property} do not count)"
 
     private val isFixed: Seq[Boolean] =
       readings.map(reading => reading.chooses && reading.judges)
@@ -198,7 +207,8 @@ object AutoLayout {
             "but that is less than a rewrite of the table would read"))
       else {
         val judges =
-          if (readings.forall(_.chooses)) "They"
+          if (queries == 1) "It"
+          else if (readings.forall(_.chooses)) "They"
           else "Queries that were held back from the choice"
         val than = if (last.isEmpty) "read now" else s"read with ${listed(last)}"
         laid(best, even,
@@ -238,7 +248,7 @@ object AutoLayout {
     }
 
     private def recorded: String = {
-      val number = if (queries == 1) "1 recorded query" else f"$queries%,d recorded queries"
+      val number = if (queries == 1) "only recorded query" else f"$queries%,d recorded queries"
       val days = RecordedLookups.Days
       if (workload.days.size <= days) number else s"$number of the last $days days with queries"
     }

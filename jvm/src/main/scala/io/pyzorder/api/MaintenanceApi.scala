@@ -24,10 +24,11 @@ object MaintenanceApi {
    * written in statements), `columns` (the clustering columns; empty if small files are only
    * merged), `isAuto` (whether the recorded workload chooses the columns), `zOrderBy` (if it has
    * chosen some, the ZORDER BY clause with these columns or, if the table is also cut by the
-   * workload's queries, with AUTO; or else empty), `kind` and `sentence` (see LayoutVerdict), and
-   * `parts`. Each part is a folder in which files would be replaced. It has `where` (a condition
-   * that selects the folder's partition; null if the table is not partitioned), `files`, `bytes`,
-   * `written`, `saved` and `worth` (see PartitionGain).
+   * workload's queries, with AUTO; or else empty), `choice` (why it has chosen them; or else
+   * empty), `kind` and `sentence` (see LayoutVerdict), and `parts`. Each part is a folder in
+   * which files would be replaced. It has `where` (a condition that selects the folder's
+   * partition; null if the table is not partitioned), `files`, `bytes`, `written`, `saved`,
+   * `worth` and `pays` (see PartitionGain).
    */
   def outlook(session: shim.SparkSession, target: String): String = {
     val table = TableFunctions.tableOf(session, target)
@@ -43,7 +44,8 @@ object MaintenanceApi {
     node.put("sentence",
       if (outlook.plan.groups.isEmpty && !exists(session, table.root))
         s"The table's folder ${table.root} does not exist."
-      else (remark.toSeq :+ outlook.verdict.sentence).mkString(" "))
+      else outlook.verdict.sentence)
+    node.put("choice", remark.getOrElse(""))
     node.put("zOrderBy",
       if (remark.isEmpty || columns.isEmpty) ""
       else if (layout.queries.isDefined) " ZORDER BY AUTO"
@@ -56,6 +58,7 @@ object MaintenanceApi {
         .put("where", conditions.get(gain.folder).orNull)
         .put("files", gain.files).put("bytes", gain.bytes)
         .put("written", gain.written).put("saved", gain.saved).put("worth", gain.worth)
+        .put("pays", gain.pays)
     }
     mapper.writeValueAsString(node)
   }

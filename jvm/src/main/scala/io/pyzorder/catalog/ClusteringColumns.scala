@@ -189,7 +189,10 @@ object ClusteringColumns {
         case _ => None
       }
       val column = found.getOrElse(
-        throw ZOrderErrors.unknownColumn(asked, table, files.fieldNames.toSeq))
+        throw (
+          if (asked.equalsIgnoreCase("auto"))
+            ZOrderErrors.autoNotAlone(table, files.fieldNames.toSeq)
+          else ZOrderErrors.unknownColumn(asked, table, files.fieldNames.toSeq)))
       fields = column.dataType
       column.name
     }

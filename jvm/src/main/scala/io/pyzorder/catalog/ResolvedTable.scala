@@ -103,8 +103,11 @@ object ResolvedTable {
 
   /** A ZORDER BY clause with these columns. */
   def zOrderBy(columns: Seq[IndexedColumn]): String =
-    columns.map(c => ClusteringColumns.named(c).fold(identity, _.map(quoteIfNeeded).mkString(".")))
-      .mkString("ZORDER BY (", ", ", ")")
+    columns.map(inSql).mkString("ZORDER BY (", ", ", ")")
+
+  /** A column as written in a ZORDER BY clause, quoted only if necessary. */
+  def inSql(column: IndexedColumn): String =
+    ClusteringColumns.named(column).fold(identity, _.map(quoteIfNeeded).mkString("."))
 
   private val log = LoggerFactory.getLogger(classOf[ResolvedTable])
 }

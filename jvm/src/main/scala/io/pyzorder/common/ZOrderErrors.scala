@@ -175,6 +175,9 @@ object ZOrderErrors {
   def unknownColumn(name: String, table: String, known: Seq[String]): ZOrderException =
     error("ZORDER_UNKNOWN_COLUMN", "column" -> name, "table" -> table, "known" -> listed(known))
 
+  def autoNotAlone(table: String, known: Seq[String]): ZOrderException =
+    error("ZORDER_AUTO_NOT_ALONE", "table" -> table, "known" -> listed(known))
+
   def ambiguousColumn(name: String, table: String, candidates: Seq[String]): ZOrderException =
     error("ZORDER_AMBIGUOUS_COLUMN",
       "column" -> name, "table" -> table, "candidates" -> listed(candidates))

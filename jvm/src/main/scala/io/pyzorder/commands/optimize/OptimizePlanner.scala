@@ -86,7 +86,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
       plan,
       LayoutVerdict.of(workOf(files, plan), before, after),
       PartitionGain.of(
-        plan, groups.map(_.map(before)), after.takeRight(groups.length),
+        plan, groups.map(_.map(before)), after.takeRight(groups.length), names.nonEmpty,
         (partition, saved) =>
           worth.get(partition).filter(_ => other.contains(partition))
             .getOrElse(saved * lookupsIn(partition))))
@@ -150,7 +150,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
       files.map(_.files.length).sum - replaced.length, plan.clustered.length, plan.unpaid,
       plan.groups.map(_.leaves).sum,
       plan.groups.map(_.folder).distinct.length, where.nonEmpty, replaced.exists(isClustered),
-      names, targetSize, lookups.map(_ => lookupsOf(plan)))
+      zOrderBy.map(ResolvedTable.inSql), targetSize, lookups.map(_ => lookupsOf(plan)))
   }
 
   private lazy val lookups: Option[RecordedLookups] = RecordedLookups.of(session, table, zOrderBy)

@@ -115,9 +115,9 @@ object LayoutVerdict {
   def of(work: Work, before: Seq[Piece], after: Seq[Piece]): LayoutVerdict = {
     val (now, next) = (lookup(before), lookup(after))
     val lookups = work.lookups.getOrElse(UnrecordedLookups)
-    def saved = (now.bytes - next.bytes) * lookups >= work.rewritten && now.bytes > next.bytes
-    def joins = work.written < work.replaced &&
-      (work.columns.isEmpty || work.rewritten < OpenCost * work.replaced)
+    def saves = work.columns.nonEmpty &&
+      this.saves((now.bytes - next.bytes) * lookups, work.rewritten)
+    def merges = this.merges(work.replaced, work.rewritten, work.written, work.columns.nonEmpty)
     val shares = s"${percent(next.share)} instead of ${percent(now.share)}"
     if (work.replaced == 0) LayoutVerdict("nothing", nothingToDo(work))
     else if (work.undoes && next.cost > Harm * now.cost && next.cost - now.cost >= Noticed) {
@@ -128,9 +128,9 @@ object LayoutVerdict {
         s"Harmful: a lookup would $effect, because " +
           s"${files(work.replaced)} would become ${files(work.written)} of about " +
           s"${size(work.targetSize)}.")
-    } else if (work.columns.nonEmpty && saved) {
+    } else if (saves) {
       LayoutVerdict("pays", s"Pays off: a lookup would read $shares of the table${among(work)}.")
-    } else if (joins) {
+    } else if (merges) {
       val merged = s"${files(work.replaced)} would become ${files(work.written)}"
       LayoutVerdict("pays",
         if (work.columns.nonEmpty && work.isUnskippable) {
@@ -142,6 +142,18 @@ object LayoutVerdict {
         s"Does not pay off: a lookup would read $shares of the table${among(work)}.")
     }
   }
+
+  /** Whether lookups that save this many bytes in total save at least what a rewrite replaces. */
+  private[select] def saves(saved: Double, rewritten: Long): Boolean =
+    saved > 0 && saved >= rewritten
+
+  /** Whether a rewrite pays off because it reduces the number of files. */
+  private[select] def merges(
+      replaced: Int,
+      rewritten: Long,
+      written: Int,
+      clusters: Boolean): Boolean =
+    written < replaced && (!clusters || rewritten < OpenCost * replaced)
 
   private def nothingToDo(work: Work): String = {
     val why =
@@ -160,7 +172,7 @@ object LayoutVerdict {
    * recorded.
    */
   private def among(work: Work): String = work.lookups.fold("") {
-    case 0 => ", but no lookups were recorded lately"
+    case 0 => ", but none of the recent recorded queries restricts a clustering column"
     case 1 => ", and 1 lookup was recorded lately"
     case count => f", and $count%,d lookups were recorded lately"
   }
@@ -201,10 +213,8 @@ object LayoutVerdict {
     if (kilobytes < 1024) s"${kilobytes}k" else s"${kilobytes / 1024}m"
   }
 
-  /** The cost of a lookup in these files; see `Lookup.cost`. */
-  def costOf(pieces: Seq[Piece]): Double = lookup(pieces).cost
-
-  private def lookup(pieces: Seq[Piece]): Lookup = {
+  /** The cost of a lookup in these files. */
+  private[select] def lookup(pieces: Seq[Piece]): Lookup = {
     val all = pieces.map(_.bytes).sum
     val opened = pieces.map(_.openedBytes).sum
     Lookup(pieces.map(_.openedFiles).sum, opened, if (all > 0) opened / all else 0.0)
