@@ -52,11 +52,38 @@ private[cells] final class SampleRows(val ids: Array[Array[Int]]) {
    * which reuses its memory.
    */
   def sortedIds(c: Int, from: Int, to: Int): SortedIds = {
+    var least = Int.MaxValue
+    var greatest = 0
     var i = from
-    while (i < to) { scratch(i - from) = ids(c)(rows(i)); i += 1 }
-    Arrays.sort(scratch, 0, to - from)
+    while (i < to) {
+      val id = ids(c)(rows(i))
+      if (id < least) least = id
+      if (id > greatest) greatest = id
+      scratch(i - from) = id
+      i += 1
+    }
+    sort(to - from, least, greatest)
     new SortedIds(c, scratch, to - from)
   }
+
+  /**
+   * Sorts the first `count` ids in `scratch`. If they are close together, equal ids are counted.
+   * This takes much less time than comparing them, and most of the time for a tree is needed here.
+   */
+  private def sort(count: Int, least: Int, greatest: Int): Unit =
+    if (greatest - least > 4L * count) Arrays.sort(scratch, 0, count)
+    else {
+      val counts = new Array[Int](greatest - least + 1)
+      var i = 0
+      while (i < count) { counts(scratch(i) - least) += 1; i += 1 }
+      var end = 0
+      i = 0
+      while (i < counts.length) {
+        Arrays.fill(scratch, end, end + counts(i), least + i)
+        end += counts(i)
+        i += 1
+      }
+    }
 
   /**
    * Every `step`-th row of a cell in ascending order of a column: its id in the high half, then the
