@@ -115,7 +115,9 @@ def command(
         maintenance = Maintenance(spark, budget, deadline, dry_run, runner)
         try:
             texts = [target.text() for target in targets]
-            for outcome in maintenance.run(targets_of(spark, texts, database, path)):
+            for outcome in maintenance.run(
+                targets_of(spark, texts, database, path), named=bool(targets)
+            ):
                 found.append(outcome)
         finally:
             show(found, settings.json, dry_run)

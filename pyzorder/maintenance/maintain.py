@@ -24,6 +24,9 @@ from pyzorder.text.wording import duration
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+#: Conditions raised if a listed table has been deleted since, or has never had any files.
+GONE = ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "ZORDER_NO_FILES", "ZORDER_PATH_NOT_FOUND")
+
 Runner = Callable[[Callable[[], Any], str, float], Any]
 """Runs a function that executes statements. Also receives a title, and the time at which to cancel
 the statements, on the clock `time.monotonic`."""
@@ -44,8 +47,8 @@ def maintain(
     OPTIMIZE. Only the partitions in which it pays off are rewritten: those in which the lookups of
     a week save more than the rewrite replaces. If the queries on the table are recorded, these are
     the lookups of the last seven days with queries; otherwise, ten lookups are assumed. The tables
-    in which lookups save the most per rewritten byte come first. If one table fails, the others are
-    still maintained.
+    in which lookups save the most per rewritten byte come first; with a window, tables that have
+    never been optimized come last. If one table fails, the others are still maintained.
 
     Args:
         tables: the tables' names in SQL syntax, or the paths of their folders.
@@ -71,7 +74,8 @@ def maintain(
     left = math.inf if window is None else seconds_of(window, "window")
     deadline = time.monotonic() + left
     targets = targets_of(spark, tables, database, path)
-    return [*Maintenance(spark, bytes_of(budget), deadline, dryRun, plainly(spark)).run(targets)]
+    maintenance = Maintenance(spark, bytes_of(budget), deadline, dryRun, plainly(spark))
+    return [*maintenance.run(targets, named=bool(tables))]
 
 
 def plainly(spark: SparkSession) -> Runner:
@@ -138,19 +142,35 @@ class Maintenance:
         self._dry_run = dry_run
         self._runner = runner
         self._speed: float | None = None
+        self._named = True
 
-    def run(self, targets: Iterable[str]) -> Iterator[Outcome]:
+    def run(self, targets: Iterable[str], named: bool) -> Iterator[Outcome]:
         """Examines all tables, then maintains them one after the other. Yields each outcome as soon
-        as it is known."""
+        as it is known.
+
+        Args:
+            named: whether the user has named the tables. It is then a failure if one is missing.
+        """
+        self._named = named
+        known = set[str]()
         for target in targets:
             found = self._examined(target)
             if isinstance(found, Outcome):
                 yield found
-            else:
+            elif found.target not in known:
+                known.add(found.target)
                 self.outlooks[target] = found
-        most_useful_first = sorted(self.outlooks, key=lambda name: -usefulness(self.outlooks[name]))
-        for target in most_useful_first:
+        for target in sorted(self.outlooks, key=self._rank):
             yield from self._maintain(target)
+
+    def _rank(self, target: str) -> tuple[int, float]:
+        """Sorts the most useful tables first. If the time is limited, tables for which it is not
+        known how long an OPTIMIZE takes come last, the smallest first. Otherwise, a table that is
+        too large for the window could keep all others waiting, in every run."""
+        outlook = self.outlooks[target]
+        if outlook.speed is None and not math.isinf(self._deadline):
+            return 1, sum(part.bytes for part in worthwhile(outlook))
+        return 0, -usefulness(outlook)
 
     def _examined(self, target: str) -> Outlook | Outcome:
         if self._left() <= 0:
@@ -162,7 +182,7 @@ class Maintenance:
         except Interrupted:
             raise
         except Exception as failure:
-            if self._left() <= 0:
+            if self._is_end(failure):
                 return Outcome(target, "postponed", "The window has ended.")
             return self._failed(target, failure)
         return found
@@ -208,7 +228,7 @@ class Maintenance:
         except Interrupted:
             raise
         except Exception as failure:
-            if self._left() <= 0:
+            if self._is_end(failure):
                 reason = "It was stopped at the end of the window, and its work was undone."
                 return outcome_of(outlook, task, "postponed", reason)
             failed = self._failed(outlook.target, failure)
@@ -224,7 +244,13 @@ class Maintenance:
             raise failure
         kinds: dict[str | None, Result] = dict.fromkeys(CONTENDED, "in use")
         kinds["ZORDER_UNSUPPORTED_PROVIDER"] = "nothing"
+        if not self._named:
+            kinds |= dict.fromkeys(GONE, "nothing")
         return Outcome(target, kinds.get(condition(failure), "failed"), sentence(failure))
+
+    def _is_end(self, failure: Exception) -> bool:
+        """Whether an error occurred because the window has ended."""
+        return self._left() <= 0 and not (condition(failure) or "").startswith("ZORDER_")
 
     def _left(self) -> float:
         """Returns how many seconds are left."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,6 +168,32 @@ def test_other_queries(spark: SparkSession, folder: Path) -> None:
     changed = run(spark)
     assert changed["clusteringColumns"] == ["c"] and changed["numFilesRemoved"] == FILES
     assert "of the bytes that they read with (b)." in changed["remark"]
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_deleted_files(spark: SparkSession, folder: Path, declared: bool) -> None:
+    """If another process deletes files while AUTO reads them, the table is in use."""
+    ask(spark, "b = {n}", times=8)
+    jobs = spark.sparkContext.statusTracker()
+
+    def delete() -> None:
+        seen = set[int]()
+        while len(seen) < 2:  # the first job reads only footers
+            seen |= {*jobs.getActiveJobsIds()}
+            time.sleep(0.001)
+        for file in data_files(folder):
+            file.unlink()
+
+    other = threading.Thread(target=delete)
+    other.start()
+    if declared:
+        spark.sql("ALTER TABLE auto_t SET TBLPROPERTIES ('zorder.clusterBy' = 'auto')")
+        (one,) = pyzorder.maintain(spark, "auto_t")
+        assert one.result == "in use", one.reason
+    else:
+        with pytest.raises(AnalysisException, match="ZORDER_CONFLICT"):
+            run(spark)
+    other.join()
 
 
 @pytest.mark.parametrize("condition", ["a % 2 = 0", "a > -1", "secret = {n}"])

@@ -263,10 +263,19 @@ def test_a_folder_of_tables(spark: SparkSession, tmp_path: Path) -> None:
     clustered(spark, tmp_path / "data" / "a" / "inner")
     clustered(spark, tmp_path / "elsewhere")
     (tmp_path / "data" / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "data" / "deleted" / "_zorder").mkdir(parents=True)
     found = pyzorder.maintain(spark, path=str(tmp_path / "data"), dryRun=True)
-    names = {one.table.split("/data/")[-1].rstrip("'") for one in found}
-    assert names == {"a", "x/b", "x/y/c"}
+    said = {one.table.split("/data/")[-1].rstrip("'"): one.result for one in found}
+    planned = dict.fromkeys(("a", "x/b", "x/y/c"), "planned")
+    assert said == {**planned, "deleted": "nothing"}
     (one,) = pyzorder.maintain(spark, path=str(tmp_path / "elsewhere"), dryRun=True)
+    assert one.result == "planned"
+
+
+def test_a_table_that_is_named_twice(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    clustered(spark, tmp_path / "t")
+    spark.sql(f"CREATE TABLE twice USING parquet LOCATION '{tmp_path / 't'}'")
+    (one,) = pyzorder.maintain(spark, "twice", f"{database}.twice", "TWICE", dryRun=True)
     assert one.result == "planned"
 
 
@@ -375,7 +384,7 @@ def test_the_end_of_the_window(spark: SparkSession, tmp_path: Path) -> None:
         return run(work, title, maintenance._deadline)
 
     maintenance = Maintenance(spark, math.inf, math.inf, False, ends_early)
-    (one,) = maintenance.run([f"'{folder}'"])
+    (one,) = maintenance.run([f"'{folder}'"], named=True)
     assert (one.result, one.reason) == (
         "postponed", "It was stopped at the end of the window, and its work was undone."
     )  # fmt: skip

@@ -4,6 +4,7 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.advisor.AutoLayout
 import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable}
+import io.pyzorder.common.StoreFailures
 import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.layout.cells.SampledQueries
 
@@ -37,10 +38,14 @@ object Clustering {
       ChosenLayout(columns, remark)
   }
 
-  /** AUTO: the recorded workload decides. See AutoLayout. */
+  /**
+   * AUTO: the recorded workload decides. See AutoLayout. Throws ZORDER_CONFLICT if another process
+   * deletes files in the meantime.
+   */
   final case class Auto(isDeclared: Boolean) extends Clustering {
     override def choose(session: shim.SparkSession, table: ResolvedTable): ChosenLayout = {
-      val found = AutoLayout.choose(session, table, isDeclared)
+      val found = StoreFailures.translate(table.root)(
+        AutoLayout.choose(session, table, isDeclared))
       ChosenLayout(found.columns, Some(found.remark), found.queries, found.worth)
     }
   }
