@@ -111,6 +111,7 @@ def command(
     found: list[Outcome] = []
     with session(settings) as spark:
         check_maintainable(spark)
+        version = spark.version
         runner = shown(spark, settings.quiet)
         maintenance = Maintenance(spark, budget, deadline, dry_run, runner)
         try:
@@ -121,9 +122,9 @@ def command(
                 found.append(outcome)
         finally:
             show(found, settings.json, dry_run)
-        if report is not None:
-            tables = [*maintenance.outlooks.values()]
-            overview.write(report, tables, found, budget, dry_run, spark.version)
+            if report is not None:
+                tables = [*maintenance.outlooks.values()]
+                overview.write(report, tables, found, budget, dry_run, version)
     raise click.exceptions.Exit(exit_code(found))
 
 

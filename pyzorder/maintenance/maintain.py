@@ -150,18 +150,31 @@ class Maintenance:
 
         Args:
             named: whether the user has named the tables. It is then a failure if one is missing.
+
+        Raises:
+            Interrupted: a signal has stopped the run. Before this, yields an outcome for each of
+                the remaining tables.
         """
         self._named = named
-        known = set[str]()
-        for target in targets:
-            found = self._examined(target)
-            if isinstance(found, Outcome):
-                yield found
-            elif found.target not in known:
-                known.add(found.target)
-                self.outlooks[target] = found
-        for target in sorted(self.outlooks, key=self._rank):
-            yield from self._maintain(target)
+        waiting = [*targets]
+        try:
+            for target in [*waiting]:
+                found = self._examined(target)
+                if isinstance(found, Outcome):
+                    yield found
+                elif found.target not in {one.target for one in self.outlooks.values()}:
+                    self.outlooks[target] = found
+                    continue
+                waiting.remove(target)
+            for target in sorted(self.outlooks, key=self._rank):
+                yield from self._maintain(target)
+                waiting.remove(target)
+        except Interrupted:
+            for target in waiting:
+                known = self.outlooks.get(target)
+                name = known.target if known else target
+                yield Outcome(name, "postponed", "The maintenance was interrupted.")
+            raise
 
     def _rank(self, target: str) -> tuple[int, float]:
         """Sorts the most useful tables first. If the time is limited, tables for which it is not
@@ -249,8 +262,10 @@ class Maintenance:
         return Outcome(target, kinds.get(condition(failure), "failed"), sentence(failure))
 
     def _is_end(self, failure: Exception) -> bool:
-        """Whether an error occurred because the window has ended."""
-        return self._left() <= 0 and not (condition(failure) or "").startswith("ZORDER_")
+        """Whether an error occurred because the window has ended. Spark's message then says that
+        a job was cancelled, and pyzorder's message may contain Spark's."""
+        is_own = (condition(failure) or "").startswith("ZORDER_")
+        return self._left() <= 0 and (not is_own or "cancelled" in sentence(failure))
 
     def _left(self) -> float:
         """Returns how many seconds are left."""

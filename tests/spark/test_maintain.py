@@ -480,11 +480,16 @@ def test_stopped_by_a_signal(
     for name in ("a", "b"):
         clustered(spark, tmp_path / name)
     before = data_files(tmp_path)
+    page = tmp_path / "report.html"
     done = stopped(
-        number, "lay out the new files …", tmp_path, "maintain", "--path", str(tmp_path), "--json"
-    )
+        number, "lay out the new files …", tmp_path, "maintain", "--path", str(tmp_path), "--json",
+        "--report", str(page),
+    )  # fmt: skip
     assert done.code == code, done
-    assert json.loads(done.output)["outcomes"] == []
+    left = json.loads(done.output)["outcomes"]
+    assert [one["result"] for one in left] == ["postponed"] * 2
+    assert {one["reason"] for one in left} == {"The maintenance was interrupted."}
+    assert "2 postponed" in page.read_text(encoding="utf-8")
     assert "was undone, and no rows were lost." in done.after and "Traceback" not in done.after
     assert data_files(tmp_path) == before
     again = pyzorder.maintain(spark, path=str(tmp_path))

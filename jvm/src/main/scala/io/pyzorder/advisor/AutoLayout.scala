@@ -77,6 +77,9 @@ object AutoLayout {
   /** The maximum number of conditions that are considered for cuts. The most frequent ones are. */
   private val MostCuts = 8
 
+  /** The maximum number of characters of a condition in a remark. */
+  private val LongestText = 200
+
   /**
    * @param isDeclared whether the table declares `zorder.clusterBy = 'auto'`. If so, a table
    *                   without recorded queries keeps the columns of its last OPTIMIZE
@@ -99,8 +102,11 @@ object AutoLayout {
   private def kept(last: Seq[IndexedColumn]): String =
     if (last.isEmpty) "only merges small files" else s"keeps ${listed(last)}"
 
+  /** The columns as in ZORDER BY, except that long conditions are shortened. */
   private def listed(columns: Seq[IndexedColumn]): String =
-    ResolvedTable.zOrderBy(columns).stripPrefix("ZORDER BY ")
+    columns.map(ResolvedTable.inSql).map { text =>
+      if (text.length <= LongestText) text else text.take(LongestText) + "…"
+    }.mkString("(", ", ", ")")
 
   /** @param last the clustering columns of the last OPTIMIZE; Nil if there are none */
   private final class Choice(
