@@ -218,6 +218,8 @@ class Maintenance:
             if one.result == "done" and one.bytes and one.seconds:
                 self._speed = one.bytes / one.seconds
             yield one
+            if not outlook.has_index and one.result not in ("done", "planned"):
+                break  # REFRESH needs the index that OPTIMIZE would have created
         if decision.postponed:
             yield outcome_of(outlook, decision.postponed, "postponed", decision.postponed.reason)
 

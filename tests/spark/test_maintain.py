@@ -156,6 +156,15 @@ def test_partitions_of_a_table_without_an_index(
             spark.sql(f"SELECT b FROM parts WHERE p = 1 AND a = {number}").collect()
     bridge.flush_workload(spark)
     planned = pyzorder.maintain(spark, "parts", dryRun=True)
+
+    def fails(work: Callable[[], Any], title: str, deadline: float) -> Any:
+        if title.startswith("OPTIMIZE"):
+            raise OSError("no space")
+        return work()
+
+    maintenance = Maintenance(spark, math.inf, math.inf, False, fails)
+    (failed,) = maintenance.run(["parts"], named=True)  # there is no index to refresh
+    assert failed.result == "failed"
     done = pyzorder.maintain(spark, "parts")
     assert results(done) == [("done", "OPTIMIZE, 1 of 3 partitions"), ("done", "REFRESH")]
     assert [one.statement for one in planned] == [one.statement for one in done]
