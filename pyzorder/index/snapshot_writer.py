@@ -187,19 +187,36 @@ def _still(
 def _delete_old(
     store: Store, folder: TableFolder, is_denied: Callable[[IndexedColumn], bool]
 ) -> None:
-    """Deletes old snapshots and snapshots with denied columns.
+    """Deletes all but the newest snapshots, and all up to the last one with a denied column.
 
-    Deletes each snapshot's file before its pointer.
+    Deletes each snapshot's file before its pointer. Snapshots are deleted in ascending order, so
+    there is never a gap between the remaining ones. Stops at the first failure.
     """
-    before = versions(store, folder)[-MOST_READ:-1]
-    old = before[: len(before) - KEPT_SNAPSHOTS + 1] if len(before) >= KEPT_SNAPSHOTS else []
-    for version in before:
-        with contextlib.suppress(Exception):
-            columns = read_pointer(store, folder, version).columns
-            if version in old or any(map(is_denied, columns)):
-                _delete(store, folder, version)
+    before = versions(store, folder)[:-1]
+    recent = before[1 - KEPT_SNAPSHOTS :]
+    denied = [version for version in recent if _has_denied(store, folder, version, is_denied)]
+    last = max([*before[: -len(recent) or None], *denied], default=0)
+    with contextlib.suppress(Exception):
+        names = store.names(folder.index)
+        for version in (version for version in before if version <= last):
+            for name in names:
+                if name.startswith(f"_snapshot-{version}-"):
+                    store.remove(f"{folder.index}/{name}")
+            store.remove(f"{folder.index}/{pointer_name(version)}")
     with contextlib.suppress(Exception):  # segments that remain do no harm
         _delete_segments(store, folder)
+
+
+def _has_denied(
+    store: Store,
+    folder: TableFolder,
+    version: int,
+    is_denied: Callable[[IndexedColumn], bool],
+) -> bool:
+    """Whether a snapshot has a denied column. False if its pointer is unusable."""
+    with contextlib.suppress(Exception):
+        return any(map(is_denied, read_pointer(store, folder, version).columns))
+    return False
 
 
 def _delete_segments(store: Store, folder: TableFolder) -> None:
@@ -214,10 +231,3 @@ def _delete_segments(store: Store, folder: TableFolder) -> None:
         for name, version in found.items():
             if name not in used and 0 < version <= known[-1]:
                 store.remove(f"{folder.index}/{name}")
-
-
-def _delete(store: Store, folder: TableFolder, version: int) -> None:
-    for name in store.names(folder.index):
-        if name.startswith(f"_snapshot-{version}-"):
-            store.remove(f"{folder.index}/{name}")
-    store.remove(f"{folder.index}/{pointer_name(version)}")

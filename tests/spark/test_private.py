@@ -87,6 +87,20 @@ def test_a_denied_struct(spark: SparkSession, database: str, tmp_path: Path) -> 
     assert "person" not in text and "secret-" not in text and "ssn-" in text
 
 
+def test_deleted_snapshots_leave_no_gap(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    """Readers conclude that a version is the newest if the next one does not exist."""
+    spark.sql(f"CREATE TABLE t USING parquet AS {ROWS}")
+    spark.sql("CREATE SKIPPING INDEX ON t (id)")
+    spark.sql("OPTIMIZE t FULL ZORDER BY (ssn)")
+    assert "ssn-" in recorded(tmp_path / "db" / "t")
+    with scans.settings(spark, **{DENY.replace(".", "__"): "ssn"}):
+        spark.sql("REFRESH SKIPPING INDEX ON t")
+    index = tmp_path / "db" / "t" / "_zorder" / "_index"
+    versions = sorted(int(file.stem.removeprefix("_v")) for file in index.glob("_v*.json"))
+    assert len(versions) == versions[-1] - versions[0] + 1
+    assert "ssn-" not in recorded(tmp_path / "db" / "t")
+
+
 def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 

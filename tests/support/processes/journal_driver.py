@@ -76,7 +76,7 @@ def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") ->
     conf = session.sessionState().newHadoopConf()
     relation = df._jdf.queryExecution().analyzed().relation()
     listing, roots = package(spark).JournaledListing, relation.location().rootPaths()
-    tables = listing.tablesOf(conf, roots, none(spark))
+    tables = listing.tablesOf(conf, roots, none(spark), False)
     folders = scala_seq(spark, [tables.apply(i).folder() for i in range(tables.length())])
     location = listing.whole(
         session, relation.location(), relation.options(), relation.partitionSchema(), folders
@@ -153,6 +153,13 @@ def killed(table: Path | str, point: str, *statement: str) -> None:
     _, said = child.communicate(timeout=600)
     assert f"killed at {point}" in said, f"{point} was not reached: {said[-3000:]}"
     kill_matrix.killed_at(point)
+
+
+def ran(table: Path | str, statements: str) -> None:
+    """Runs statements in a new process."""
+    child = _child(table, "", statements)
+    _, said = child.communicate(timeout=600)
+    assert child.returncode == 0, said[-3000:]
 
 
 class Paused:

@@ -99,6 +99,14 @@ def test_snapshots_of_denied_columns_are_deleted(folder: TableFolder) -> None:
     assert versions(STORE, folder) == [2]
 
 
+def test_deleted_snapshots_leave_no_gap(folder: TableFolder) -> None:
+    """Readers conclude that a version is the newest if the next one does not exist."""
+    add(folder, "x", columns=[B])
+    add(folder, "y", columns=[A, B])
+    publish(STORE, folder, lambda old: [B], is_denied=lambda column: column.name == "a")
+    assert versions(STORE, folder) == [3]
+
+
 def test_a_kept_row_is_not_replaced(folder: TableFolder) -> None:
     add(folder, "x", "y")
     publish(STORE, folder, lambda old: old, entries=[FileEntry("x", 7, 7, 7, (), ""), entry("z")])

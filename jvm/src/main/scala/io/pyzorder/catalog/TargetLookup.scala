@@ -193,7 +193,7 @@ final class TargetLookup(session: shim.SparkSession) {
   private def hadoopConf = session.sessionState.newHadoopConf()
 
   private def checkFolder(root: Path): Unit = {
-    if (storeOf(root).exists(new Path(root, "_spark_metadata"))) {
+    if (storeOf(root).exists(new TableFolder(root).streamLog)) {
       throw ZOrderErrors.streamingSink(root.toString)
     }
   }

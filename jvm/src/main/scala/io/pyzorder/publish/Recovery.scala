@@ -9,10 +9,11 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.common.{Printable, ZOrderErrors}
 import io.pyzorder.index.model.FileEntry
 import io.pyzorder.index.store.{Coverage, IndexPublisher, IndexStore, SnapshotRef}
-import io.pyzorder.publish.journal.{Journal, JournalState, Marker, Records, RetireRecord}
-import io.pyzorder.publish.journal.{RunFiles, RunRecords}
+import io.pyzorder.publish.journal.{JournalState, Marker, Records, RetireRecord, RunFiles}
+import io.pyzorder.publish.journal.RunRecords
 import io.pyzorder.publish.relocate.CatalogSwitch
 import io.pyzorder.storage.{FailPoints, FileRef, Incarnation, TableFolder}
+import io.pyzorder.storage.metadata.MetadataNames
 
 /**
  * Finishes an unfinished run on behalf of a writer that is about to take the lock. The run is
@@ -109,7 +110,7 @@ private[publish] object Recovery {
       !state.folder.isOnSameStore(strange)) {
       throw ZOrderErrors.unfinishedOnOtherStore(
         state.folder.root.toString, Printable(strange),
-        Journal.path(state.folder, state.run, "retire").toString)
+        MetadataNames.record(state.folder, state.run, "retire").toString)
     }
 
   /**

@@ -11,10 +11,11 @@ import io.pyzorder.common.{StoreFailures, ZOrderErrors, ZOrderException}
 import io.pyzorder.index.collect.RowCounts
 import io.pyzorder.index.model.{FileEntry, IndexedColumn}
 import io.pyzorder.index.store.{Coverage, IndexPublisher, IndexStore, ListedTable, SnapshotRef}
-import io.pyzorder.publish.journal.{Journal, LayoutRecord, PartitionMove, PartitionsRecord}
-import io.pyzorder.publish.journal.{RetireRecord, RunFiles, RunRecords, SummaryFiles, SwitchRecord}
+import io.pyzorder.publish.journal.{LayoutRecord, PartitionMove, PartitionsRecord, RetireRecord}
+import io.pyzorder.publish.journal.{RunFiles, RunRecords, SummaryFiles, SwitchRecord}
 import io.pyzorder.publish.relocate.{CatalogSwitch, PartitionLocationSwitch, TableLocationSwitch}
 import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
+import io.pyzorder.storage.metadata.MetadataNames
 
 /**
  * The only active writer of a table. It holds the lock from `begin` until `abort` or a publishing
@@ -78,7 +79,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /** When this run began according to the store's clock, in milliseconds since the epoch. */
   def began: Long = {
-    val path = Journal.path(folder, run, "prepare")
+    val path = MetadataNames.record(folder, run, "prepare")
     path.getFileSystem(hadoopConf).getFileStatus(path).getModificationTime
   }
 

@@ -67,7 +67,7 @@ object ChangedFiles {
       try fs.listStatus(folder).toSeq
       catch { case _: IOException => Nil }
     val ranges =
-      try if (files.length > S3Listing.PageSize) S3Listing.of(fs) else None
+      try if (files.length > S3Requests.PageSize) S3Requests.of(fs) else None
       catch { case NonFatal(failure) => notInRanges(folder, failure) }
     // S3 sorts names by their bytes. Java sorts strings in the same order only if they are ASCII.
     if (ranges.isEmpty || !files.forall(_.getPath.getName.forall(_ < 128)))
@@ -98,7 +98,7 @@ object ChangedFiles {
    * The number of known files in a range. It is less than the size of a page, to leave room on the
    * page for some new files.
    */
-  private val RangeSize = S3Listing.PageSize * 9 / 10
+  private val RangeSize = S3Requests.PageSize * 9 / 10
 
   /**
    * Whether any file has changed or disappeared. Requests each file's status instead of listing

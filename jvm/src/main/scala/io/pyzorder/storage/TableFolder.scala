@@ -116,6 +116,12 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
    */
   val incarnation: Path = new Path(zorder, "_incarnation")
 
+  /**
+   * The log that says which files in the folder are valid, if a streaming query of Spark writes to
+   * the folder.
+   */
+  val streamLog: Path = new Path(root, "_spark_metadata")
+
   /** The folder in which run number `run` writes its new files before they are published. */
   def staging(run: Long): Path = new Path(zorder, s"_staging/_$run")
 

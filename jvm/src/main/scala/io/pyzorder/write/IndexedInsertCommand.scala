@@ -208,11 +208,13 @@ final class IndexedInsertCommand(
         mode == SaveMode.Overwrite && known(entry.file.folder) && !present(entry.file)
       val lacksEntries = entries.length < files.length || overwritesPartly
       val whole = partitionColumns.isEmpty
+      lazy val isStream = FileSystems.exists(folder.root.getFileSystem(conf), folder.streamLog)
       val listed = ListedTable(listedAt, before.fold(0L)(_.version), whole, present.toSeq)
       def coverage(ref: Option[SnapshotRef], all: Seq[FileEntry]): Option[Coverage] = {
         val old = ref.flatMap(_.coverage)
         if (lacksEntries) None
         else if (isRemembered) old
+        else if (isStream) None
         else if (all.map(_.file).filter(file => known(file.folder)).toSet != present)
           old.filter(_.isWhole)
         else if (whole && mode == SaveMode.Overwrite) Coverage.of(listed, ref, all)

@@ -6,6 +6,7 @@ import io.pyzorder.storage.FileRef
 /**
  * Records that a snapshot covers all data files in some folders. Every file that a listing found
  * there has an entry, and so does every file that pyzorder's writers have added since the listing.
+ * When the folder was listed, no streaming query had written to it (see TableFolder.streamLog).
  *
  * @param listedAt when the listing began, in milliseconds since the epoch
  * @param isWhole  whether the table's folder was listed with all of its subfolders. If not, only

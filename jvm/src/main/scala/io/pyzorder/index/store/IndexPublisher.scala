@@ -13,6 +13,7 @@ import org.apache.spark.sql.pyzorder.shim
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.model.{DeniedColumns, FileEntry, IndexedColumn}
 import io.pyzorder.storage.{CreateIfAbsent, Incarnation, MetadataFiles, RunNumber, TableFolder}
+import io.pyzorder.storage.metadata.NewestMetadata
 
 /**
  * Publishes and deletes snapshots of a table's index (see IndexStore). A snapshot's pointer is
@@ -63,6 +64,7 @@ object IndexPublisher {
         voids, sketched)
     }
     new OldSnapshots(fileSystem, folder).deleteOld(denied)
+    NewestMetadata.write(hadoopConf, folder)
     published.get
   }
 
@@ -136,7 +138,7 @@ object IndexPublisher {
     val data = new Path(folder.index, ref.file)
     SnapshotFiles.write(fileSystem, data, bytes)
     MetadataFiles.share(conf, data)
-    val pointer = new Path(folder.index, ref.pointer)
+    val pointer = ref.pointer
     val created =
       try CreateIfAbsent.of(conf, pointer).create(pointer, ref.toJson.getBytes(UTF_8))
       catch {

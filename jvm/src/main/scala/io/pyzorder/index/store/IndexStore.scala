@@ -17,8 +17,9 @@ import io.pyzorder.common.{ReadFailure, ZOrderErrors, ZOrderException}
 import io.pyzorder.index.memory.IndexSnapshot
 import io.pyzorder.index.model.{IndexSchema, IndexedColumn}
 import io.pyzorder.index.sketch.Sketches
-import io.pyzorder.storage.{ExactFileIndex, FileSystems, Incarnation, Links}
-import io.pyzorder.storage.{ListedMetadata, TableFolder}
+import io.pyzorder.storage.{ExactFileIndex, FileSystems, Incarnation, Links, S3Status}
+import io.pyzorder.storage.TableFolder
+import io.pyzorder.storage.metadata.{ListedMetadata, MetadataNames}
 
 /**
  * A table's index: immutable snapshots under `_zorder/_index`, each consisting of a data file and a
@@ -31,15 +32,15 @@ object IndexStore {
     CacheBuilder.newBuilder().maximumSize(10000).build[TableFolder, String]()
 
   /**
-   * Parsed pointers, keyed by folder, version, size and modification time. A pointer file is never
-   * changed, so its contents are the same as long as listings show the same size and modification
-   * time. A pointer is cached only if it was older than `SettledMillis` when it was read.
+   * Parsed pointers, keyed by folder, version, size, modification time and, on S3, entity tag. A
+   * pointer file is never changed, so its contents are the same as long as these are the same.
+   * Without a tag, a pointer is cached only if it was older than `SettledMillis` when it was read.
    * Otherwise, if the index is dropped and created again within one tick of the store's clock, the
    * new pointer could have the same version, size and time as the cached one.
    */
-  private val parsed: Cache[(TableFolder, Long, Long, Long), SnapshotRef] =
+  private val parsed: Cache[(TableFolder, Long, Long, Long, Option[String]), SnapshotRef] =
     CacheBuilder.newBuilder().maximumSize(1000)
-      .build[(TableFolder, Long, Long, Long), SnapshotRef]()
+      .build[(TableFolder, Long, Long, Long, Option[String]), SnapshotRef]()
 
   private val SettledMillis = 10000L
 
@@ -234,7 +235,7 @@ object IndexStore {
       fileSystem: FileSystem,
       folder: TableFolder,
       version: Long): SnapshotRef = {
-    val pointer = new Path(folder.index, SnapshotRef.pointerName(version))
+    val pointer = MetadataNames.pointer(folder, version)
     checked(SnapshotRef.fromJson(folder, SnapshotFiles.readText(fileSystem, pointer)))
   }
 
@@ -252,9 +253,11 @@ object IndexStore {
       folder: TableFolder,
       version: Long,
       status: FileStatus): SnapshotRef = {
-    val key = (folder, version, status.getLen, status.getModificationTime)
+    val tag = Some(status).collect { case onS3: S3Status => onS3.tag }
+    val key = (folder, version, status.getLen, status.getModificationTime, tag)
     Option(parsed.getIfPresent(key)).map(ref => checked(ref.copy(folder = folder))).getOrElse {
-      val isSettled = System.currentTimeMillis - status.getModificationTime > SettledMillis
+      val isSettled =
+        tag.isDefined || System.currentTimeMillis - status.getModificationTime > SettledMillis
       val ref = pointerAt(fileSystem, folder, version)
       if (isSettled) parsed.put(key, ref)
       ref
@@ -267,7 +270,7 @@ object IndexStore {
    */
   private def checked(ref: SnapshotRef): SnapshotRef = {
     val data = ref.dataFile
-    Seq(new Path(ref.folder.index, ref.pointer), data, FileSystems.checksumFile(data))
+    Seq(ref.pointer, data, FileSystems.checksumFile(data))
       .find(path => Links.inOwn(path) || FileSystems.isSpecial(path))
       .foreach(path => throw new IllegalStateException(s"$path is not a regular file"))
     ref
@@ -280,6 +283,6 @@ object IndexStore {
   /** The pointers among the files with their versions, in ascending order. */
   private def pointers(files: Seq[FileStatus]): Seq[(Long, FileStatus)] =
     files
-      .flatMap(status => SnapshotRef.versionOf(status.getPath.getName).map(_ -> status))
+      .flatMap(status => MetadataNames.versionOf(status.getPath.getName).map(_ -> status))
       .sortBy(_._1)
 }

@@ -9,6 +9,7 @@ import org.slf4j.LoggerFactory
 
 import io.pyzorder.index.model.DeniedColumns
 import io.pyzorder.storage.{FileSystems, Links, TableFolder}
+import io.pyzorder.storage.metadata.{MetadataNames, NewestMetadata}
 
 /**
  * Deletes snapshots that are no longer needed, and segments of sketches that no snapshot refers to.
@@ -20,7 +21,7 @@ private[store] final class OldSnapshots(fileSystem: FileSystem, folder: TableFol
    * Deletes old snapshots. The data file of each snapshot is deleted before its pointer. The most
    * recent snapshots are kept, because readers may still use them. However, if any columns are
    * denied, recent snapshots that have statistics of a denied column or that cannot be read are
-   * also deleted.
+   * also deleted, with all snapshots before them (see `delete`).
    */
   def deleteOld(denied: DeniedColumns): Unit =
     try {
@@ -31,7 +32,7 @@ private[store] final class OldSnapshots(fileSystem: FileSystem, folder: TableFol
         else recent.filter(version =>
           IndexStore.readable(fileSystem, folder, version)
             .forall(_.columns.exists(denied(_))))
-      delete(old ++ withDeniedColumns)
+      delete(before, (old ++ withDeniedColumns).lastOption)
       deleteUnused()
     } catch {
       case NonFatal(failure) =>
@@ -40,41 +41,48 @@ private[store] final class OldSnapshots(fileSystem: FileSystem, folder: TableFol
 
   /**
    * Deletes the snapshots that were replaced at or before the time `by`, which is given in
-   * milliseconds according to the store's clock. Such snapshots may still contain minima and maxima
-   * of rows that no longer exist.
+   * milliseconds according to the store's clock, and all snapshots before them. Such snapshots may
+   * still contain minima and maxima of rows that no longer exist.
    */
   def deleteReplaced(by: Long): Unit = {
     val known = IndexStore.versions(fileSystem, folder)
-    delete(known.zip(known.drop(1)).collect {
-      case (version, next) if isReplaced(next, by) =>
-        version
-    })
+    delete(known,
+      known.zip(known.drop(1)).collect {
+        case (version, next) if isReplaced(next, by) => version
+      }.lastOption)
     deleteUnused()
   }
 
   private def isReplaced(next: Long, by: Long): Boolean =
     try {
-      val pointer = new Path(folder.index, SnapshotRef.pointerName(next))
+      val pointer = MetadataNames.pointer(folder, next)
       fileSystem.getFileStatus(pointer).getModificationTime <= by
     } catch { case _: FileNotFoundException => false } // deleted by another process
 
   /** Removes the snapshots of a former incarnation of the table. */
-  def removeOf(incarnation: String): Unit =
+  def removeOf(incarnation: String): Unit = {
+    remove(NewestMetadata.fileOf(folder)) // may be missing or outdated at any time
     IndexStore.versions(fileSystem, folder).foreach { version =>
       IndexStore.readable(fileSystem, folder, version).filter(_.incarnation == incarnation)
         .foreach { ref =>
-          (ref.pointer +: ref.file +: ref.sketches.map(_.file)).foreach(name =>
+          remove(ref.pointer)
+          (ref.file +: ref.sketches.map(_.file)).foreach(name =>
             remove(new Path(folder.index, name)))
         }
     }
+  }
 
-  /** Lists the folder only once, because it may contain any number of forged pointers. */
-  private def delete(versions: Seq[Long]): Unit = if (versions.nonEmpty) {
+  /**
+   * Deletes the known snapshots up to `last`, in ascending order, so that there is never a gap
+   * between the remaining ones (see NewestMetadata). Lists the folder only once, because it may
+   * contain any number of forged pointers.
+   */
+  private def delete(known: Seq[Long], last: Option[Long]): Unit = last.foreach { last =>
     val data = FileSystems.list(fileSystem, folder.index).map(_.getPath)
       .filter(_.getName.startsWith(Data)).groupBy(_.getName.stripPrefix(Data).takeWhile(_ != '-'))
-    versions.foreach { version =>
+    known.takeWhile(_ <= last).foreach { version =>
       data.getOrElse(version.toString, Nil).foreach(remove)
-      remove(new Path(folder.index, SnapshotRef.pointerName(version)))
+      remove(MetadataNames.pointer(folder, version))
     }
   }
 

@@ -9,7 +9,8 @@ import scala.jdk.CollectionConverters._
 
 import io.pyzorder.common.BoundedJson
 import io.pyzorder.index.model.{ExpressionColumn, IndexedColumn, IndexedColumns, ZValueColumn}
-import io.pyzorder.storage.{RunNumber, TableFolder}
+import io.pyzorder.storage.TableFolder
+import io.pyzorder.storage.metadata.MetadataNames
 
 /**
  * The pointer to one snapshot: the contents of `_zorder/_index/_v<20 digits>.json`.
@@ -46,8 +47,8 @@ final case class SnapshotRef(
   /** The Parquet data file. */
   def dataFile: Path = new Path(folder.index, file)
 
-  /** The file name of this pointer. */
-  def pointer: String = SnapshotRef.pointerName(version)
+  /** The path of this pointer. */
+  def pointer: Path = MetadataNames.pointer(folder, version)
 
   /** The pointer's contents. */
   def toJson: String = {
@@ -113,20 +114,7 @@ object SnapshotRef {
 
   private def isCurve(column: IndexedColumn): Boolean = ZValueColumn.unapply(column).isDefined
 
-  private val Pointer = "_v00(\\d{18})\\.json".r
-
   private val DataFile = "_snapshot-[^/]+".r
-
-  /** `_v00000000000000000007.json` for 7. */
-  def pointerName(version: Long): String = f"_v$version%020d.json"
-
-  /**
-   * The version that a file in `_zorder/_index` points to, or None if the file is not a pointer.
-   */
-  def versionOf(fileName: String): Option[Long] = fileName match {
-    case Pointer(digits) => RunNumber.of(digits.dropWhile(_ == '0')).filter(_ < RunNumber.Greatest)
-    case _ => None
-  }
 
   /** Parses a pointer. Throws if the text is incomplete or has a newer format. */
   def fromJson(folder: TableFolder, text: String): SnapshotRef = {

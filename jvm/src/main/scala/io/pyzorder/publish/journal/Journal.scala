@@ -6,7 +6,8 @@ import com.google.common.cache.{Cache, CacheBuilder}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 
-import io.pyzorder.storage.{FileSystems, ListedMetadata, RunNumber, TableFolder}
+import io.pyzorder.storage.{FileSystems, TableFolder}
+import io.pyzorder.storage.metadata.{ListedMetadata, MetadataNames}
 
 /**
  * The journal of a table, which records what each run intends to do and how it ended. Records are
@@ -15,17 +16,9 @@ import io.pyzorder.storage.{FileSystems, ListedMetadata, RunNumber, TableFolder}
  */
 object Journal {
 
-  private val RecordName = "_(\\d+)\\.(prepare|retire|switch|partitions|outcome|done)".r
-
   /** Record bodies, keyed by path, modification time and size. Records never change. */
   private val bodies: Cache[(Path, Long, Long), Array[Byte]] =
     CacheBuilder.newBuilder().maximumSize(64).softValues().build[(Path, Long, Long), Array[Byte]]()
-
-  /**
-   * The path of a record of the run with the number `run`. See RecordName for the values of `kind`.
-   */
-  def path(folder: TableFolder, run: Long, kind: String): Path =
-    new Path(folder.journal, s"_$run.$kind")
 
   /** Reads the last run with one listing. Returns JournalState.none if there is no journal. */
   def read(hadoopConf: Configuration, folder: TableFolder): JournalState =
@@ -61,12 +54,10 @@ object Journal {
       .collect { case (run, "done", status) => run -> status.getModificationTime }.toMap
 
   private def records(files: Seq[FileStatus]): Seq[(Long, String, FileStatus)] =
-    files.flatMap { status =>
-      status.getPath.getName match {
-        case RecordName(run, kind) => RunNumber.of(run).map((_, kind, status))
-        case _ => None
-      }
-    }
+    files.flatMap(status =>
+      MetadataNames.recordOf(status.getPath.getName).map { case (run, kind) =>
+        (run, kind, status)
+      })
 
   /** The bytes of a record; None if it is gone because the table was overwritten. */
   private[publish] def body(fs: FileSystem, status: FileStatus): Option[Array[Byte]] = {

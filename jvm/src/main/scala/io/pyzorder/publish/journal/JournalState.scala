@@ -9,7 +9,7 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  *
  * @param fs      the table's file system; null if there is no journal
  * @param run     the run's number; 0 if there is no journal
- * @param records the run's records, keyed by kind; see Journal.RecordName
+ * @param records the run's records, keyed by kind; see MetadataNames.record
  */
 final class JournalState private[publish] (
     fs: FileSystem,

@@ -16,6 +16,7 @@ import org.apache.hadoop.fs.{FileSystem, Path}
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.storage.{CreateIfAbsent, FileSystems, Links, MetadataFiles, ProcessId}
 import io.pyzorder.storage.TableFolder
+import io.pyzorder.storage.metadata.MetadataNames
 
 /**
  * A writer's heartbeat. A daemon thread renews the file `_<n>.lease` at intervals of a quarter of
@@ -68,7 +69,7 @@ private[publish] final class Lease(
         // overwritten table. Object stores create folders implicitly, so the PREPARE record is
         // checked first.
         val fs = Lease.fileSystem(hadoopConf, folder)
-        if (!FileSystems.exists(fs, Journal.path(folder, run, "prepare"))) {
+        if (!FileSystems.exists(fs, MetadataNames.record(folder, run, "prepare"))) {
           throw new FileNotFoundException(s"$folder was overwritten")
         }
         if (Links.inOwn(Lease.path(folder, run)))

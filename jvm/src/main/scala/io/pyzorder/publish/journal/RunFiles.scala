@@ -10,6 +10,7 @@ import org.apache.spark.sql.pyzorder.Requests
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.storage.{CreateIfAbsent, FileRef, FileSystems, Incarnation, Links, MetadataFiles}
 import io.pyzorder.storage.{MoveFile, TableFolder}
+import io.pyzorder.storage.metadata.MetadataNames
 
 /**
  * Moves the files of one run. New files are moved from `_zorder/_staging/` to their own paths. Old
@@ -326,7 +327,7 @@ private[publish] final class RunFiles(
 
   /** Whether this run is done in this incarnation of the table. */
   def isDone: Boolean = {
-    val done = Journal.path(table, run, "done")
+    val done = MetadataNames.record(table, run, "done")
     try Records.isDone(FileSystems.readFully(done.getFileSystem(hadoopConf), done),
         record.incarnation)
     catch { case _: java.io.FileNotFoundException => false }

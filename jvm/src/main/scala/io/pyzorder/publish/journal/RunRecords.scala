@@ -7,6 +7,7 @@ import org.apache.hadoop.conf.Configuration
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.store.IndexPublisher
 import io.pyzorder.storage.{CreateIfAbsent, FileRef, FileSystems, MetadataFiles, TableFolder}
+import io.pyzorder.storage.metadata.{MetadataNames, NewestMetadata}
 
 /** Writes the records of one run. */
 private[publish] final class RunRecords(
@@ -59,8 +60,10 @@ private[publish] final class RunRecords(
   /** Whether the run's outcome has been decided, by its writer or by a writer that took over. */
   def isDecided: Boolean = exists("outcome")
 
-  def done(incarnation: String, placed: Seq[FileRef]): Unit =
+  def done(incarnation: String, placed: Seq[FileRef]): Unit = {
     create("done", Records.writeDone(incarnation, placed))
+    NewestMetadata.write(hadoopConf, folder)
+  }
 
   /**
    * Cleans up after the table was overwritten, renamed or dropped during the run. Deletes the run's
@@ -96,7 +99,7 @@ private[publish] final class RunRecords(
 
   /** Creates a record. A torn record counts as missing and is replaced, unless it is a PREPARE. */
   private def create(kind: String, bytes: Array[Byte]): Boolean = {
-    val path = Journal.path(folder, run, kind)
+    val path = MetadataNames.record(folder, run, kind)
     if (bytes.length > FileSystems.MaxBytes) throw ZOrderErrors.tooManyFiles(path.toString)
     val created = CreateIfAbsent.of(hadoopConf, path).create(path, bytes)
     if (!created && kind != "prepare" && existing(kind).exists(!Records.whole(_, kind))) {
@@ -108,16 +111,16 @@ private[publish] final class RunRecords(
   }
 
   private def exists(kind: String): Boolean = {
-    val path = Journal.path(folder, run, kind)
+    val path = MetadataNames.record(folder, run, kind)
     FileSystems.exists(path.getFileSystem(hadoopConf), path)
   }
 
   private[publish] def existing(kind: String): Option[Array[Byte]] = {
-    val path = Journal.path(folder, run, kind)
+    val path = MetadataNames.record(folder, run, kind)
     try Some(FileSystems.readFully(path.getFileSystem(hadoopConf), path))
     catch { case _: java.io.FileNotFoundException => None }
   }
 
   private def taken(kind: String): Exception =
-    ZOrderErrors.conflict(s"record ${Journal.path(folder, run, kind)} already exists")
+    ZOrderErrors.conflict(s"record ${MetadataNames.record(folder, run, kind)} already exists")
 }

@@ -9,6 +9,7 @@ import org.apache.hadoop.fs.Path
 
 import io.pyzorder.publish.journal.{Journal, Overlay}
 import io.pyzorder.storage.TableFolder
+import io.pyzorder.storage.metadata.ListedMetadata
 
 /**
  * What a table's journal says about a listing. A listing is correct if the journal says the same
@@ -25,9 +26,16 @@ private[reading] object JournalLook {
 
   private val MaxTries = 50
 
-  /** @param roots the paths to list */
-  def apply(hadoopConf: Configuration, folder: TableFolder, roots: Seq[Path]): JournalLook = {
-    val state = Journal.read(hadoopConf, folder)
+  /**
+   * @param roots     the paths to list
+   * @param remembers see ListedMetadata.of
+   */
+  def apply(
+      hadoopConf: Configuration,
+      folder: TableFolder,
+      roots: Seq[Path],
+      remembers: Boolean): JournalLook = {
+    val state = Journal.read(hadoopConf, ListedMetadata.of(hadoopConf, folder, remembers))
     val lost = state.overlay.map(over =>
       over.lost(hadoopConf,
         over.folders.filter { name =>

@@ -35,6 +35,7 @@ import io.pyzorder.storage.{FileRef, FileSystems, FilesByFolder, MoveFile, Table
  * @param pinned  root paths that were files when the query was planned. They are listed even if
  *                they no longer exist, because readers find a file that an OPTIMIZE has moved
  * @param known   returns, for each given path that need not be listed, the files at or below it
+ * @param remembers see ListedMetadata.of
  */
 final class JournaledFileIndex(
     session: SparkSession,
@@ -44,7 +45,8 @@ final class JournaledFileIndex(
     spec: Option[PartitionSpec],
     folders: Seq[TableFolder],
     pinned: Seq[FileStatus],
-    known: Set[Path] => Map[Path, Seq[FileStatus]])
+    known: Set[Path] => Map[Path, Seq[FileStatus]],
+    remembers: Boolean = false)
     extends InMemoryFileIndex(
       session, paths, parameters, schema, userSpecifiedPartitionSpec = spec) {
 
@@ -67,7 +69,8 @@ final class JournaledFileIndex(
    */
   override def listLeafFiles(roots: Seq[Path]): mutable.LinkedHashSet[FileStatus] = {
     found =
-      JournalLook.unchangedDuring(() => folders.map(JournalLook(hadoopConf, _, roots))) { looks =>
+      JournalLook.unchangedDuring(() =>
+        folders.map(JournalLook(hadoopConf, _, roots, remembers))) { looks =>
         overlay(roots, filesBelow(roots), looks)
       }
     mutable.LinkedHashSet.empty

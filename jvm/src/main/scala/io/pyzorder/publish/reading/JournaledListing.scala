@@ -10,7 +10,8 @@ import org.apache.spark.sql.types.StructType
 import io.pyzorder.common.Staleness
 import io.pyzorder.index.store.SnapshotRef
 import io.pyzorder.publish.journal.{Journal, JournalState}
-import io.pyzorder.storage.{FileSystems, ListedMetadata, TableFolder}
+import io.pyzorder.storage.{FileSystems, TableFolder}
+import io.pyzorder.storage.metadata.ListedMetadata
 
 /**
  * A listing of a relation's files.
@@ -48,11 +49,14 @@ object JournaledListing {
    * `name=value`. If a root path is a file, the search also starts at its parent folder. If a root
    * path is a folder, the search does not start at its parent, because someone who can create a
    * `_zorder` folder beside a table must not be able to determine which files belong to the table.
+   *
+   * @param remembers see ListedMetadata.of
    */
   def tablesOf(
       hadoopConf: Configuration,
       rootPaths: Seq[Path],
-      tableLocation: Option[Path]): Seq[ListedMetadata] = {
+      tableLocation: Option[Path],
+      remembers: Boolean): Seq[ListedMetadata] = {
     val location = tableLocation.map(qualified(hadoopConf, _))
     val roots = rootPaths.map(qualified(hadoopConf, _))
     val outside = roots.filterNot(root => location.exists(l => TableFolder.isAtOrBelow(root, l)))
@@ -62,7 +66,7 @@ object JournaledListing {
     candidates.distinct.map { path =>
       val folder = new TableFolder(path)
       ListedMetadata.of(
-        hadoopConf, if (location.contains(path)) folder.trusting(Set.empty) else folder)
+        hadoopConf, if (location.contains(path)) folder.trusting(Set.empty) else folder, remembers)
     }.filter(_.exists)
   }
 
@@ -176,7 +180,7 @@ object JournaledListing {
       for {
         (at, folders) <- located.flatten
         folder <- folders
-      } yield JournalLook(hadoopConf, folder, at.paths)
+      } yield JournalLook(hadoopConf, folder, at.paths, remembers = false)
     JournalLook.unchangedDuring(() => look()) { _ =>
       val now = System.currentTimeMillis()
       val every = located.flatten.flatMap(_._1.paths).distinct
@@ -269,7 +273,8 @@ object JournaledListing {
         trusting(Seq(ref.folder), at).map(files.below(_, paths))
       }.foldLeft(Map.empty[Path, Seq[FileStatus]])(_ ++ _)
     val files = new JournaledFileIndex(
-      session, at.paths, at.options, at.schema, at.spec, trusting(folders, at), at.pinned, known)
+      session, at.paths, at.options, at.schema, at.spec, trusting(folders, at), at.pinned, known,
+      remembers = snapshots.nonEmpty)
     val times = if (files.isListed) Nil else snapshots.flatMap(_._1.coverage).map(_.listedAt)
     Listing(files, isFresh = files.isListed, Some((now +: times).min))
   }

@@ -12,7 +12,8 @@ import io.pyzorder.common.{Staleness, ZOrderConf}
 import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.publish.journal.{Journal, JournalState}
 import io.pyzorder.publish.reading.{JournaledListing, Listing, SelectedPartitions}
-import io.pyzorder.storage.{ChangedFiles, FileVersion, ListedMetadata, TableFolder}
+import io.pyzorder.storage.{ChangedFiles, FileVersion, TableFolder}
+import io.pyzorder.storage.metadata.ListedMetadata
 
 /**
  * Finds the files for the scans of a plan. These are the files that Spark's own file index would
@@ -21,7 +22,8 @@ import io.pyzorder.storage.{ChangedFiles, FileVersion, ListedMetadata, TableFold
  * @param wrapped         Spark's own file index
  * @param options         the relation's options
  * @param partitionSchema the relation's partition columns
- * @param findTables      finds the tables to which the files may belong, and lists their metadata
+ * @param findTables      finds the tables to which the files may belong, and their metadata; its
+ *                        argument is the last parameter of ListedMetadata.of
  * @param table           the table, if the catalog tracks its partitions; distinguishes tables that
  *                        share a folder but have different partitions
  * @param properties      the table's properties; empty if the table is read by path
@@ -31,7 +33,7 @@ private[skipping] final class FileSource(
     val wrapped: FileIndex,
     val options: Map[String, String],
     val partitionSchema: StructType,
-    findTables: () => Seq[ListedMetadata],
+    findTables: Boolean => Seq[ListedMetadata],
     val table: Option[TableIdentifier],
     properties: Map[String, String]) {
 
@@ -50,7 +52,7 @@ private[skipping] final class FileSource(
   private def tables: Seq[ListedMetadata] = found.getOrElse(search())
 
   private def search(): Seq[ListedMetadata] = {
-    val tables = findTables()
+    val tables = findTables(remembers)
     found = Some(tables)
     tables
   }
@@ -139,7 +141,10 @@ private[skipping] final class FileSource(
 
   /** The current journal and index. */
   private def now: TableState.Seen =
-    TableState.Seen.of(hadoopConf, folders.map(ListedMetadata.of(hadoopConf, _)))
+    TableState.Seen.of(hadoopConf, folders.map(ListedMetadata.of(hadoopConf, _, remembers)))
+
+  private def remembers: Boolean =
+    Staleness.of(session.sessionState.conf, properties).remembers
 
   /** Like `seen`, but if no state is pinned, the journal and index at the time of planning. */
   def known: TableState.Seen = fixed.fold(planned)(_.seen)

@@ -25,7 +25,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import io.pyzorder.common.Staleness
 import io.pyzorder.index.store.IndexStore
 import io.pyzorder.publish.reading.{DeferredFileIndex, SnapshotListing}
-import io.pyzorder.storage.{FileSystems, TableFolder}
+import io.pyzorder.storage.TableFolder
+import io.pyzorder.storage.metadata.ListedMetadata
 
 /**
  * Avoids listing a catalog table whose files may be taken from its index (see the setting
@@ -110,12 +111,11 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
       conf = session.sessionState.newHadoopConf()
       fs = location.getFileSystem(conf)
       folder = new TableFolder(fs.makeQualified(location))
-      ref <- IndexStore.latest(conf, folder)
+      ref <- IndexStore.latest(conf, ListedMetadata.of(conf, folder, remembers = true))
       if ref.coverage.exists(known => known.isWhole && staleness.allows(known.listedAt))
       snapshot <- IndexStore.load(session, ref)
       listing <- SnapshotListing.of(session, ref)
-      if listing.isFlat(folder.root) && !FileSystems.exists(fs,
-        new Path(location, DeferListing.StreamLog))
+      if listing.isFlat(folder.root)
     } yield {
       val options = optionsOf(table, provider)
       val size = (0 until snapshot.numFiles).iterator.map(snapshot.size).sum
@@ -163,9 +163,6 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
 }
 
 object DeferListing {
-
-  /** The log in which a streaming query records which files of its output folder are valid. */
-  private val StreamLog = "_spark_metadata"
 
   /** The settings that let Spark read Hive's tables with its own data sources, by data source. */
   private val Converts: Map[String, String] = Map(

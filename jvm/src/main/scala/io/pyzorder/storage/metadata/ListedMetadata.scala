@@ -1,10 +1,12 @@
-package io.pyzorder.storage
+package io.pyzorder.storage.metadata
 
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.slf4j.LoggerFactory
+
+import io.pyzorder.storage.{FileSystems, S3Requests, TableFolder}
 
 /**
  * The files in a table's `_journal` and `_index` folders. Each folder is listed when its files are
@@ -27,9 +29,18 @@ object ListedMetadata {
 
   private val log = LoggerFactory.getLogger(getClass)
 
-  def of(hadoopConf: Configuration, folder: TableFolder): ListedMetadata = {
+  /**
+   * Finds a table's metadata.
+   *
+   * @param remembers whether the result may contain only the newest pointer and the records of the
+   *                  last run. On S3, they are often known without a listing (see NewestMetadata)
+   */
+  def of(
+      hadoopConf: Configuration,
+      folder: TableFolder,
+      remembers: Boolean = false): ListedMetadata = {
     val fs = folder.zorder.getFileSystem(hadoopConf)
-    onS3(fs, folder) match {
+    onS3(fs, folder, remembers) match {
       case Some(files) =>
         new ListedMetadata(
           folder, files.nonEmpty, path => files.filter(_.getPath.getParent == path))
@@ -39,16 +50,16 @@ object ListedMetadata {
     }
   }
 
-  /** Enough for most tables. A page also contains some of the other files in `_zorder`. */
-  private val PageSize = 200
-
-  /** The files below both folders; None if S3A must list each of them. */
-  private def onS3(fs: FileSystem, folder: TableFolder): Option[Seq[FileStatus]] =
-    try {
-      val names = Seq(folder.index, folder.journal).map(_.getName).sorted
-      S3Listing.of(fs).map(_.rangeBelow(folder.zorder, names.head, s"${names.last}/\uffff",
-          PageSize))
-    } catch {
+  /** The files in both folders; None if the store is not S3 or S3A must list each folder. */
+  private def onS3(
+      fs: FileSystem,
+      folder: TableFolder,
+      remembers: Boolean): Option[Seq[FileStatus]] =
+    try S3Requests.of(fs).map { requests =>
+        val known = if (remembers) NewestMetadata.known(requests, folder) else None
+        known.fold(NewestMetadata.listed(requests, folder))(_.files)
+      }
+    catch {
       case NonFatal(failure) =>
         log.info(s"The folders in ${folder.zorder} are listed one by one: $failure")
         None

@@ -1,5 +1,6 @@
 package io.pyzorder.storage
 
+import java.io.FileNotFoundException
 import java.lang.reflect.InvocationTargetException
 import java.time.Instant
 import java.util.{List => JList}
@@ -9,17 +10,20 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 
 /**
- * Lists those files in an S3 folder whose names are in a given range. S3 returns at most 1,000
- * files per page, and the token for a page is known only after the previous page has been returned.
- * A folder can therefore be listed in parallel only if some of the names in it are already known.
- * S3A cannot list a range of names, so this class calls S3A's own client. The calls run within an
- * S3A audit span, and their requests have the headers that S3A sets.
+ * Requests to S3 that S3A's own methods do not send: those that list a range of the names in a
+ * folder, and those that look up one file without listing anything if there is no such file.
+ *
+ * S3 returns at most 1,000 files per page, and the token for a page is known only after the
+ * previous page has been returned. A folder can therefore be listed in parallel only if some of the
+ * names in it are already known. S3A cannot list a range of names, so this class calls S3A's own
+ * client. The calls run within an S3A audit span, and their requests have the headers that S3A
+ * sets.
  *
  * The classes of S3A and of its client are found through reflection, because neither Spark nor
  * pyzorder contains them.
  */
-final class S3Listing private (fs: FileSystem) {
-  import S3Listing._
+final class S3Requests private (val fs: FileSystem) {
+  import S3Requests._
 
   private val loader = fs.getClass.getClassLoader
 
@@ -35,9 +39,24 @@ final class S3Listing private (fs: FileSystem) {
   private def ofS3A(name: String, arguments: (Class[_], AnyRef)*): AnyRef =
     call(fs, s"$S3A.S3AFileSystem", name, arguments: _*)
 
-  private val client = call(
-    ofS3A("getS3AInternals"), s"$S3A.S3AInternals", "getAmazonS3Client",
-    classOf[String] -> "pyzorder lists a range of names")
+  private val internals = ofS3A("getS3AInternals")
+
+  private def ofInternals(name: String, argument: (Class[_], AnyRef)): AnyRef =
+    call(internals, s"$S3A.S3AInternals", name, argument)
+
+  private val client =
+    ofInternals("getAmazonS3Client", classOf[String] -> "pyzorder lists a range of names")
+
+  /**
+   * The entity tag of a file; None if there is no such file. S3 assigns another tag if the file is
+   * replaced by a file with other bytes. Throws if the request fails.
+   */
+  def tagOf(file: Path): Option[String] =
+    try Some(
+        call(
+          ofInternals("getObjectMetadata", classOf[Path] -> file), s"$Model.HeadObjectResponse",
+          "eTag").asInstanceOf[String])
+    catch { case _: FileNotFoundException => None }
 
   /**
    * The folder's files whose names sort after `after`, up to and including `last`. If `after` is
@@ -98,10 +117,10 @@ final class S3Listing private (fs: FileSystem) {
         def property(name: String): AnyRef = call(found, s"$Model.S3Object", name)
         val key = property("key").asInstanceOf[String]
         if (key.endsWith("/")) None
-        else Some(new FileStatus(
-            property("size").asInstanceOf[Long], false, 1, 0L,
+        else Some(new S3Status(
+            property("size").asInstanceOf[Long],
             property("lastModified").asInstanceOf[Instant].toEpochMilli,
-            new Path(folder, key.stripPrefix(prefix))))
+            new Path(folder, key.stripPrefix(prefix)), property("eTag").asInstanceOf[String]))
       }
     // A page ends the range if it is the folder's last page or reaches `last`.
     def isLast(response: AnyRef): Boolean =
@@ -116,7 +135,11 @@ final class S3Listing private (fs: FileSystem) {
   }
 }
 
-object S3Listing {
+/** The status of a file on S3, with the file's entity tag. */
+final class S3Status(length: Long, modificationTime: Long, path: Path, val tag: String)
+    extends FileStatus(length, false, 1, 0L, modificationTime, path)
+
+object S3Requests {
 
   /** The maximum number of files that S3 returns per request. */
   val PageSize: Int = 1000
@@ -128,14 +151,14 @@ object S3Listing {
   private val AuditSpan = "org.apache.hadoop.fs.store.audit.AuditSpan"
 
   /**
-   * The S3Listing for a file system; None if the file system is not S3A. Also None if S3A encrypts
+   * The requests for a file system; None if the file system is not S3A. Also None if S3A encrypts
    * objects before it uploads them, because the sizes of the objects in S3 then differ from the
    * sizes of the files.
    */
-  def of(fs: FileSystem): Option[S3Listing] =
+  def of(fs: FileSystem): Option[S3Requests] =
     if (fs.getClass.getName != s"$S3A.S3AFileSystem") None
     else {
-      val listing = new S3Listing(fs)
+      val listing = new S3Requests(fs)
       if (listing.ofS3A("isCSEEnabled") == java.lang.Boolean.TRUE) None else Some(listing)
     }
 }
