@@ -208,8 +208,9 @@ object Collector {
       conf: Configuration,
       question: FooterQuestion): Iterator[(Int, FileFooter)] =
     files.headOption.iterator.flatMap { first =>
+      val parquet = new ParquetFooters(conf)
       Requests.inParallel(new Path(first.path).getFileSystem(conf), files) { file =>
-        footer(file, orc, conf, question).map(file.number -> _)
+        footer(file, orc, conf, parquet, question).map(file.number -> _)
       }.flatten
     }
 
@@ -218,10 +219,11 @@ object Collector {
       file: ListedFile,
       orc: Boolean,
       conf: Configuration,
+      parquet: ParquetFooters,
       question: FooterQuestion): Option[FileFooter] =
     try {
       if (orc) OrcFooterStatistics.read(new Path(file.path), conf, question)
-      else Some(FooterStatistics.read(file.status, conf, question))
+      else Some(FooterStatistics.read(file.status, parquet, question))
     } catch {
       case NonFatal(failure) =>
         log.warn(

@@ -2,13 +2,9 @@ package io.pyzorder.index.collect
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
-import org.apache.parquet.HadoopReadOptions
 import org.apache.parquet.column.statistics.Statistics
-import org.apache.parquet.hadoop.ParquetFileReader
 import org.apache.parquet.hadoop.metadata.{ColumnChunkMetaData, ParquetMetadata}
-import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.parquet.schema.{GroupType, PrimitiveType, Type}
 
 /**
@@ -23,13 +19,8 @@ import org.apache.parquet.schema.{GroupType, PrimitiveType, Type}
 private[index] object FooterStatistics {
 
   /** Reads the statistics from the footer of one file. Propagates the reader's exceptions. */
-  def read(file: FileStatus, conf: Configuration, question: FooterQuestion): FileFooter = {
-    val options =
-      HadoopReadOptions.builder(conf, file.getPath).useSignedStringMinMax(false).build()
-    val reader = ParquetFileReader.open(HadoopInputFile.fromStatus(file, conf), options)
-    val footer =
-      try reader.getFooter
-      finally reader.close()
+  def read(file: FileStatus, footers: ParquetFooters, question: FooterQuestion): FileFooter = {
+    val footer = footers.read(file)
     val numRecords = footer.getBlocks.asScala.map(_.getRowCount).sum
     val origin = ParquetOrigin.of(footer.getFileMetaData)
     FileFooter(numRecords, question.columns.map(answer(footer, numRecords, origin, question, _)))
