@@ -117,6 +117,9 @@ def index_files(
     if not dry_run and (entries or before is not None):
         try:
             outcome.version = _publish(listing, wanted, entries)
+            if before is None:  # only a listing from now on can show that the index is complete
+                listing = _Listing.of(store, folder, location)
+                outcome.version = _publish(listing, wanted, [])
         except OSError as failure:
             raise failures.not_written(folder.zorder, failure) from failure
     return outcome

@@ -160,6 +160,7 @@ def test_spark_optimizes_meanwhile(
     table = tmp_path / "t"
     spark.sql(staleness.KINDS["a table"].format(table))
     staleness.insert(spark, 0, 1000)
+    index_files(table)
     staleness.append(table, [1000, 1001])
     before = rows_of(spark.table("stale"))
 

@@ -163,6 +163,28 @@ def test_a_refresh_that_listed_before(
         spark.sql("REFRESH SKIPPING INDEX ON stale")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "create", ["CREATE SKIPPING INDEX ON {} (id)", "OPTIMIZE {} ZORDER BY (id)"]
+)
+def test_an_index_created_beside_an_insert(
+    spark: SparkSession, tmp_path: Path, kind: str, create: str
+) -> None:
+    """Queries see the rows that another session inserts after the statement that creates the index
+    has listed the table, and before it publishes the index."""
+    spark.sql(KINDS[kind].format(tmp_path / "t"))
+    try:
+        insert(spark, 0, 40)
+        statement = create.format(f"parquet.`{tmp_path / 't'}`")
+        point = "index-collected" if "INDEX" in create else "after-markers"
+        with paused(tmp_path / "t", point, statement) as process:
+            insert(spark, 40, 50)
+        assert process.succeeded, process.said
+        assert count(bound(fresh(spark), "1h")) == 50
+    finally:
+        spark.sql("DROP TABLE stale")
+
+
 def test_a_partition_that_only_the_catalog_has_got(spark: SparkSession, tmp_path: Path) -> None:
     spark.sql(KINDS["a partitioned table"].format(tmp_path / "t"))
     try:

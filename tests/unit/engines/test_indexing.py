@@ -44,7 +44,7 @@ def paths(table: Path) -> list[str]:
 
 def test_a_new_index(tmp_path: Path) -> None:
     write(tmp_path, FILES)
-    assert index_files(tmp_path) == Outcome([A, S], 3, sorted(FILES), version=1)
+    assert index_files(tmp_path) == Outcome([A, S], 3, sorted(FILES), version=2)
     spoil(tmp_path, ["f1.parquet"])
     assert pyzorder.files(tmp_path, "a = 15") == [f"{tmp_path}/f1.parquet"]
     found = snapshot(tmp_path)
@@ -432,4 +432,4 @@ def test_no_right_to_write_and_no_space(tmp_path: Path) -> None:
             index_files(disk.folder / "t")
         with disk.room(files=0), pytest.raises(ZOrderError, match="ZORDER_NO_SPACE"):
             index_files(disk.folder / "t")
-        assert index_files(disk.folder / "t").version == 1
+        assert index_files(disk.folder / "t").version == 2

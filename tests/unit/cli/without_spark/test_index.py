@@ -44,7 +44,7 @@ def test_json(table: Path) -> None:
     done = run("index", str(table), "--columns", "a", "--json")
     assert json.loads(done.stdout) == {
         "columns": ["a"], "total": 3, "indexed": [f"f{k}.parquet" for k in range(3)],
-        "unindexed": {}, "unknown": {}, "version": 1,
+        "unindexed": {}, "unknown": {}, "version": 2,
     }  # fmt: skip
     assert done.stderr == ""
 

@@ -1,5 +1,7 @@
 package io.pyzorder.commands
 
+import scala.util.control.NonFatal
+
 import org.apache.hadoop.fs.{FileAlreadyExistsException, ParentNotDirectoryException}
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
@@ -27,15 +29,35 @@ case class CreateSkippingIndexCommand(
 
   override def run(sparkSession: SparkSession): Seq[Row] = StoreFailures.translate(table.root) {
     val session = sparkSession.asInstanceOf[shim.SparkSession]
-    val exists = SkippingIndex.latest(session, table).isDefined
+    val exists = SkippingIndex.latest(session, table).exists(!_.isUnfinished)
     if (exists && !ifNotExists) throw ZOrderErrors.indexExists(table.name)
     if (!exists) {
       val chosen = if (columns.isEmpty) SkippingIndex.default(session, table) else named(session)
       makeFolder(session)
       val sketched = if (columns.isEmpty) None else Some(chosen.map(_.name))
-      SkippingIndex.update(session, table, chosen, sketched)
+      begun(session, chosen)(SkippingIndex.update(session, table, chosen, sketched))
     }
     Nil
+  }
+
+  /**
+   * Publishes an index without entries before it evaluates `fill`. Writers that finish while the
+   * files are being indexed leave a trace there (see ListedTable). If `fill` fails, the index is
+   * dropped.
+   */
+  private def begun(session: shim.SparkSession, columns: Seq[IndexedColumn])(
+      fill: => Unit): Unit = {
+    val folder = new TableFolder(table.root)
+    val empty = IndexPublisher.publish(session, folder, _ => columns, identity, table.properties)
+    try fill
+    catch {
+      case NonFatal(failure) =>
+        try {
+          if (SkippingIndex.latest(session, table).exists(_.file == empty.file))
+            IndexPublisher.drop(session, folder)
+        } catch { case NonFatal(second) => failure.addSuppressed(second) }
+        throw failure
+    }
   }
 
   private def named(session: shim.SparkSession): Seq[IndexedColumn] = {

@@ -61,6 +61,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
    */
   var listed: Option[ListedTable] = None
 
+  /** Lists all files of the table. Called if this run has created the index; see ListedTable. */
+  var listAgain: Option[() => ListedTable] = None
+
   /**
    * `before` is the index before this run's entries were published, and `indexed` is the version of
    * the index with these entries.
@@ -352,14 +355,15 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
    * The index's coverage once the new files have replaced the old ones. It is derived from `listed`
    * if possible. Otherwise, it is the coverage before the run, if that is still valid.
    */
-  private def coverage(now: Option[SnapshotRef], entries: Seq[FileEntry]): Option[Coverage] = {
+  private def coverage(ref: Option[SnapshotRef], entries: Seq[FileEntry]): Option[Coverage] = {
     val names = entries.iterator.map(_.path).toSet
     if (!SummaryFiles.without(files.record.add).forall(file => names(file.path))) None
     else {
       val retired = files.record.retire.toSet
       val stay = for (table <- listed; version <- indexed if table.holds(before))
         yield table.copy(since = version, files = table.files.filterNot(retired))
-      stay.flatMap(Coverage.of(_, now, entries)).orElse(covered(now))
+      val now = if (before.isEmpty && stay.isEmpty) listAgain.map(_()) else stay
+      now.flatMap(Coverage.of(_, ref, entries)).orElse(covered(ref))
     }
   }
 

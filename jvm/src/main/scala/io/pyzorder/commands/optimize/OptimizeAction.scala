@@ -5,6 +5,7 @@ import scala.util.control.NonFatal
 import io.pyzorder.catalog.TableFiles
 import io.pyzorder.commands.action.{TableAction, Vacuum}
 import io.pyzorder.common.ZOrderErrors
+import io.pyzorder.index.store.ListedTable
 import io.pyzorder.layout.select.{PartitionFiles, RewritePlan}
 import io.pyzorder.publish.Writer
 
@@ -35,8 +36,11 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
   override def run(writer: Writer): OptimizeMetrics =
     try {
       Vacuum.expired(session, table, writer)
-      val (files, listed) = TableFiles.listed(session, table)(list())(everyFile)
-      if (where.isEmpty) writer.listed = Some(listed)
+      val (files, listed) = listing()
+      if (where.isEmpty) {
+        writer.listed = Some(listed)
+        writer.listAgain = Some(() => listing()._2)
+      }
       val chosen = planner.plan(files)
       planner.checkHarm(files, chosen)
       writer.reading = filesOf(chosen.groups)
@@ -50,6 +54,9 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
         done(files, plan, published.files.map(_.size)).copy(path = published.root.toString)
       }
     } catch { case NonFatal(failure) => throw explained(failure) }
+
+  private def listing(): (Seq[PartitionFiles], ListedTable) =
+    TableFiles.listed(session, table)(list())(everyFile)
 
   /** What was done, with a remark if there is something to say about it. */
   private def done(

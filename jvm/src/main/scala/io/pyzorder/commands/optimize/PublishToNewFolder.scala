@@ -33,7 +33,8 @@ private[optimize] final class PublishToNewFolder(
       Writer.use(filler) {
         filler.layout = layout
         filler.listed =
-          Some(ListedTable(System.currentTimeMillis(), since = 0L, isWhole = true, Nil))
+          Some(ListedTable(
+              System.currentTimeMillis(), since = 0L, isWhole = true, Nil, isAlone = true))
         filler.checkSpace(all.map(_.size).sum)
         written = executor.write(filler, input)
         val filled = executor.filled(written)

@@ -40,6 +40,7 @@ object Coverage {
  * @param at      when the listing began, in milliseconds since the epoch
  * @param since   the version of the index when the listing began; 0 if there was no index
  * @param isWhole see Coverage
+ * @param isAlone whether no other writer could know of the table's folder yet
  * @param gone    the files that had an entry in version `since` but are not in the listing. Their
  *                entries must be removed. Otherwise, a folder that is no longer a partition of the
  *                table would count as covered because it has entries, although it was not listed
@@ -49,12 +50,15 @@ final case class ListedTable(
     since: Long,
     isWhole: Boolean,
     files: Seq[FileRef],
-    gone: Set[FileRef] = Set.empty) {
+    gone: Set[FileRef] = Set.empty,
+    isAlone: Boolean = false) {
 
   /**
    * Whether the entries of `snapshot` reflect all changes that pyzorder's writers have made since
-   * the listing began.
+   * the listing began. They may not if there was no index then, because a writer that found no
+   * index in the meantime left no trace.
    */
   def holds(snapshot: Option[SnapshotRef]): Boolean =
-    snapshot.forall(ref => ref.coverableSince <= since && since <= ref.version)
+    isAlone || since > 0 &&
+      snapshot.exists(ref => ref.coverableSince <= since && since <= ref.version)
 }

@@ -44,6 +44,9 @@ final case class SnapshotRef(
     sketches: Seq[SegmentRef] = Nil,
     sketched: Option[Seq[String]] = None) {
 
+  /** Whether a CREATE SKIPPING INDEX has not indexed the table's files yet, or was interrupted. */
+  def isUnfinished: Boolean = numFiles == 0 && coverage.isEmpty
+
   /** The Parquet data file. */
   def dataFile: Path = new Path(folder.index, file)
 
