@@ -82,9 +82,15 @@ object IndexPublisher {
       publish(session, folder, identity, identity, properties, voids = true)
     }
 
-  /** Removes the index. From then on, queries read all of the table's files. */
-  def drop(session: shim.SparkSession, folder: TableFolder): Unit =
-    MetadataFiles.delete(session.sessionState.newHadoopConf(), folder.index)
+  /**
+   * Removes the index. From then on, queries read all of the table's files. The newest snapshot is
+   * removed last, so that no reader takes an older one for the newest.
+   */
+  def drop(session: shim.SparkSession, folder: TableFolder): Unit = {
+    val hadoopConf = session.sessionState.newHadoopConf()
+    new OldSnapshots(folder.index.getFileSystem(hadoopConf), folder).deletePointers()
+    MetadataFiles.delete(hadoopConf, folder.index)
+  }
 
   /** See OldSnapshots.deleteReplaced. */
   def deleteReplaced(hadoopConf: Configuration, folder: TableFolder, by: Long): Unit =

@@ -59,6 +59,11 @@ private[store] final class OldSnapshots(fileSystem: FileSystem, folder: TableFol
       fileSystem.getFileStatus(pointer).getModificationTime <= by
     } catch { case _: FileNotFoundException => false } // deleted by another process
 
+  /** Deletes the newest pointers in ascending order. There may be any number of forged ones. */
+  def deletePointers(): Unit =
+    IndexStore.versions(fileSystem, folder).takeRight(MostPointers)
+      .foreach(version => remove(MetadataNames.pointer(folder, version)))
+
   /** Removes the snapshots of a former incarnation of the table. */
   def removeOf(incarnation: String): Unit = {
     remove(NewestMetadata.fileOf(folder)) // may be missing or outdated at any time
@@ -130,4 +135,7 @@ private object OldSnapshots {
 
   /** The number of snapshots to keep after publishing a new one. */
   private val KeptSnapshots = 10
+
+  /** More pointers than an index has, unless deletions have failed many times. */
+  private val MostPointers = 100
 }
