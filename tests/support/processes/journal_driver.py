@@ -76,7 +76,7 @@ def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") ->
     conf = session.sessionState().newHadoopConf()
     relation = df._jdf.queryExecution().analyzed().relation()
     listing, roots = package(spark).JournaledListing, relation.location().rootPaths()
-    tables = listing.tablesOf(conf, roots, none(spark), False)
+    tables = listing.tablesOf(conf, roots, none(spark))
     folders = scala_seq(spark, [tables.apply(i).folder() for i in range(tables.length())])
     location = listing.whole(
         session, relation.location(), relation.options(), relation.partitionSchema(), folders

@@ -27,15 +27,18 @@ private[reading] object JournalLook {
   private val MaxTries = 50
 
   /**
-   * @param roots     the paths to list
-   * @param remembers see ListedMetadata.of
+   * @param roots the paths to list
+   * @param lists whether the journal itself must be listed (see ListedMetadata.newest)
    */
   def apply(
       hadoopConf: Configuration,
       folder: TableFolder,
       roots: Seq[Path],
-      remembers: Boolean): JournalLook = {
-    val state = Journal.read(hadoopConf, ListedMetadata.of(hadoopConf, folder, remembers))
+      lists: Boolean): JournalLook = {
+    val state = Journal.read(
+      hadoopConf,
+      if (lists) ListedMetadata.of(hadoopConf, folder)
+      else ListedMetadata.newest(hadoopConf, folder))
     val lost = state.overlay.map(over =>
       over.lost(hadoopConf,
         over.folders.filter { name =>

@@ -35,7 +35,7 @@ import io.pyzorder.storage.{FileRef, FileSystems, FilesByFolder, MoveFile, Table
  * @param pinned  root paths that were files when the query was planned. They are listed even if
  *                they no longer exist, because readers find a file that an OPTIMIZE has moved
  * @param known   returns, for each given path that need not be listed, the files at or below it
- * @param remembers see ListedMetadata.of
+ * @param lists   see JournalLook
  */
 final class JournaledFileIndex(
     session: SparkSession,
@@ -46,7 +46,7 @@ final class JournaledFileIndex(
     folders: Seq[TableFolder],
     pinned: Seq[FileStatus],
     known: Set[Path] => Map[Path, Seq[FileStatus]],
-    remembers: Boolean = false)
+    lists: Boolean = true)
     extends InMemoryFileIndex(
       session, paths, parameters, schema, userSpecifiedPartitionSpec = spec) {
 
@@ -70,7 +70,7 @@ final class JournaledFileIndex(
   override def listLeafFiles(roots: Seq[Path]): mutable.LinkedHashSet[FileStatus] = {
     found =
       JournalLook.unchangedDuring(() =>
-        folders.map(JournalLook(hadoopConf, _, roots, remembers))) { looks =>
+        folders.map(JournalLook(hadoopConf, _, roots, lists))) { looks =>
         overlay(roots, filesBelow(roots), looks)
       }
     mutable.LinkedHashSet.empty

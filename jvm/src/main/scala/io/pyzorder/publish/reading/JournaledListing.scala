@@ -49,14 +49,11 @@ object JournaledListing {
    * `name=value`. If a root path is a file, the search also starts at its parent folder. If a root
    * path is a folder, the search does not start at its parent, because someone who can create a
    * `_zorder` folder beside a table must not be able to determine which files belong to the table.
-   *
-   * @param remembers see ListedMetadata.of
    */
   def tablesOf(
       hadoopConf: Configuration,
       rootPaths: Seq[Path],
-      tableLocation: Option[Path],
-      remembers: Boolean): Seq[ListedMetadata] = {
+      tableLocation: Option[Path]): Seq[ListedMetadata] = {
     val location = tableLocation.map(qualified(hadoopConf, _))
     val roots = rootPaths.map(qualified(hadoopConf, _))
     val outside = roots.filterNot(root => location.exists(l => TableFolder.isAtOrBelow(root, l)))
@@ -65,8 +62,8 @@ object JournaledListing {
         TableFolder.upwards(file.getParent))
     candidates.distinct.map { path =>
       val folder = new TableFolder(path)
-      ListedMetadata.of(
-        hadoopConf, if (location.contains(path)) folder.trusting(Set.empty) else folder, remembers)
+      ListedMetadata.newest(
+        hadoopConf, if (location.contains(path)) folder.trusting(Set.empty) else folder)
     }.filter(_.exists)
   }
 
@@ -180,7 +177,7 @@ object JournaledListing {
       for {
         (at, folders) <- located.flatten
         folder <- folders
-      } yield JournalLook(hadoopConf, folder, at.paths, remembers = false)
+      } yield JournalLook(hadoopConf, folder, at.paths, lists = true)
     JournalLook.unchangedDuring(() => look()) { _ =>
       val now = System.currentTimeMillis()
       val every = located.flatten.flatMap(_._1.paths).distinct
@@ -274,7 +271,7 @@ object JournaledListing {
       }.foldLeft(Map.empty[Path, Seq[FileStatus]])(_ ++ _)
     val files = new JournaledFileIndex(
       session, at.paths, at.options, at.schema, at.spec, trusting(folders, at), at.pinned, known,
-      remembers = snapshots.nonEmpty)
+      lists = snapshots.isEmpty)
     val times = if (files.isListed) Nil else snapshots.flatMap(_._1.coverage).map(_.listedAt)
     Listing(files, isFresh = files.isListed, Some((now +: times).min))
   }

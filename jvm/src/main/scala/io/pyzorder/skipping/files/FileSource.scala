@@ -22,8 +22,7 @@ import io.pyzorder.storage.metadata.ListedMetadata
  * @param wrapped         Spark's own file index
  * @param options         the relation's options
  * @param partitionSchema the relation's partition columns
- * @param findTables      finds the tables to which the files may belong, and their metadata; its
- *                        argument is the last parameter of ListedMetadata.of
+ * @param findTables      finds the tables to which the files may belong, and their metadata
  * @param table           the table, if the catalog tracks its partitions; distinguishes tables that
  *                        share a folder but have different partitions
  * @param properties      the table's properties; empty if the table is read by path
@@ -33,7 +32,7 @@ private[skipping] final class FileSource(
     val wrapped: FileIndex,
     val options: Map[String, String],
     val partitionSchema: StructType,
-    findTables: Boolean => Seq[ListedMetadata],
+    findTables: () => Seq[ListedMetadata],
     val table: Option[TableIdentifier],
     properties: Map[String, String]) {
 
@@ -52,7 +51,7 @@ private[skipping] final class FileSource(
   private def tables: Seq[ListedMetadata] = found.getOrElse(search())
 
   private def search(): Seq[ListedMetadata] = {
-    val tables = findTables(remembers)
+    val tables = findTables()
     found = Some(tables)
     tables
   }
@@ -141,10 +140,7 @@ private[skipping] final class FileSource(
 
   /** The current journal and index. */
   private def now: TableState.Seen =
-    TableState.Seen.of(hadoopConf, folders.map(ListedMetadata.of(hadoopConf, _, remembers)))
-
-  private def remembers: Boolean =
-    Staleness.of(session.sessionState.conf, properties).remembers
+    TableState.Seen.of(hadoopConf, folders.map(ListedMetadata.newest(hadoopConf, _)))
 
   /** Like `seen`, but if no state is pinned, the journal and index at the time of planning. */
   def known: TableState.Seen = fixed.fold(planned)(_.seen)

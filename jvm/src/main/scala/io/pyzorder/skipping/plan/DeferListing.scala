@@ -111,7 +111,7 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
       conf = session.sessionState.newHadoopConf()
       fs = location.getFileSystem(conf)
       folder = new TableFolder(fs.makeQualified(location))
-      ref <- IndexStore.latest(conf, ListedMetadata.of(conf, folder, remembers = true))
+      ref <- IndexStore.latest(conf, ListedMetadata.newest(conf, folder))
       if ref.coverage.exists(known => known.isWhole && staleness.allows(known.listedAt))
       snapshot <- IndexStore.load(session, ref)
       listing <- SnapshotListing.of(session, ref)

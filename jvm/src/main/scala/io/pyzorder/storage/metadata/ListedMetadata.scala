@@ -29,18 +29,23 @@ object ListedMetadata {
 
   private val log = LoggerFactory.getLogger(getClass)
 
+  def of(hadoopConf: Configuration, folder: TableFolder): ListedMetadata =
+    found(hadoopConf, folder)(NewestMetadata.listed(_, folder))
+
   /**
-   * Finds a table's metadata.
-   *
-   * @param remembers whether the result may contain only the newest pointer and the records of the
-   *                  last run. On S3, they are often known without a listing (see NewestMetadata)
+   * Like `of`, but on S3, the result may contain only the newest pointer and the records of the
+   * last run. They are usually known without a listing (see NewestMetadata), however many runs
+   * there were.
    */
-  def of(
-      hadoopConf: Configuration,
-      folder: TableFolder,
-      remembers: Boolean = false): ListedMetadata = {
+  def newest(hadoopConf: Configuration, folder: TableFolder): ListedMetadata =
+    found(hadoopConf, folder)(requests =>
+      NewestMetadata.known(requests, folder)
+        .fold(NewestMetadata.listed(requests, folder))(_.files))
+
+  private def found(hadoopConf: Configuration, folder: TableFolder)(
+      find: S3Requests => Seq[FileStatus]): ListedMetadata = {
     val fs = folder.zorder.getFileSystem(hadoopConf)
-    onS3(fs, folder, remembers) match {
+    onS3(fs, folder)(find) match {
       case Some(files) =>
         new ListedMetadata(
           folder, files.nonEmpty, path => files.filter(_.getPath.getParent == path))
@@ -51,14 +56,9 @@ object ListedMetadata {
   }
 
   /** The files in both folders; None if the store is not S3 or S3A must list each folder. */
-  private def onS3(
-      fs: FileSystem,
-      folder: TableFolder,
-      remembers: Boolean): Option[Seq[FileStatus]] =
-    try S3Requests.of(fs).map { requests =>
-        val known = if (remembers) NewestMetadata.known(requests, folder) else None
-        known.fold(NewestMetadata.listed(requests, folder))(_.files)
-      }
+  private def onS3(fs: FileSystem, folder: TableFolder)(
+      find: S3Requests => Seq[FileStatus]): Option[Seq[FileStatus]] =
+    try S3Requests.of(fs).map(find)
     catch {
       case NonFatal(failure) =>
         log.info(s"The folders in ${folder.zorder} are listed one by one: $failure")

@@ -32,6 +32,10 @@ import io.pyzorder.storage.{FileSystems, S3Requests, S3Status, TableFolder}
  *  - Runs are numbered in the same way, PREPARE is the first record of a run, and records are
  *    deleted only together with the index, when the table is overwritten or dropped.
  *
+ * If somebody plants files whose numbers leave a gap, later versions may go unnoticed. The known
+ * version does no harm then: its entries apply only to files that still have the size and the time
+ * in the entry, and at `maxStaleness` above 0s, its list of files is no older than allowed.
+ *
  * The known files come from this process's last listing of the table or, in a new process, from the
  * file `_newest.json` beside the pointers. Writers replace that file, but nothing depends on it: if
  * it is missing or outdated, the folders are listed.
