@@ -161,7 +161,7 @@ object AutoLayout {
 
     def made(): AutoLayout =
       if (advisor.present.files.isEmpty) keeps(s"${table.name} has no rows")
-      else if (!advisor.hasFilters) keeps(s"no filter of the $recorded lets clustering $skip")
+      else if (!advisor.hasFilters) keeps(s"no filter of the $recorded lets clustering $skipFiles")
       else {
         val wanted = SampledRowsPerFile * advisor.present.leaves.sum
         advisor.draw(math.min(MostSampledRows, math.max(LeastSampledRows, wanted)))
@@ -174,7 +174,7 @@ object AutoLayout {
         else judged(best, even, search)
       }
 
-    private def skip: String =
+    private def skipFiles: String =
       if (DeniedColumns.of(session.sessionState.conf, table.properties).isEmpty) "skip files"
       else s"skip files (columns in ${ZOrderConf.indexDenyColumns.property} do not count)"
 

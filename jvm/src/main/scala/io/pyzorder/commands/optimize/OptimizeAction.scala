@@ -4,7 +4,6 @@ import scala.util.control.NonFatal
 
 import io.pyzorder.catalog.TableFiles
 import io.pyzorder.commands.action.{TableAction, Vacuum}
-import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.store.ListedTable
 import io.pyzorder.layout.select.{PartitionFiles, RewritePlan}
 import io.pyzorder.publish.Writer
@@ -69,16 +68,11 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
 
   /**
    * Estimates what `run` would do. If `run` would cluster rows, the estimate is based on a sample
-   * of them. Throws ZORDER_CONFLICT if another process deletes files in the meantime.
+   * of them.
    */
   private def estimate(): OptimizeMetrics =
     try estimated()
-    catch {
-      case NonFatal(failure) if ZOrderErrors.isMissing(failure, table.root) =>
-        throw ZOrderErrors.because(failure,
-          ZOrderErrors.conflict(s"a file in ${table.root} was replaced or deleted"))
-      case NonFatal(failure) => throw explained(failure)
-    }
+    catch { case NonFatal(failure) => throw explained(failure) }
 
   private def estimated(): OptimizeMetrics = {
     val files = list()
