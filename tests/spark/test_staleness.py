@@ -25,7 +25,7 @@ from pyzorder.index import LocalStore, TableFolder, latest, snapshot_writer
 from pyzorder.index.coverage import Coverage
 from pyzorder.index.entries import FileEntry
 from tests.support import indexes
-from tests.support.processes.journal_driver import paused
+from tests.support.processes.journal_driver import killed, paused
 from tests.support.sampled import crash, long
 from tests.support.scans import FAILURES, discovered, explain, plain, settings
 from tests.support.staleness import KINDS, append, bound, count, fresh, insert
@@ -183,6 +183,22 @@ def test_an_index_created_beside_an_insert(
         assert count(bound(fresh(spark), "1h")) == 50
     finally:
         spark.sql("DROP TABLE stale")
+
+
+def test_a_create_that_was_killed(spark: SparkSession, table: Path) -> None:
+    """A killed CREATE SKIPPING INDEX leaves an index without rows. CREATE IF NOT EXISTS and REFRESH
+    complete it."""
+    for statement in ("CREATE SKIPPING INDEX IF NOT EXISTS ON", "REFRESH SKIPPING INDEX ON"):
+        spark.sql("DROP SKIPPING INDEX ON stale")
+        killed(table, "index-collected", f"CREATE SKIPPING INDEX ON parquet.`{table}` (id)")
+        assert spark.sql("SELECT * FROM skipping_index('stale')").collect() == []
+        assert count(bound(fresh(spark), "1h")) == 40
+        spark.sql(f"{statement} stale")
+        found = spark.sql("SELECT path FROM skipping_index('stale')").collect()
+        assert {row.path for row in found} == {
+            str(file.relative_to(table)) for file in data_files(table)
+        }
+        assert count(bound(fresh(spark), "1h"), "id = 7") == 1
 
 
 def test_a_partition_that_only_the_catalog_has_got(spark: SparkSession, tmp_path: Path) -> None:
