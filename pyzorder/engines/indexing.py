@@ -38,7 +38,7 @@ from pyzorder.index import (
 from pyzorder.index.coverage import Coverage, still_covers
 from pyzorder.index.entries import ColumnStatistics, FileEntry, is_foreign, unchanged
 from pyzorder.index.parquet.footers import FooterReader, columns_of
-from pyzorder.index.pointers import MOST_READ, IndexedColumn, read_pointer, versions
+from pyzorder.index.pointers import MOST_READ, IndexedColumn, Pointer, read_pointer, versions
 from pyzorder.index.read_settings import STRUCTURAL_DEFAULTS, ReadSettings
 from pyzorder.index.snapshot_writer import check_format, publish
 from pyzorder.index.stored_types import schema_of
@@ -134,7 +134,7 @@ class _Listing:
 
     Attributes:
         at: when it began, in milliseconds since the epoch.
-        since: the version of the index when it began; 0 if there was no usable one.
+        since: the pointer to the index when it began; None if there was no usable one.
         visible: all files below the folder with the index, including files that do not belong to
             the table.
         is_settled: true if no run was moving files.
@@ -142,7 +142,7 @@ class _Listing:
 
     table: Table
     at: int
-    since: int
+    since: Pointer | None
     visible: VisibleFiles
     is_settled: bool
 
@@ -156,7 +156,7 @@ class _Listing:
         return cls(
             table_of(location, folder, store, visible, snapshot),
             at,
-            0 if snapshot is None else snapshot.pointer.version,
+            None if snapshot is None else snapshot.pointer,
             visible,
             before.token == after.token and not after.unfinished,
         )

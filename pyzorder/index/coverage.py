@@ -34,14 +34,19 @@ def coverage_of(pointer: dict[str, Any]) -> Coverage | None:
     return Coverage(int(found["listedAt"]), found["whole"] is True)
 
 
-def still_covers(since: int, before: Pointer | None) -> bool:
+def still_covers(since: Pointer | None, before: Pointer | None) -> bool:
     """Whether a snapshot reflects all changes that pyzorder's writers made since a listing began.
 
     It may not if there was no index then, because a writer that found no index in the meantime left
     no trace.
 
     Args:
-        since: the index's version when the listing began; 0 if there was no index.
+        since: the pointer to the index when the listing began; None if there was no index.
         before: the pointer to the snapshot; None if there is none.
     """
-    return before is not None and since > 0 and before.coverable_since <= since <= before.version
+    return (
+        since is not None
+        and before is not None
+        and (before.lineage, before.incarnation) == (since.lineage, since.incarnation)
+        and before.coverable_since <= since.version <= before.version
+    )

@@ -115,6 +115,8 @@ class Pointer:
         sketches: the segments that contain the sketches of the files.
         sketched: the names of the columns for which writers add sketches of new files; None if
             these columns have not been chosen yet.
+        lineage: an id that is drawn for the first snapshot of an index and copied to all later
+            ones. Empty if an earlier version of pyzorder created the index.
     """
 
     folder: TableFolder
@@ -129,6 +131,7 @@ class Pointer:
     coverable_since: int = 0
     sketches: tuple[SegmentRef, ...] = ()
     sketched: tuple[str, ...] | None = None
+    lineage: str = ""
 
     @property
     def name(self) -> str:
@@ -140,6 +143,7 @@ class Pointer:
             "formatVersion": FORMAT_VERSION,
             "version": self.version,
             "incarnation": self.incarnation,
+            "lineage": self.lineage,
             "file": self.file,
             "length": self.length,
             "crc32": self.crc32,
@@ -213,6 +217,7 @@ def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
         int(text.get("coverableSince") or 0),
         _segments(text),
         _sketched(text),
+        str(text.get("lineage") or ""),
     )
 
 

@@ -166,13 +166,37 @@ def _try(
         coverable_since,
         tuple(s for s in before.sketches if s.file in used) if before is not None else (),
         _still(before.sketched, columns) if before is not None else None,
+        before.lineage if before is not None else str(uuid.uuid4()),
     )
-    path = f"{folder.index}/{pointer.file}"
+    path, name = f"{folder.index}/{pointer.file}", f"{folder.index}/{pointer.name}"
     store.create(path, data)
-    if store.create(f"{folder.index}/{pointer.name}", pointer.to_json().encode()):
-        return pointer
+    if store.create(name, pointer.to_json().encode()):
+        if _is_up_to_date(store, pointer, before):
+            return pointer
+        store.remove(name)
     store.remove(path)
     return None
+
+
+def _is_up_to_date(store: Store, pointer: Pointer, before: Pointer | None) -> bool:
+    """Whether a snapshot that has just been published belongs to the current index.
+
+    It does not if the index was dropped and created again in the meantime, or if so many snapshots
+    were published that old numbers are free again.
+
+    Args:
+        before: the pointer to the snapshot on which the new one is built, if it was usable.
+    """
+    known = versions(store, pointer.folder)
+    if not known:  # the index has been dropped since
+        return True
+    base = pointer.version - 1
+    found = None
+    with contextlib.suppress(Exception):
+        found = read_pointer(store, pointer.folder, base or known[-1])
+    if base == 0:
+        return found is None or found.lineage == pointer.lineage
+    return base in known and (before is None or found is None or found.file == before.file)
 
 
 def _still(

@@ -185,6 +185,47 @@ def test_an_index_created_beside_an_insert(
         spark.sql("DROP TABLE stale")
 
 
+#: (what other sessions do while a CREATE SKIPPING INDEX runs, the ids that the table then has)
+BESIDE_CREATE = [
+    (["INSERT OVERWRITE stale VALUES (1, 0)"], [1]),
+    (
+        ["DROP TABLE stale", KINDS["a table"], "INSERT INTO stale VALUES (2, 0)",
+         "CREATE SKIPPING INDEX ON stale (id)"],
+        [2],
+    ),
+    (
+        ["DROP SKIPPING INDEX ON stale", "INSERT INTO stale VALUES (40, 0)",
+         "CREATE SKIPPING INDEX ON stale (p)", "INSERT INTO stale VALUES (41, 0)"],
+        [*range(42)],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("statements", "ids"), BESIDE_CREATE)
+def test_an_index_replaced_while_it_is_created(
+    spark: SparkSession, tmp_path: Path, statements: list[str], ids: list[int]
+) -> None:
+    """The numbers of a new index begin at 1 again, so they do not say that it is the same index."""
+    folder = tmp_path / "t"
+    spark.sql(KINDS["a table"].format(folder))
+    try:
+        insert(spark, 0, 40)
+        create = f"CREATE SKIPPING INDEX ON parquet.`{folder}` (id)"
+        with paused(folder, "index-collected", create) as process:
+            for statement in statements:
+                if statement.startswith("CREATE TABLE"):
+                    delete_folder(folder)
+                spark.sql(statement.format(folder))
+        assert process.succeeded, process.said
+        for staleness in ("1h", "0s"):
+            reader = bound(fresh(spark), staleness)
+            assert reader.sql("SELECT count(*) FROM stale").collect() == [(len(ids),)]
+            found = reader.sql("SELECT id FROM stale WHERE p >= 0 ORDER BY id").collect()
+            assert [row.id for row in found] == ids, staleness
+    finally:
+        spark.sql("DROP TABLE IF EXISTS stale")
+
+
 def test_a_create_that_was_killed(spark: SparkSession, table: Path) -> None:
     """A killed CREATE SKIPPING INDEX leaves an index without rows. CREATE IF NOT EXISTS and REFRESH
     complete it."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -105,6 +106,51 @@ def test_deleted_snapshots_leave_no_gap(folder: TableFolder) -> None:
     add(folder, "y", columns=[A, B])
     publish(STORE, folder, lambda old: [B], is_denied=lambda column: column.name == "a")
     assert versions(STORE, folder) == [3]
+
+
+class Slow(LocalStore):
+    """A store that runs `meanwhile` before it creates the first pointer."""
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        self._meanwhile = [meanwhile]
+
+    def create(self, path: str, data: bytes) -> bool:
+        if path.endswith(".json") and self._meanwhile:
+            self._meanwhile.pop()()
+        return super().create(path, data)
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_number_that_is_free_again(folder: TableFolder, first: bool) -> None:
+    """If a writer is so slow that its number has been used and deleted, it publishes again."""
+    if not first:
+        add(folder, "old")
+
+    def others() -> None:
+        for number in range(KEPT_SNAPSHOTS + 2):
+            add(folder, f"{number:02}")
+
+    publish(Slow(others), folder, lambda old: old or (A, B), entries=[entry("slow")])
+    found = read(folder)
+    assert found.pointer.version == KEPT_SNAPSHOTS + (3 if first else 4)
+    assert len(found.rows["path"].to_pylist()) == KEPT_SNAPSHOTS + (3 if first else 4)
+    known = versions(STORE, folder)
+    assert len(known) == known[-1] - known[0] + 1
+
+
+def test_an_index_that_was_created_again(folder: TableFolder) -> None:
+    """A slow writer does not publish the rows of an index that was dropped in the meantime."""
+    for name in ("a", "b", "c"):
+        add(folder, name)
+
+    def others() -> None:
+        shutil.rmtree(folder.index)
+        _loaded.clear()
+        add(folder, "new")
+
+    publish(Slow(others), folder, lambda old: old, entries=[entry("slow")])
+    assert read(folder).rows["path"].to_pylist() == ["new", "slow"]
+    assert versions(STORE, folder) == [1, 2]
 
 
 def test_a_kept_row_is_not_replaced(folder: TableFolder) -> None:

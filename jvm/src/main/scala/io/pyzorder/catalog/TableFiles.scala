@@ -39,7 +39,7 @@ object TableFiles {
       .flatMap(IndexStore.loadAll(session, _)(_.described.filterNot(now).toSet))
       .getOrElse(Set.empty[FileRef])
     val isWhole = !table.relation.location.isInstanceOf[CatalogFileIndex]
-    found -> ListedTable(at, before.fold(0L)(_.version), isWhole, files, gone)
+    found -> ListedTable(at, before, isWhole, files, gone)
   }
 
   /**

@@ -65,11 +65,11 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   var listAgain: Option[() => ListedTable] = None
 
   /**
-   * `before` is the index before this run's entries were published, and `indexed` is the version of
-   * the index with these entries.
+   * `before` is the index before this run's entries were published, and `indexed` is the index with
+   * these entries.
    */
   private var before: Option[SnapshotRef] = None
-  private var indexed: Option[Long] = None
+  private var indexed: Option[SnapshotRef] = None
 
   /**
    * The files that the command reads. If the command fails and one of these files has changed, the
@@ -348,7 +348,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
         None // until the run ends, some entries describe files that are not in the table
       },
       voids = true)
-    indexed = Some(published.version)
+    indexed = Some(published)
   }
 
   /**
@@ -360,8 +360,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     if (!SummaryFiles.without(files.record.add).forall(file => names(file.path))) None
     else {
       val retired = files.record.retire.toSet
-      val stay = for (table <- listed; version <- indexed if table.holds(before))
-        yield table.copy(since = version, files = table.files.filterNot(retired))
+      val stay = for (table <- listed if indexed.isDefined && table.holds(before))
+        yield table.copy(since = indexed, files = table.files.filterNot(retired))
       val now = if (before.isEmpty && stay.isEmpty) listAgain.map(_()) else stay
       now.flatMap(Coverage.of(_, ref, entries)).orElse(covered(ref))
     }
@@ -369,7 +369,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /** The index's coverage before this run, if it is still valid. */
   private def covered(now: Option[SnapshotRef]): Option[Coverage] =
-    before.flatMap(_.coverage).filter(_ => now.forall(ref => indexed.contains(ref.coverableSince)))
+    before.flatMap(_.coverage).filter(_ =>
+      now.forall(ref => indexed.exists(_.version == ref.coverableSince)))
 
   /**
    * The value of `listed` for the next run of the same command. It contains the files that this run
@@ -381,7 +382,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       now <- IndexStore.latest(session.sessionState.newHadoopConf(), folder)
       if now.coverage.isDefined
       retired = files.record.retire.toSet
-    } yield table.copy(since = now.version, files = table.files.filterNot(retired))
+    } yield table.copy(since = Some(now), files = table.files.filterNot(retired))
 
   private def complete(): Unit =
     try {

@@ -209,7 +209,7 @@ final class IndexedInsertCommand(
       val lacksEntries = entries.length < files.length || overwritesPartly
       val whole = partitionColumns.isEmpty
       lazy val isStream = FileSystems.exists(folder.root.getFileSystem(conf), folder.streamLog)
-      val listed = ListedTable(listedAt, before.fold(0L)(_.version), whole, present.toSeq)
+      val listed = ListedTable(listedAt, before, whole, present.toSeq)
       def coverage(ref: Option[SnapshotRef], all: Seq[FileEntry]): Option[Coverage] = {
         val old = ref.flatMap(_.coverage)
         if (lacksEntries) None

@@ -34,7 +34,7 @@ private[optimize] final class PublishToNewFolder(
         filler.layout = layout
         filler.listed =
           Some(ListedTable(
-              System.currentTimeMillis(), since = 0L, isWhole = true, Nil, isAlone = true))
+              System.currentTimeMillis(), since = None, isWhole = true, Nil, isAlone = true))
         filler.checkSpace(all.map(_.size).sum)
         written = executor.write(filler, input)
         val filled = executor.filled(written)

@@ -38,7 +38,7 @@ object Coverage {
  * A listing of all data files of a table.
  *
  * @param at      when the listing began, in milliseconds since the epoch
- * @param since   the version of the index when the listing began; 0 if there was no index
+ * @param since   the index when the listing began; None if there was no index
  * @param isWhole see Coverage
  * @param isAlone whether no other writer could know of the table's folder yet
  * @param gone    the files that had an entry in version `since` but are not in the listing. Their
@@ -47,7 +47,7 @@ object Coverage {
  */
 final case class ListedTable(
     at: Long,
-    since: Long,
+    since: Option[SnapshotRef],
     isWhole: Boolean,
     files: Seq[FileRef],
     gone: Set[FileRef] = Set.empty,
@@ -59,6 +59,8 @@ final case class ListedTable(
    * index in the meantime left no trace.
    */
   def holds(snapshot: Option[SnapshotRef]): Boolean =
-    isAlone || since > 0 &&
-      snapshot.exists(ref => ref.coverableSince <= since && since <= ref.version)
+    isAlone || since.exists(old =>
+      snapshot.exists(ref =>
+        ref.lineage == old.lineage && ref.incarnation == old.incarnation &&
+          ref.coverableSince <= old.version && old.version <= ref.version))
 }

@@ -69,8 +69,9 @@ object IndexPublisher {
   }
 
   /**
-   * Records that a writer has changed files without adding entries. An existing index then does not
-   * cover any folder until the table has been listed again.
+   * Records that a writer has changed files without adding entries. An existing index, even one
+   * that cannot be read just now, then does not cover any folder until the table has been listed
+   * again.
    *
    * @param properties see `publish`
    */
@@ -78,7 +79,7 @@ object IndexPublisher {
       session: shim.SparkSession,
       folder: TableFolder,
       properties: Map[String, String] = Map.empty): Unit =
-    if (IndexStore.latest(session.sessionState.newHadoopConf(), folder).isDefined) {
+    if (IndexStore.lastColumns(session.sessionState.newHadoopConf(), folder).isDefined) {
       publish(session, folder, identity, identity, properties, voids = true)
     }
 
@@ -113,7 +114,9 @@ object IndexPublisher {
     val conf = session.sessionState.newHadoopConf()
     val base = IndexStore.versions(fileSystem, folder).lastOption.getOrElse(0L)
     if (base + 1 >= RunNumber.Greatest) throw ZOrderErrors.usedUpNumbers(folder.index.toString)
-    val before = IndexStore.latest(conf, folder).filter(_.version == base)
+    val current = incarnation.getOrElse(Incarnation.readOrCreate(conf, folder))
+    val before = IndexStore.latest(conf, folder)
+      .filter(ref => ref.version == base && ref.incarnation == current)
     val loaded = before.flatMap(ref => IndexStore.loadAll(session, ref)(_.entries).map(ref -> _))
     val isUnknown = base > 0 && loaded.isEmpty // the index exists but cannot be read
     val (known, old) = loaded.fold((Seq.empty[IndexedColumn], Seq.empty[FileEntry])) {
@@ -130,7 +133,7 @@ object IndexPublisher {
     val ref = SnapshotRef(
       folder,
       version,
-      incarnation.getOrElse(Incarnation.readOrCreate(conf, folder)),
+      current,
       s"_snapshot-$version-${UUID.randomUUID()}",
       bytes.length.toLong,
       SnapshotFiles.checksum(bytes),
@@ -140,7 +143,8 @@ object IndexPublisher {
       if (voids || isUnknown) version else before.fold(0L)(_.coverableSince),
       sketches,
       sketched(before.flatMap(_.sketched).orElse(SketchSegments.columnsIn(changed)))
-        .map(kept.map(_.name).intersect(_)))
+        .map(kept.map(_.name).intersect(_)),
+      before.fold(UUID.randomUUID.toString)(_.lineage))
     val data = new Path(folder.index, ref.file)
     SnapshotFiles.write(fileSystem, data, bytes)
     MetadataFiles.share(conf, data)
@@ -156,13 +160,34 @@ object IndexPublisher {
           }
           throw failure
       }
-    if (created) {
+    if (created && isUpToDate(fileSystem, ref, base, before)) {
       Some(ref)
     } else {
+      if (created) fileSystem.delete(pointer, false)
       fileSystem.delete(data, false)
       segments.delete(sketches)
       None
     }
+  }
+
+  /**
+   * Whether a snapshot that has just been published belongs to the current index. If the index was
+   * dropped and created again in the meantime, or if so many snapshots were published that old
+   * numbers are free again, it does not, and must be built again.
+   *
+   * @param base   the version on which the snapshot is built; 0 if there was no index
+   * @param before the snapshot with this version, if it could be read
+   */
+  private def isUpToDate(
+      fileSystem: FileSystem,
+      ref: SnapshotRef,
+      base: Long,
+      before: Option[SnapshotRef]): Boolean = {
+    def read(version: Long) = IndexStore.readable(fileSystem, ref.folder, version)
+    val now = IndexStore.versions(fileSystem, ref.folder)
+    if (now.isEmpty) true // the index has been dropped since
+    else if (base == 0) read(now.last).forall(_.lineage == ref.lineage)
+    else now.contains(base) && before.forall(known => read(base).forall(_.file == known.file))
   }
 
   /** The entries with only the statistics of the columns that are kept. */

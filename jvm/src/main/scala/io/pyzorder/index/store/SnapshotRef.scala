@@ -17,6 +17,9 @@ import io.pyzorder.storage.metadata.MetadataNames
  *
  * @param version     the version, starting at 1; the highest version is the table's current index
  * @param incarnation the incarnation of the table for which the snapshot was written
+ * @param lineage     an id that is drawn for the first snapshot of an index and copied to all later
+ *                    ones, because the versions of another index may be the same; empty if an
+ *                    earlier version of pyzorder created the index
  * @param file        the unique name of the data file, which is next to the pointer
  * @param length      the size of the data file in bytes
  * @param checksum    the CRC-32 of the data file
@@ -42,7 +45,8 @@ final case class SnapshotRef(
     coverage: Option[Coverage],
     coverableSince: Long,
     sketches: Seq[SegmentRef] = Nil,
-    sketched: Option[Seq[String]] = None) {
+    sketched: Option[Seq[String]] = None,
+    lineage: String = "") {
 
   /** Whether a CREATE SKIPPING INDEX has not indexed the table's files yet, or was interrupted. */
   def isUnfinished: Boolean = numFiles == 0 && coverage.isEmpty
@@ -59,6 +63,7 @@ final case class SnapshotRef(
     json.put("formatVersion", SnapshotRef.FormatVersion)
     json.put("version", version)
     json.put("incarnation", incarnation)
+    json.put("lineage", lineage)
     json.put("file", file)
     json.put("length", length)
     json.put("crc32", checksum)
@@ -151,7 +156,8 @@ object SnapshotRef {
           required(item, "directory").asLong(),
           required(item, "crc32").asLong())
       }.filter(isSegment).take(SegmentRef.MaxSegments),
-      Option(json.get("sketched")).map(_ => membersOf(json, "sketched").map(_.asText())))
+      Option(json.get("sketched")).map(_ => membersOf(json, "sketched").map(_.asText())),
+      json.path("lineage").asText())
   }
 
   private def membersOf(json: JsonNode, name: String): Seq[JsonNode] =

@@ -24,11 +24,12 @@ import io.pyzorder.storage.{FileSystems, S3Requests, S3Status, TableFolder}
  *
  * This is as good as a listing sent together with the first two requests, for these reasons:
  *  - Suppose that by then a version greater than the known version `v` had been published. A writer
- *    creates a version only if the one before exists, so `v + 1` had been created as well. It was
- *    not found, so it had been deleted. Old versions are deleted in ascending order (see
- *    OldSnapshots), so `v` had been deleted before, and the third request does not find it. If the
- *    index was dropped and created again, the pointer with this version has another tag, because
- *    every pointer contains a unique name.
+ *    publishes a version only if the one before exists, and takes it back if it turns out that the
+ *    one before is gone (see IndexPublisher), so `v + 1` had been created as well. It was not
+ *    found, so it had been deleted. Old versions are deleted in ascending order (see OldSnapshots),
+ *    so `v` had been deleted before, and the third request does not find it. If the index was
+ *    dropped and created again, the pointer with this version has another tag, because every
+ *    pointer contains a unique name.
  *  - Runs are numbered in the same way, PREPARE is the first record of a run, and records are
  *    deleted only together with the index, when the table is overwritten or dropped.
  *
