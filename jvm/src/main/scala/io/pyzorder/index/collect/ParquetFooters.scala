@@ -9,8 +9,8 @@ import org.apache.parquet.hadoop.util.{HadoopInputFile, HadoopStreams}
 import org.apache.parquet.io.{InputFile, SeekableInputStream}
 
 /**
- * Reads the footers of many Parquet files. Looking up settings and the file system for each file
- * would take about as long as reading a small footer from a local disk.
+ * Reads the footers of many Parquet files. Settings and the local file system are looked up once,
+ * because looking them up takes a considerable part of the time to read a small footer.
  */
 private[index] final class ParquetFooters(conf: Configuration) {
 

@@ -33,9 +33,10 @@ import io.pyzorder.storage.{FileSystems, S3Requests, S3Status, TableFolder}
  *  - Runs are numbered in the same way, PREPARE is the first record of a run, and records are
  *    deleted only together with the index, when the table is overwritten or dropped.
  *
- * If somebody plants files whose numbers leave a gap, later versions may go unnoticed. The known
- * version does no harm then: its entries apply only to files that still have the size and the time
- * in the entry, and at `maxStaleness` above 0s, its list of files is no older than allowed.
+ * The numbers may nevertheless have a gap: somebody may plant files, and a writer may build on a
+ * version just before that version is taken back. Later versions may then go unnoticed. Even so, no
+ * entry applies to a file whose size or time differs, and at `maxStaleness` above 0s, the known
+ * list of files is no older than allowed.
  *
  * The known files come from this process's last listing of the table or, in a new process, from the
  * file `_newest.json` beside the pointers. Writers replace that file, but nothing depends on it: if
