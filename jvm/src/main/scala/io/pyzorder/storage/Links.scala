@@ -52,13 +52,11 @@ private[pyzorder] object Links {
    * is not below `root`, only `file` itself is checked.
    */
   def strange(root: Path, file: Path): Boolean = isLocal(root) && {
-    val (above, parts) = (partsOf(root), partsOf(file))
-    val isBelow = parts.length > above.length && parts.startsWith(above)
-    val from = if (isBelow) above.length + 1 else parts.length
-    (from to parts.length).exists { count =>
-      val path = parts.take(count).mkString("/", "/", "")
-      isLink(path) && !hasOwnerOfTarget(path)
-    }
+    val path = file.toUri.getPath
+    val above = root.toUri.getPath.stripSuffix("/") + "/"
+    val end = if (path.startsWith(above)) path.indexOf('/', above.length) else -1
+    Iterator.iterate(end)(at => path.indexOf('/', at + 1)).takeWhile(_ >= 0).map(path.take)
+      .++(Iterator(path)).exists(one => isLink(one) && !hasOwnerOfTarget(one))
   }
 
   private def hasOwnerOfTarget(link: String): Boolean =

@@ -87,7 +87,10 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
    * Whether a file, or a folder of the table on the path to it, is a link for which Links.strange
    * returns true.
    */
-  def isStrange(file: Path): Boolean = (homes(file) :+ file).exists(Links.strange(_, file))
+  def isStrange(file: Path): Boolean = homes(file) match {
+    case Nil => Links.strange(file, file)
+    case above => above.exists(Links.strange(_, file))
+  }
 
   /**
    * The ancestors of `path` that someone with write access to the table cannot replace with a link.

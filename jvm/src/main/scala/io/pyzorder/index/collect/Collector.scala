@@ -195,9 +195,11 @@ object Collector {
       val slices = math.min(files.length, math.max(1, context.defaultParallelism * 4))
       val footers = context.parallelize(files, slices)
         .mapPartitions(TaskFunction { (files: Iterator[ListedFile]) =>
-          Collector.footers(files.toSeq, orc, conf.value.value, question)
+          Iterator(
+            FileFooters.encode(Collector.footers(files.toSeq, orc, conf.value.value, question)))
         })
-      JobDescription.step(context, "read file statistics")(footers.collect()).toMap
+      JobDescription.step(context, "read file statistics")(footers.collect())
+        .flatMap(FileFooters.decode).toMap
     }
   }
 
@@ -206,8 +208,8 @@ object Collector {
       files: Seq[ListedFile],
       orc: Boolean,
       conf: Configuration,
-      question: FooterQuestion): Iterator[(Int, FileFooter)] =
-    files.headOption.iterator.flatMap { first =>
+      question: FooterQuestion): Seq[(Int, FileFooter)] =
+    files.headOption.toSeq.flatMap { first =>
       val parquet = new ParquetFooters(conf)
       Requests.inParallel(new Path(first.path).getFileSystem(conf), files) { file =>
         footer(file, orc, conf, parquet, question).map(file.number -> _)
