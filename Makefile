@@ -202,7 +202,7 @@ bench-engines: $(VENV)/made-test ## Measure how long other engines take to open 
 	$(RUN) benchmarks/engines.py
 
 peers: ## Fetch Delta, Iceberg, Hudi and their Spark versions for the benchmarks
-	@for spark in 3.5 4.0; do $(MAKE) jar SPARK=$$spark EXTRAS=test || exit 1; done
+	@for spark in 3.5 4.0 4.1 4.2; do $(MAKE) jar SPARK=$$spark EXTRAS=test || exit 1; done
 	@$(PYTHON) benchmarks/peers.py fetch
 
 bench-layout: $(VENV)/made-demo,bench ## Count the files that queries open in the layouts of pyzorder and other projects, for real and synthetic tables

@@ -9,10 +9,10 @@ For each table and each way to read it, a fresh process runs one query after ano
 are the times of the first and the second query, and the median time of the later ones. On large
 tables, plain Spark runs only five queries, because it opens every file in each of them.
 
-With --peers, Delta and Iceberg also read the same files. They run on the Spark version that
-benchmarks/peers.py lists for them. The files are converted for Delta (CONVERT TO DELTA) and added
+With --peers, Delta and Iceberg also read the same files, each on the newest Spark version that it
+supports (see benchmarks/peers.py). The files are converted for Delta (CONVERT TO DELTA) and added
 to an Iceberg table (add_files). Iceberg records minima and maxima only of files whose columns have
-field ids, so the files have them. pyzorder is measured again on that Spark version.
+field ids, so the files have them. pyzorder is measured again on these Spark versions.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import peers
     from pyspark.sql import SparkSession
 
 #: Number of hard links to each distinct file, and number of rows in the file.
@@ -43,9 +44,9 @@ PLAIN, SMALL = 5, 1000
 
 STALENESS = "spark.sql.zorder.index.maxStaleness"
 
-#: The ways to read a table. `prepare` sets up a table for each of them.
+#: The ways to read a table. `convert` sets up a table for each of them.
 OURS = ("plain Spark", "pyzorder, 0s", "pyzorder, 1h")
-DELTA, ICEBERG = "Delta 4.4.0", "Iceberg 1.10.0"
+DELTA, ICEBERG = "Delta 4.4.0", "Iceberg 1.12.0"
 
 
 def write(spark: SparkSession, folder: Path, distinct: int) -> None:
@@ -74,8 +75,8 @@ def start(name: str, home: Path) -> SparkSession:
 
     import pyzorder
 
-    if name in peers.PEERS:
-        return peers.start_spark(peers.PEERS[name], str(home))
+    if name in peers.READERS:
+        return peers.start_spark(peers.READERS[name], str(home))
     builder = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
@@ -86,20 +87,31 @@ def start(name: str, home: Path) -> SparkSession:
     return (builder if name == "plain Spark" else pyzorder.configure(builder)).getOrCreate()
 
 
-def prepare(name: str, folder: Path, home: Path) -> None:
+def convert(spark: SparkSession, name: str, location: str) -> None:
     """Sets up the files in a folder as a table for one of the ways to read tables."""
-    spark = start(name, home)
     if name == DELTA:
-        spark.sql(f"CONVERT TO DELTA parquet.`{folder}`").collect()
+        spark.sql(f"CONVERT TO DELTA parquet.`{location}`").collect()
     elif name == ICEBERG:
         spark.sql("CREATE TABLE peer.db.t (id BIGINT, v BIGINT) USING iceberg")
         spark.sql(
             "CALL peer.system.add_files(table => 'db.t', parallelism => 2,"
-            f" source_table => '`parquet`.`{folder}`')"
+            f" source_table => '`parquet`.`{location}`')"
         ).collect()
     elif name != "plain Spark":
-        spark.sql(f"CREATE SKIPPING INDEX ON parquet.`{folder}` (id, v)").collect()
+        spark.sql(f"CREATE SKIPPING INDEX ON parquet.`{location}` (id, v)").collect()
     spark.stop()
+
+
+def register(spark: SparkSession, name: str, location: str) -> str:
+    """Makes the files in a folder available to queries, and returns the table's name."""
+    if name == ICEBERG:
+        return "peer.db.t"
+    columns = "" if name == DELTA else "(id BIGINT, v BIGINT)"
+    provider = "delta" if name == DELTA else "parquet"
+    spark.sql(f"CREATE TABLE t {columns} USING {provider} LOCATION '{location}'")
+    if name.endswith("1h"):
+        spark.conf.set(STALENESS, "1h")
+    return "t"
 
 
 def run(name: str, folder: Path, home: Path, distinct: int, queries: int) -> list[float]:
@@ -107,13 +119,7 @@ def run(name: str, folder: Path, home: Path, distinct: int, queries: int) -> lis
     spark = start(name, home)
     spark.sparkContext.setLogLevel("ERROR")
     spark.sql("SELECT sum(id) FROM range(1000)").collect()
-    table = "peer.db.t" if name == ICEBERG else "t"
-    if name != ICEBERG:
-        columns = "" if name == DELTA else "(id BIGINT, v BIGINT)"
-        provider = "delta" if name == DELTA else "parquet"
-        spark.sql(f"CREATE TABLE t {columns} USING {provider} LOCATION '{folder}'")
-    if name.endswith("1h"):
-        spark.conf.set(STALENESS, "1h")
+    table = register(spark, name, str(folder))
     taken = []
     for number in range(queries):
         first = (number * 7919 % (distinct - READ + 1)) * ROWS
@@ -157,22 +163,29 @@ def measure(
         shutil.rmtree(home)
 
 
-def rows(sizes: list[int], queries: int, with_peers: bool) -> Iterator[list[str]]:
-    """Yields a row for each table and each way to read it."""
+def ways(ours: Sequence[str], with_peers: bool) -> Iterator[tuple[str, peers.Peer | None]]:
+    """Yields each way to read tables, with the peer in whose environment it runs. pyzorder also
+    runs in the environments of the peers."""
     import peers
 
+    for name in ours:
+        yield name, None
+    for name, peer in peers.READERS.items() if with_peers else ():
+        for way in (*ours[1:], name):
+            yield way, peer
+
+
+def rows(sizes: list[int], queries: int, with_peers: bool) -> Iterator[list[str]]:
+    """Yields a row for each table and each way to read it."""
     with tempfile.TemporaryDirectory() as folder:
         home, source = Path(folder) / "home", Path(folder) / "source"
         child(__file__, "source", source, max(sizes) // LINKS)
-        ways = [(name, None) for name in OURS]
-        if with_peers:
-            spark = peers.PEERS[DELTA]
-            ways += [(f"{name}", spark.environment) for name in (*OURS[1:], DELTA, ICEBERG)]
         for size in [READ * LINKS, *sizes]:
-            for name, environment in ways:
+            for name, peer in ways(OURS, with_peers):
                 asked = PLAIN if name == OURS[0] and size > SMALL else queries
+                environment = peer.environment if peer else None
                 taken = measure(name, source, home, size // LINKS, asked, environment)
-                shown = name if not environment else f"{name} (Spark {spark.spark})"
+                shown = f"{name} (Spark {peer.spark})" if peer else name
                 later = statistics.median(taken[2:])
                 yield [f"{size:,}", shown, *(f"{1000 * t:,.0f} ms" for t in (*taken[:2], later))]
 
@@ -193,7 +206,7 @@ def main() -> int:
             spark = start("plain Spark", Path(folder).parent)
             write(spark, Path(folder), int(distinct))
         case ["prepare", name, folder, home]:
-            prepare(name, Path(folder), Path(home))
+            convert(start(name, Path(home)), name, folder)
         case ["run", name, folder, home, distinct, queries]:
             print(json.dumps(run(name, Path(folder), Path(home), int(distinct), int(queries))))
         case _:

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,20 +68,22 @@ DELTA = Peer(
     },
 )
 
+ICEBERG = Peer(
+    "4.0",
+    ("org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",),
+    {
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.catalog.peer": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.peer.type": "hadoop",
+        "spark.sql.ansi.enabled": "false",  # Iceberg casts dates to numbers
+    },
+)
+
+#: The peers whose layouts are compared.
 PEERS = {
     "Delta 4.4.0": DELTA,
     "Delta 4.4.0, liquid": DELTA,
-    "Iceberg 1.10.0": Peer(
-        "4.0",
-        ("org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",),
-        {
-            "spark.sql.extensions":
-                "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-            "spark.sql.catalog.peer": "org.apache.iceberg.spark.SparkCatalog",
-            "spark.sql.catalog.peer.type": "hadoop",
-            "spark.sql.ansi.enabled": "false",  # Iceberg casts dates to numbers
-        },
-    ),
+    "Iceberg 1.10.0": ICEBERG,
     "Hudi 1.2.0": Peer(
         "3.5",
         ("org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0",),
@@ -90,6 +92,17 @@ PEERS = {
             "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
             "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         },
+    ),
+}  # fmt: skip
+
+#: The peers that read tables of many files, each on the newest Spark version that it supports.
+READERS = {
+    "Delta 4.4.0": Peer(
+        "4.2", ("io.delta:delta-spark_4.2_2.13:4.4.0", "io.delta:delta-storage:4.4.0"),
+        DELTA.settings,
+    ),
+    "Iceberg 1.12.0": Peer(
+        "4.1", ("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",), ICEBERG.settings
     ),
 }  # fmt: skip
 
@@ -138,8 +151,9 @@ def _run(
 
 def main() -> int:
     if sys.argv[1:2] == ["fetch"]:
-        for name in sys.argv[2:] or PEERS:
-            fetch(PEERS[name])
+        named = [PEERS[name] for name in sys.argv[2:]]
+        for peer in named or [*PEERS.values(), *READERS.values()]:
+            fetch(peer)
         return 0
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["lay-out", "time"])
@@ -163,13 +177,19 @@ def main() -> int:
     return 0
 
 
-def start_spark(peer: Peer, home: str) -> SparkSession:
-    """Starts a session with the extensions of the peer and of pyzorder."""
+def start_spark(peer: Peer, home: str, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Starts a session with the extensions of the peer and of pyzorder.
+
+    Args:
+        settings: further settings. Their jars are added to those of the peer.
+    """
     from pyspark.sql import SparkSession
 
     import pyzorder
 
+    more = dict(settings or {})
     jars = sorted(map(str, (peer.environment / "peers").glob("*.jar")))
+    jars += filter(None, more.pop("spark.jars", "").split(","))
     builder = (
         SparkSession.builder.master("local[*]")
         .config("spark.ui.enabled", "false")
@@ -180,7 +200,7 @@ def start_spark(peer: Peer, home: str) -> SparkSession:
         .config("spark.sql.catalog.peer.warehouse", home)
         .config("spark.jars", ",".join(jars))
     )
-    for key, value in peer.settings.items():
+    for key, value in {**peer.settings, **more}.items():
         builder = builder.config(key, value)
     return pyzorder.configure(builder).getOrCreate()
 

@@ -1,6 +1,7 @@
 """Measures how long queries take on S3 tables with many files, and counts the requests they send.
 
-    python benchmarks/s3_tables.py [--files 1000,10000,100000] [--seconds 0.1] [--queries 10]
+    python benchmarks/s3_tables.py [--files 10000,100000] [--seconds 0.1] [--queries 100]
+                                   [--peers]
 
 The store is a local server (slow_listings.py). Like S3, it returns listings in pages of at most
 1,000 names, and takes about 100 ms for each page. Each file has ten rows, and each query needs the
@@ -8,6 +9,9 @@ rows of two files. For each table and each way to read it, a fresh process runs 
 another. Plain Spark runs only three, because it opens every file in each of them, and is left out
 where that would take too long. With `0s`, every query checks that the skipped files have not
 changed. With `1h`, queries take the list of files from the index.
+
+With --peers, Delta and Iceberg also read the same files, as in many_files.py, with their metadata
+in the same store. They are left out where converting the files would take too long.
 """
 
 from __future__ import annotations
@@ -38,40 +42,44 @@ if TYPE_CHECKING:
 READ = 2
 FOLDER = "t"
 
-#: Number of queries of plain Spark, and the maximum number of files in its tables.
-PLAIN, PLAIN_FILES = 3, 10_000
+LOCATION = f"s3a://{s3_server.BUCKET}/{FOLDER}"
+
+#: Number of queries of plain Spark, and the maximum number of files in tables that plain Spark and
+#: the peers, and pyzorder in their environments, read.
+PLAIN, OTHERS_FILES = 3, 10_000
 
 
-def start(name: str, port: int) -> SparkSession:
-    """Starts a session for one of the ways to read a table. The session's table is called t."""
+def start(name: str, port: int, home: Path) -> SparkSession:
+    """Starts a session for one of the ways to read a table."""
+    import peers
     from pyspark.sql import SparkSession
 
     import pyzorder
 
+    if name in peers.READERS:
+        warehouse = {"spark.sql.catalog.peer.warehouse": f"s3a://{s3_server.BUCKET}/peer"}
+        settings = {**s3.settings(port), **warehouse}
+        return peers.start_spark(peers.READERS[name], str(home), settings)
     builder = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "3g")
         .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.warehouse.dir", str(home))
     )
     for key, value in s3.settings(port).items():
         builder = builder.config(key, value)
-    builder = builder if name == "plain Spark" else pyzorder.configure(builder)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    location = f"s3a://{s3_server.BUCKET}/{FOLDER}"
-    spark.sql(f"CREATE TABLE t (id BIGINT, v BIGINT) USING parquet LOCATION '{location}'")
-    return spark
+    return (builder if name == "plain Spark" else pyzorder.configure(builder)).getOrCreate()
 
 
-def run(name: str, port: int, files: int, queries: int) -> list[tuple[float, int, int, int]]:
+def run(name: str, port: int, home: Path, files: int, queries: int) -> list[list[float]]:
     """Returns each query's duration in seconds, and how many pages of the table's listing, other
     listings and other requests it needs."""
     endpoint = f"http://127.0.0.1:{port}"
-    spark = start(name, port)
-    if name.endswith("1h"):
-        spark.conf.set(many_files.STALENESS, "1h")
+    spark = start(name, port, home)
+    spark.sparkContext.setLogLevel("ERROR")
+    table = many_files.register(spark, name, LOCATION)
     spark.sql("SELECT sum(id) FROM range(1000)").collect()
     found = []
     for number in range(queries):
@@ -79,20 +87,26 @@ def run(name: str, port: int, files: int, queries: int) -> list[tuple[float, int
         last = first + READ * ROWS - 1
         s3_server.requests(endpoint)
         begun = time.perf_counter()
-        sql = f"SELECT count(*), max(v) FROM t WHERE id BETWEEN {first} AND {last}"
+        sql = f"SELECT count(*), max(v) FROM {table} WHERE id BETWEEN {first} AND {last}"
         [(count, greatest)] = spark.sql(sql).collect()
         taken = time.perf_counter() - begun
         assert (count, greatest) == (READ * ROWS, last), (name, count, greatest)
         requests = s3_server.requests(endpoint)
         pages = sum(f"prefix={FOLDER}%2F&" in f"{one}&" for one in requests)
         listings = sum("list-type=2" in one for one in requests)
-        found.append((taken, pages, listings - pages, len(requests) - listings))
+        found.append([taken, pages, listings - pages, len(requests) - listings])
     spark.stop()
     return found
 
 
-def rows(sizes: list[int], queries: int, seconds: float) -> Iterator[list[str]]:
+def rows(sizes: list[int], queries: int, seconds: float, with_peers: bool) -> Iterator[list[str]]:
     """Yields a row for each table and each way to read it."""
+    import peers
+
+    # The peers come last, because pyzorder does not read a table of Delta's.
+    ways = sorted(
+        many_files.ways(many_files.OURS, with_peers), key=lambda way: way[0] in peers.READERS
+    )
     for files in sizes:
         with tempfile.TemporaryDirectory() as home:
             port = free_port()
@@ -100,37 +114,47 @@ def rows(sizes: list[int], queries: int, seconds: float) -> Iterator[list[str]]:
             command = [sys.executable, slow_listings.__file__, *arguments]
             with process(command, Path(home), "s3.log") as server:
                 wait(lambda at=port: listens(at), server, Path(home) / "s3.log")
-                many_files.child(__file__, "index", port)
-                for name in many_files.OURS:
-                    is_plain = name == "plain Spark"
-                    if is_plain and files > PLAIN_FILES:
+                many_files.child(__file__, "prepare", many_files.OURS[-1], port, home)
+                for name, peer in ways:
+                    is_plain, is_peer = name == many_files.OURS[0], name in peers.READERS
+                    if (is_plain or peer) and files > OTHERS_FILES:
                         continue
+                    environment = peer.environment if peer else None
+                    if is_peer:
+                        many_files.child(
+                            __file__, "prepare", name, port, home, environment=environment
+                        )
                     number = PLAIN if is_plain else queries
-                    said = many_files.child(__file__, "run", name, port, files, number)
+                    said = many_files.child(
+                        __file__, "run", name, port, home, files, number, environment=environment
+                    )
                     found = json.loads(said)
                     times = [found[0][0], found[1][0], statistics.median(f[0] for f in found[2:])]
                     pages = [found[0][1], statistics.median_high(f[1] for f in found[2:])]
                     others = [statistics.median_high(f[i] for f in found[2:]) for i in (2, 3)]
                     yield [
-                        f"{files:,}", name, *(f"{1000 * t:,.0f} ms" for t in times),
-                        *map(str, pages + others),
+                        f"{files:,}", f"{name} (Spark {peer.spark})" if peer else name,
+                        *(f"{1000 * t:,.0f} ms" for t in times), *map(str, pages + others),
                     ]  # fmt: skip
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
-        "--files", default="1000,10000,100000", help="numbers of files, separated by commas"
+        "--files", default="10000,100000", help="numbers of files, separated by commas"
     )
-    parser.add_argument("--queries", type=int, default=10, help="queries for each table")
+    parser.add_argument("--queries", type=int, default=100, help="queries for each table")
     parser.add_argument("--seconds", type=float, default=0.1, help="delay per page of a listing")
+    parser.add_argument(
+        "--peers", action="store_true", help="also read the files with Delta and Iceberg"
+    )
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     match arguments.child:
-        case ["index", port]:
-            start("pyzorder", int(port)).sql("CREATE SKIPPING INDEX ON t (id, v)").collect()
-        case ["run", name, port, files, queries]:
-            print(json.dumps(run(name, int(port), int(files), int(queries))))
+        case ["prepare", name, port, home]:
+            many_files.convert(start(name, int(port), Path(home)), name, LOCATION)
+        case ["run", name, port, home, files, queries]:
+            print(json.dumps(run(name, int(port), Path(home), int(files), int(queries))))
         case _:
             import report
 
@@ -138,7 +162,7 @@ def main() -> int:
             table = [["files", "reader", "first query", "second query", "later queries",
                       "pages, first query", "pages, later query", "other listings",
                       "other requests"]]  # fmt: skip
-            for row in rows(sizes, arguments.queries, arguments.seconds):
+            for row in rows(sizes, arguments.queries, arguments.seconds, arguments.peers):
                 table.append(row)
                 print(" | ".join(row), flush=True)
             report.write(

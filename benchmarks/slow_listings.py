@@ -37,13 +37,18 @@ App = Callable[..., Iterable[bytes]]
 
 
 def parquet(number: int) -> bytes:
-    """The content of a file. The ids in successive files are consecutive."""
+    """The content of a file. The ids in successive files are consecutive. The columns have the
+    field ids without which Iceberg would record no minima and maxima."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     ids = pa.array(range(number * ROWS, (number + 1) * ROWS), pa.int64())
+    fields = [
+        pa.field(name, pa.int64(), metadata={"PARQUET:field_id": str(number)})
+        for number, name in enumerate(("id", "v"), 1)
+    ]
     content = io.BytesIO()
-    pq.write_table(pa.table({"id": ids, "v": ids}), content)
+    pq.write_table(pa.table([ids, ids], schema=pa.schema(fields)), content)
     return content.getvalue()
 
 
