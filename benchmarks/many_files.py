@@ -98,7 +98,7 @@ def convert(spark: SparkSession, name: str, location: str) -> None:
             f" source_table => '`parquet`.`{location}`')"
         ).collect()
     elif name != "plain Spark":
-        spark.sql(f"CREATE SKIPPING INDEX ON parquet.`{location}` (id, v)").collect()
+        spark.sql(f"CREATE SKIPPING INDEX ON {register(spark, name, location)} (id, v)").collect()
     spark.stop()
 
 

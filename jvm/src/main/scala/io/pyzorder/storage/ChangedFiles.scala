@@ -112,7 +112,7 @@ object ChangedFiles {
 }
 
 /** Looks up files on a local disk. Hadoop sends the operating system several requests per file. */
-private[storage] object LocalDisk {
+private[pyzorder] object LocalDisk {
 
   /** Hadoop's own file systems for local disks, and the one that Hive registers in its place. */
   private val Own = Set(

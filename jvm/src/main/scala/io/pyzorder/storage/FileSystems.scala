@@ -8,7 +8,6 @@ import scala.util.Try
 import scala.util.control.NonFatal
 
 import com.google.common.io.ByteStreams
-import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, FileSystem, LocalFileSystem, Path}
 
 /** Reads, lists and looks up files. Does not follow links at or below `_zorder`. */
@@ -50,16 +49,6 @@ object FileSystems {
     case local: LocalFileSystem => local.getRaw
     case other => other
   }
-
-  /** The setting with the class through which Hadoop accesses the local disk. */
-  private[pyzorder] val LocalDiskKey: String = "fs.file.impl"
-
-  /**
-   * Whether Hadoop accesses the local disk through its own class, or through the one that Hive puts
-   * in front of it and that reads and writes the same files.
-   */
-  private[pyzorder] def usesLocalDisk(conf: Configuration): Boolean =
-    Option(conf.get(LocalDiskKey)).forall(_ == classOf[LocalFileSystem].getName)
 
   /**
    * Whether the path is on a local disk and leads to something other than a file or a folder, such

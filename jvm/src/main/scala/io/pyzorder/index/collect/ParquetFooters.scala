@@ -10,7 +10,7 @@ import org.apache.parquet.hadoop.ParquetFileReader
 import org.apache.parquet.hadoop.metadata.ParquetMetadata
 import org.apache.parquet.io.{DelegatingSeekableInputStream, InputFile, SeekableInputStream}
 
-import io.pyzorder.storage.FileSystems
+import io.pyzorder.storage.LocalDisk
 
 /**
  * Reads the footers of many Parquet files. Decoding a small footer takes less time than looking up
@@ -59,12 +59,13 @@ private[index] final class ParquetFooters(conf: Configuration) {
 
   /** Whether Hadoop would read the same bytes from the local disk, without checking checksums. */
   private def isOnPlainDisk(path: Path): Boolean =
-    path.toUri.getScheme == "file" && usesLocalDisk && {
+    path.toUri.getScheme == "file" && readsLocalDisk && {
       val file = new File(path.toUri.getPath)
       !new File(file.getParentFile, s".${file.getName}.crc").exists()
     }
 
-  private lazy val usesLocalDisk: Boolean = FileSystems.usesLocalDisk(conf)
+  private lazy val readsLocalDisk: Boolean =
+    LocalDisk.has(new Path("file:/").getFileSystem(conf))
 }
 
 private object ParquetFooters {

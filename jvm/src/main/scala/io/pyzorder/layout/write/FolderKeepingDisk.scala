@@ -5,8 +5,6 @@ import java.io.FileNotFoundException
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, LocalFileSystem, Path, RawLocalFileSystem}
 
-import io.pyzorder.storage.FileSystems
-
 /**
  * A local file system that does not create folders. Parquet and ORC writers create the parent
  * folder of a file that they open. If the table has been dropped in the meantime, they would
@@ -20,9 +18,12 @@ final class FolderKeepingDisk extends LocalFileSystem(new RawLocalFileSystem {
 
 object FolderKeepingDisk {
 
+  private val Key = "fs.file.impl"
+
   /** Whether a path is on the local disk and `conf` uses Hadoop's own class for the local disk. */
   def serves(path: Path, conf: Configuration): Boolean =
-    path.toUri.getScheme == "file" && FileSystems.usesLocalDisk(conf)
+    path.toUri.getScheme == "file" &&
+      Option(conf.get(Key)).forall(_ == classOf[LocalFileSystem].getName)
 
   /** A copy of `conf` that makes Hadoop use this file system for local files. */
   def in(conf: Configuration): Configuration = {
@@ -33,8 +34,8 @@ object FolderKeepingDisk {
         if (name == classOf[FolderKeepingDisk].getName) classOf[FolderKeepingDisk]
         else super.findClass(name)
     })
-    own.setClass(FileSystems.LocalDiskKey, classOf[FolderKeepingDisk], classOf[FileSystem])
-    own.setBoolean(s"${FileSystems.LocalDiskKey}.disable.cache", true)
+    own.setClass(Key, classOf[FolderKeepingDisk], classOf[FileSystem])
+    own.setBoolean(s"$Key.disable.cache", true)
     own
   }
 }

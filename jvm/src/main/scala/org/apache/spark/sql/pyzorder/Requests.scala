@@ -1,6 +1,6 @@
 package org.apache.spark.sql.pyzorder
 
-import scala.jdk.CollectionConverters._
+import java.util.concurrent.{Callable, ExecutionException}
 
 import org.apache.hadoop.fs.FileSystem
 import org.apache.spark.util.ThreadUtils
@@ -12,13 +12,23 @@ object Requests {
   private val AtOnce = 32
 
   /**
-   * Returns the result of `send` for each item, in the order of the items. For a local disk, one
-   * thread per core is enough. Requests to a remote store use more threads, because they spend most
-   * of their time waiting.
+   * Returns the result of `send` for each item, in the order of the items. Requests to a remote
+   * store are sent by several threads, because they spend most of their time waiting. Requests to a
+   * local disk are sent one after another. If a request fails, its exception is propagated.
+   *
+   * The threads must not belong to a ForkJoinPool. When a request waits for a future, as S3A's
+   * requests do, such a pool starts another thread, which sends the next request. With 12,500
+   * files, that led to thousands of threads.
    */
   def inParallel[A, B](fs: FileSystem, items: Seq[A])(send: A => B): Seq[B] =
-    if (items.length <= 1) items.map(send)
-    else if (fs.getUri.getScheme == "file") {
-      items.asJava.parallelStream().map[B](item => send(item)).iterator().asScala.toList
-    } else ThreadUtils.parmap(items, "zorder-request", math.min(items.length, AtOnce))(send)
+    if (items.length <= 1 || fs.getUri.getScheme == "file") items.map(send)
+    else {
+      val threads =
+        ThreadUtils.newDaemonFixedThreadPool(math.min(items.length, AtOnce), "zorder-request")
+      try {
+        val sent = items.toVector.map(item => threads.submit((() => send(item)): Callable[B]))
+        sent.map(_.get())
+      } catch { case failure: ExecutionException => throw failure.getCause }
+      finally threads.shutdownNow()
+    }
 }
