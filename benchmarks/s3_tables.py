@@ -170,7 +170,8 @@ def main() -> int:
                 f"Each query reads {READ} files. The store waits {1000 * arguments.seconds:.0f} ms "
                 "before it returns a page of the listing of the table's folder. The two columns "
                 "with `pages` count these pages. The last two columns count the other requests of "
-                "a later query. Other listings are those of pyzorder's own folders.",
+                "a later query. Other listings are those of pyzorder's, Delta's or Iceberg's own "
+                "folders.",
                 table)  # fmt: skip
     return 0
 

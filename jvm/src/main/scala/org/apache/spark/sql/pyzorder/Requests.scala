@@ -20,15 +20,17 @@ object Requests {
    * requests do, such a pool starts another thread, which sends the next request. With 12,500
    * files, that led to thousands of threads.
    */
-  def inParallel[A, B](fs: FileSystem, items: Seq[A])(send: A => B): Seq[B] =
-    if (items.length <= 1 || fs.getUri.getScheme == "file") items.map(send)
+  def inParallel[A, B](fs: FileSystem, items: Seq[A])(send: A => B): Seq[B] = {
+    val every = items.toVector // `items` may be lazy, but requests are sent now
+    if (every.length <= 1 || fs.getUri.getScheme == "file") every.map(send)
     else {
       val threads =
-        ThreadUtils.newDaemonFixedThreadPool(math.min(items.length, AtOnce), "zorder-request")
+        ThreadUtils.newDaemonFixedThreadPool(math.min(every.length, AtOnce), "zorder-request")
       try {
-        val sent = items.toVector.map(item => threads.submit((() => send(item)): Callable[B]))
+        val sent = every.map(item => threads.submit((() => send(item)): Callable[B]))
         sent.map(_.get())
       } catch { case failure: ExecutionException => throw failure.getCause }
       finally threads.shutdownNow()
     }
+  }
 }
