@@ -177,25 +177,6 @@ def test_planning_a_join(folder: Folder) -> None:
         spark.sql("DROP TABLE joined")
 
 
-def test_threads_that_read_footers(folder: Folder) -> None:
-    """The number of threads does not grow with the number of files."""
-    spark, files = folder.spark, 1200
-    for number in range(files):
-        put(folder, f"part-{number:04}.parquet", parquet([number]))
-    threads = spark._jvm.java.lang.management.ManagementFactory.getThreadMXBean()
-    spark.sql(f"CREATE TABLE many (id BIGINT) USING parquet LOCATION '{folder.url}'")
-    try:
-        threads.resetPeakThreadCount()
-        before = threads.getThreadCount()
-        spark.sql("CREATE SKIPPING INDEX ON many")
-        assert threads.getPeakThreadCount() - before < 500
-        assert [
-            row["unindexed"] for row in spark.sql("DESCRIBE SKIPPING INDEX ON many").collect()
-        ] == [0]
-    finally:
-        spark.sql("DROP TABLE many")
-
-
 METADATA = ["CREATE SKIPPING INDEX ON few", "OPTIMIZE few ZORDER BY (id)"]
 
 #: Queries that pyzorder plans in different ways.
