@@ -29,7 +29,9 @@ from tests.support.processes import kill_matrix
 class Publish:
     """Makes the JVM classes for publishing available as attributes."""
 
-    READING = ("JournaledListing", "ZOrderParquetFileFormat", "ZOrderOrcFileFormat")
+    READING = (
+        "JournaledListing", "SelectedPartitions", "ZOrderParquetFileFormat", "ZOrderOrcFileFormat"
+    )  # fmt: skip
     STORAGE = ("CreateIfAbsent$", "FileRef", "TableFolder")
 
     def __init__(self, spark: SparkSession) -> None:
@@ -78,10 +80,11 @@ def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") ->
     listing, roots = package(spark).JournaledListing, relation.location().rootPaths()
     tables = listing.tablesOf(conf, roots, none(spark))
     folders = scala_seq(spark, [tables.apply(i).folder() for i in range(tables.length())])
-    location = listing.whole(
-        session, relation.location(), relation.options(), relation.partitionSchema(), folders
-    ).files()
     publish = package(spark)
+    selected = publish.SelectedPartitions.all(relation.partitionSchema())
+    location = listing.anew(
+        session, relation.location(), relation.options(), selected, folders, scala_seq(spark, [])
+    )
     formats = {"parquet": publish.ZOrderParquetFileFormat, "orc": publish.ZOrderOrcFileFormat}
     form = formats[fmt](roots)
     ours = spark._jvm.org.apache.spark.sql.execution.datasources.HadoopFsRelation(

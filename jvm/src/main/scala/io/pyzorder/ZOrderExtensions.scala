@@ -11,7 +11,7 @@ import io.pyzorder.expressions.ZOrderFunctions
 import io.pyzorder.metadataonly.{LimitStrategy, MetadataOnlyStrategy}
 import io.pyzorder.parser.ZOrderSqlParser
 import io.pyzorder.skipping.joins.{ApplyJoinKeys, PruneByFileRanges, PruneByJoinKeys}
-import io.pyzorder.skipping.plan.{DeferListing, SkippingStrategy, WrapFileIndexes}
+import io.pyzorder.skipping.plan.{CacheRelations, SkippingStrategy, WrapFileIndexes}
 import io.pyzorder.workload.RecordWorkload
 import io.pyzorder.write.{ClusteredRowsStrategy, PrepareWrites}
 
@@ -32,7 +32,7 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
     extensions.injectResolutionRule { session =>
       ResolveZOrderStatements(session.asInstanceOf[shim.SparkSession])
     }
-    shim.injectEarlyRule(extensions, DeferListing(_))
+    shim.injectEarlyRule(extensions, CacheRelations(_))
     extensions.injectPostHocResolutionRule { session =>
       PrepareWrites(session.asInstanceOf[shim.SparkSession])
     }

@@ -14,7 +14,6 @@ import io.pyzorder.layout.cells.Sample
 import io.pyzorder.layout.select.{KnownFiles, LayoutSettings, RewritePlan}
 import io.pyzorder.layout.write.{InputFooters, InputRelation, RewriteSession}
 import io.pyzorder.publish.journal.LayoutRecord
-import io.pyzorder.publish.reading.JournaledListing
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
@@ -34,13 +33,9 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
 
   private val folder = new TableFolder(table.root)
 
-  private val listed: Seq[(InternalRow, Seq[FileStatus])] = {
-    table.relation.location.refresh()
-    val listing = JournaledListing.whole(
-      session, table.relation.location, table.options, table.partitionSchema, Seq(folder))
-    listing.files.listFiles(Nil, Nil)
+  private val listed: Seq[(InternalRow, Seq[FileStatus])] =
+    TableFiles.listing(session, table).listFiles(Nil, Nil)
       .map(p => p.values -> p.files.map(_.fileStatus).sortBy(_.getPath).toSeq).toSeq
-  }
 
   /** The footer of each file, keyed by the file's path. */
   private val facts: Map[String, InputFooters] = {

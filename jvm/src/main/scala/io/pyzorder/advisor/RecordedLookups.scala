@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.catalog.ResolvedTable
+import io.pyzorder.catalog.{ResolvedTable, TableFiles}
 import io.pyzorder.index.model.{ExpressionColumn, IndexedColumn}
 import io.pyzorder.layout.select.PartitionListing
 import io.pyzorder.skipping.predicate.IndexFilter
@@ -63,7 +63,8 @@ object RecordedLookups {
       table: ResolvedTable,
       lookups: Seq[RecordedReading],
       usable: RecordedConditions): Map[String, Long] = {
-    val folders = PartitionListing.partitions(table.relation.location, table.folder(session))
+    val folders = PartitionListing.partitions(
+      table.partitionSchema, TableFiles.listing(session, table), table.folder(session))
     val layout = WhatIfLayout.of(
       session, table, Nil,
       folders.map { case (_, values) => WhatIfFile(1L, Some(values), Nil) })

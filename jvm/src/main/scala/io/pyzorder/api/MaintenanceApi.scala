@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.hadoop.fs.{FileSystem, Path}
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.catalog.ResolvedTable
+import io.pyzorder.catalog.{ResolvedTable, TableFiles}
 import io.pyzorder.commands.TableFunctions
 import io.pyzorder.commands.optimize.{Clustering, OptimizePlanner}
 import io.pyzorder.common.ZOrderErrors
@@ -35,8 +35,8 @@ object MaintenanceApi {
     val layout = Clustering.default(session, table).choose(session, table)
     val (columns, remark) = (layout.columns, layout.remark)
     val outlook = OptimizePlanner.outlook(session, table, layout)
-    val conditions =
-      PartitionListing.conditions(table.relation.location, table.folder(session))
+    val conditions = PartitionListing.conditions(
+      table.partitionSchema, TableFiles.listing(session, table), table.folder(session))
     val node = mapper.createObjectNode()
     node.put("target", table.sql)
     node.put("isAuto", remark.isDefined)

@@ -7,11 +7,12 @@ import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.util.quoteIfNeeded
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, InMemoryFileIndex}
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 import org.slf4j.LoggerFactory
 
+import io.pyzorder.common.ZOrderConf
 import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.publish.relocate.PartitionLocationSwitch
 import io.pyzorder.storage.TableFolder
@@ -70,7 +71,10 @@ final case class ResolvedTable(
    */
   def refresh(session: shim.SparkSession): Unit =
     try {
-      relation.location.refresh()
+      // An InMemoryFileIndex would list the table. If queries use it again, pyzorder notices that
+      // the journal or the index has changed (see JournaledListing.current).
+      if (!relation.location.isInstanceOf[InMemoryFileIndex] ||
+        !ZOrderConf.journalOverlay.get(session.sessionState.conf)) relation.location.refresh()
       identifier.foreach(name =>
         session.catalog.refreshTable(name.copy(catalog = None).quotedString))
       session.catalog.refreshByPath(root.toString)

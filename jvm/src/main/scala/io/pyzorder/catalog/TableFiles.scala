@@ -1,13 +1,14 @@
 package io.pyzorder.catalog
 
-import org.apache.spark.sql.execution.datasources.CatalogFileIndex
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, FileIndex}
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.model.DataFiles
 import io.pyzorder.index.store.{IndexStore, ListedTable}
-import io.pyzorder.publish.reading.JournaledListing
-import io.pyzorder.storage.FileRef
+import io.pyzorder.publish.reading.{JournaledListing, SelectedPartitions}
+import io.pyzorder.storage.{FileRef, TableFolder}
 
 /** Lists the current data files of a table, based on a fresh listing and on the journal. */
 object TableFiles {
@@ -15,13 +16,38 @@ object TableFiles {
   /** All data files of the table, in all partitions. */
   def list(session: shim.SparkSession, table: ResolvedTable): Seq[FileRef] = {
     val folder = table.folder(session)
-    table.relation.location.refresh()
-    val listing = JournaledListing.whole(
-      session, table.relation.location, table.options, table.partitionSchema, Seq(folder))
-    listing.files.listFiles(Nil, Nil).flatMap(_.files).map { file =>
-      val status = file.fileStatus
-      FileRef(folder.relativize(status.getPath), status.getLen, status.getModificationTime)
-    }
+    listing(session, table).listFiles(Nil, Nil).flatMap(_.files)
+      .map { file =>
+        val status = file.fileStatus
+        FileRef(folder.relativize(status.getPath), status.getLen, status.getModificationTime)
+      }
+  }
+
+  /** Lists the table, taking its journal into account. */
+  def listing(session: shim.SparkSession, table: ResolvedTable): FileIndex =
+    listing(session, table, where = None, Seq(table.folder(session)))
+
+  /**
+   * Lists the table without regard to its journal, which must not contain an unfinished run that
+   * has moved files.
+   *
+   * @param where a condition on the partition columns; partitions that it excludes may be missing
+   */
+  def withoutJournal(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      where: Option[Expression] = None): FileIndex =
+    listing(session, table, where, Nil)
+
+  private def listing(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      where: Option[Expression],
+      journals: Seq[TableFolder]): FileIndex = {
+    val selected = SelectedPartitions.none(table.partitionSchema).or(where.toSeq)
+    val index = IndexStore.latest(session.sessionState.newHadoopConf(), table.folder(session))
+    JournaledListing.anew(
+      session, table.relation.location, table.options, selected, journals, index.toSeq)
   }
 
   /**

@@ -65,6 +65,10 @@ final class S3Requests private (val fs: FileSystem) {
    * its client is not supported, or if a request fails.
    */
   def range(folder: Path, after: String, last: String): Seq[FileStatus] =
+    entries(folder, after, last).files
+
+  /** Like `range`, but includes the names of subfolders. */
+  def entries(folder: Path, after: String, last: String): Entries =
     listed(folder, after, last, Some("/"), PageSize)
 
   /**
@@ -73,20 +77,22 @@ final class S3Requests private (val fs: FileSystem) {
    * @param pageSize the number of files per request, at most PageSize
    */
   def rangeBelow(folder: Path, after: String, last: String, pageSize: Int): Seq[FileStatus] =
-    listed(folder, after, last, None, pageSize)
+    listed(folder, after, last, None, pageSize).files
 
   private def listed(
       folder: Path,
       after: String,
       last: String,
       delimiter: Option[String],
-      pageSize: Int): Seq[FileStatus] = {
+      pageSize: Int): Entries = {
     val span = ofS3A(
       "createSpan", classOf[String] -> "op_list_status", classOf[String] -> folder.toString,
       classOf[String] -> null)
     call(span, AuditSpan, "activate")
-    try pages(folder, after, last, delimiter, pageSize).flatten.toList
-    finally call(span, AuditSpan, "deactivate")
+    try {
+      val all = pages(folder, after, last, delimiter, pageSize).toList
+      Entries(all.flatMap(_.files), all.flatMap(_.folders).distinct)
+    } finally call(span, AuditSpan, "deactivate")
   }
 
   private def pages(
@@ -94,7 +100,7 @@ final class S3Requests private (val fs: FileSystem) {
       after: String,
       last: String,
       delimiter: Option[String],
-      pageSize: Int): Iterator[Seq[FileStatus]] = {
+      pageSize: Int): Iterator[Entries] = {
     val prefix = ofS3A("pathToKey", classOf[Path] -> folder).asInstanceOf[String] + "/"
     def page(token: AnyRef): AnyRef = {
       val request = call(
@@ -122,6 +128,11 @@ final class S3Requests private (val fs: FileSystem) {
             property("lastModified").asInstanceOf[Instant].toEpochMilli,
             new Path(folder, key.stripPrefix(prefix)), property("eTag").asInstanceOf[String]))
       }
+    def folders(response: AnyRef): Seq[String] =
+      get(response, "commonPrefixes").asInstanceOf[JList[AnyRef]].asScala.toList.map { found =>
+        val key = call(found, s"$Model.CommonPrefix", "prefix").asInstanceOf[String]
+        key.stripPrefix(prefix).stripSuffix("/")
+      }
     // A page ends the range if it is the folder's last page or reaches `last`.
     def isLast(response: AnyRef): Boolean =
       get(response, "isTruncated") != java.lang.Boolean.TRUE ||
@@ -131,7 +142,8 @@ final class S3Requests private (val fs: FileSystem) {
         }
     val responses = Iterator.iterate(Option(page(null)))(
       _.filterNot(isLast).map(response => page(get(response, "nextContinuationToken"))))
-    responses.takeWhile(_.isDefined).map(response => files(response.get))
+    responses.takeWhile(_.isDefined).flatten
+      .map(response => Entries(files(response), folders(response)))
   }
 }
 
@@ -141,8 +153,20 @@ final class S3Status(length: Long, modificationTime: Long, path: Path, val tag: 
 
 object S3Requests {
 
+  /** Files, and the names of subfolders. */
+  final case class Entries(files: Seq[FileStatus], folders: Seq[String])
+
   /** The maximum number of files that S3 returns per request. */
   val PageSize: Int = 1000
+
+  /**
+   * The number of known files in a range. It is less than the size of a page, to leave room on the
+   * page for some new files.
+   */
+  private[storage] val RangeSize: Int = PageSize * 9 / 10
+
+  /** The end of a range that includes all further names. */
+  private[storage] val End = "\uffff"
 
   private val S3A = "org.apache.hadoop.fs.s3a"
   private val Sdk = "software.amazon.awssdk.services.s3"

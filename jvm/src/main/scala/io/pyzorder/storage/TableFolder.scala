@@ -284,13 +284,19 @@ object TableFolder {
       one.getPath.startsWith(other.getPath.stripSuffix("/") + "/")
     }
 
-  /** Like `new Path(folder, relative)`, but colons in `relative` have no special meaning. */
+  /**
+   * Like `new Path(folder, relative)`, but colons in `relative` have no special meaning. On a local
+   * disk, the path's URI begins with `file:///`, as it does in Hadoop's listings. The expression
+   * input_file_name() returns this URI.
+   */
   private[storage] def below(folder: Path, relative: String): Path = {
     val uri = folder.toUri
+    val isLocal = uri.getScheme == "file" && uri.getAuthority == null
+    val authority = if (isLocal) "" else uri.getAuthority
     val path = uri.getPath.stripSuffix("/") + "/" + relative
     // Path's constructor for parts of a URI takes much longer, because it first looks for slashes
     // to remove.
-    if (isOrdinary(relative)) new Path(new URI(uri.getScheme, uri.getAuthority, path, null, null))
-    else new Path(uri.getScheme, uri.getAuthority, path)
+    if (isOrdinary(relative)) new Path(new URI(uri.getScheme, authority, path, null, null))
+    else new Path(uri.getScheme, authority, path)
   }
 }

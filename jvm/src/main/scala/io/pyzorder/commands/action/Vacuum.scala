@@ -5,13 +5,13 @@ import java.util.concurrent.TimeUnit
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.FileStatus
-import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.execution.datasources.CatalogFileIndex
+import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
 import org.slf4j.LoggerFactory
 
 import io.pyzorder.catalog.ResolvedTable
 import io.pyzorder.common.ZOrderConf
 import io.pyzorder.index.store.IndexPublisher
-import io.pyzorder.layout.select.PartitionListing
 import io.pyzorder.publish.{ExpiredFiles, Writer}
 import io.pyzorder.publish.journal.Journal
 import io.pyzorder.publish.relocate.PreviousLocations
@@ -40,8 +40,12 @@ private[commands] object Vacuum {
 
   def garbage(session: shim.SparkSession, table: ResolvedTable): ExpiredFiles = {
     val folder = table.folder(session)
-    val outside = PartitionListing.list(table.relation.location, folder, None)
-      .map(_.folder).filter(TableFolder.isWhole).map(folder.resolve)
+    val outside = table.relation.location match {
+      case catalog: CatalogFileIndex =>
+        CatalogAccess.partitions(session, catalog, Seq(Nil)).partitions.map(_.path)
+          .filterNot(TableFolder.isAtOrBelow(_, folder.root)).distinct
+      case _ => Nil
+    }
     new ExpiredFiles(session.sessionState.newHadoopConf(), folder, outside)
   }
 

@@ -3,7 +3,7 @@ package io.pyzorder.commands.optimize
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable}
+import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable, TableFiles}
 import io.pyzorder.common.{ZOrderConf, ZOrderErrors, ZOrderException}
 import io.pyzorder.index.collect.SketchedColumns
 import io.pyzorder.index.memory.IndexSnapshot
@@ -54,7 +54,8 @@ private[optimize] final class OptimizeContext(
 
   /** Target size of a new file in bytes. */
   lazy val targetSize: Long = settings.targetSize(
-    PartitionListing.list(table.relation.location, folder, None).map(_.size).sum,
+    PartitionListing.list(TableFiles.withoutJournal(session, table), folder, None)
+      .map(_.size).sum,
     isClustered = zOrderBy.nonEmpty)
 
   /** The columns and settings of this OPTIMIZE, which become the defaults for the next one. */
@@ -64,7 +65,8 @@ private[optimize] final class OptimizeContext(
    * Lists the table's current data files. Throws ZORDER_SHARED_FOLDER if partitions share a folder.
    */
   def list(): Seq[PartitionFiles] = {
-    val listed = PartitionListing.list(table.relation.location, folder, where)
+    val listed =
+      PartitionListing.list(TableFiles.withoutJournal(session, table, where), folder, where)
     listed.groupBy(_.folder).values.find(_.length > 1).foreach { several =>
       throw ZOrderErrors.sharedPartitions(
         table.name, folder.resolve(several.head.folder).toString)

@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{And, Expression, Literal}
 import org.apache.spark.sql.catalyst.util.quoteIdentifier
 import org.apache.spark.sql.execution.datasources.FileIndex
+import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.storage.{FileRef, TableFolder}
 
@@ -26,7 +27,7 @@ final case class PartitionFiles(folder: String, files: Seq[FileStatus]) {
 object PartitionListing {
 
   /**
-   * Lists a table's files, ignoring Spark's cached listing.
+   * The listed files of a table, by folder.
    *
    * @param where predicate that selects partitions; None for all partitions
    */
@@ -34,7 +35,6 @@ object PartitionListing {
       index: FileIndex,
       table: TableFolder,
       where: Option[Expression]): Seq[PartitionFiles] = {
-    index.refresh()
     val filters = where.toSeq.flatMap(conjuncts)
     val folders = index.listFiles(filters, Nil)
       .flatMap(_.files.map(_.fileStatus).groupBy(_.getPath.getParent))
@@ -47,22 +47,33 @@ object PartitionListing {
    * For each folder with data files, an SQL condition that selects the folder's partition. Empty if
    * the table is not partitioned.
    */
-  def conditions(index: FileIndex, table: TableFolder): Map[String, String] = {
-    val columns = index.partitionSchema.fields
+  def conditions(
+      schema: StructType,
+      index: => FileIndex,
+      table: TableFolder): Map[String, String] = {
+    val columns = schema.fields
     def condition(values: InternalRow): String = columns.zipWithIndex.map { case (column, i) =>
       val value = Literal(values.get(i, column.dataType), column.dataType)
       // <=> is true if both sides are null. The escape stops Spark from substituting variables.
       s"${quoteIdentifier(column.name)} <=> ${value.sql.replace("${", "\\u0024{")}"
     }.mkString(" AND ")
-    partitions(index, table).map { case (folder, values) => folder -> condition(values) }.toMap
+    partitions(schema, index, table).map { case (folder, values) =>
+      folder -> condition(values)
+    }.toMap
   }
 
   /**
    * The folders with data files and the values of the partition columns in each. Empty if the table
    * is not partitioned.
+   *
+   * @param schema the partition columns
+   * @param index  a listing of the table; not evaluated if the table is not partitioned
    */
-  def partitions(index: FileIndex, table: TableFolder): Seq[(String, InternalRow)] =
-    if (index.partitionSchema.isEmpty) Nil
+  def partitions(
+      schema: StructType,
+      index: => FileIndex,
+      table: TableFolder): Seq[(String, InternalRow)] =
+    if (schema.isEmpty) Nil
     else index.listFiles(Nil, Nil).flatMap { partition =>
       val folders = partition.files.map(_.fileStatus.getPath.getParent).distinct
       folders.map(table.relativize(_) -> partition.values)

@@ -35,6 +35,11 @@ final class IndexedStatuses private[reading] (
       table.resolve(names(entry)))
   }
 
+  /** The files' names in their folder. */
+  private[reading] def fileNames: Seq[String] = entries.toSeq.map { entry =>
+    names(entry).substring(names(entry).lastIndexOf('/') + 1)
+  }
+
   /** The files that are not empty, in the form in which a scan receives them. */
   def forScan: IndexedFiles = {
     val filled = entries.filter(snapshot.size(_) > 0)

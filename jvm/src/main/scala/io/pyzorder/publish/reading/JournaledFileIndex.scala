@@ -5,6 +5,8 @@ import java.util.Locale
 import scala.collection.mutable
 
 import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.hadoop.mapreduce.lib.input.FileInputFormat
+import org.apache.spark.metrics.source.HiveCatalogMetrics
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
@@ -19,6 +21,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.storage.{FileRef, FileSystems, FilesByFolder, MoveFile, TableFolder}
+import io.pyzorder.storage.listing.FolderListing
 
 /**
  * A listing whose files contain every row of the tables in `folders` exactly once, even during an
@@ -35,6 +38,7 @@ import io.pyzorder.storage.{FileRef, FileSystems, FilesByFolder, MoveFile, Table
  * @param pinned  root paths that were files when the query was planned. They are listed even if
  *                they no longer exist, because readers find a file that an OPTIMIZE has moved
  * @param known   returns, for each given path that need not be listed, the files at or below it
+ * @param names   returns the names of files that are probably in a folder (see FolderListing)
  * @param lists   see JournalLook
  */
 final class JournaledFileIndex(
@@ -46,6 +50,7 @@ final class JournaledFileIndex(
     folders: Seq[TableFolder],
     pinned: Seq[FileStatus],
     known: Set[Path] => Map[Path, Seq[FileStatus]],
+    names: Path => Seq[String] = _ => Nil,
     lists: Boolean = true)
     extends InMemoryFileIndex(
       session, paths, parameters, schema, userSpecifiedPartitionSpec = spec) {
@@ -90,7 +95,7 @@ final class JournaledFileIndex(
    * Whether all files are directly in the root paths. If so, there are no partitions, and Spark
    * need not look for them.
    */
-  private lazy val isFlat: Boolean = {
+  lazy val isFlat: Boolean = {
     def folders = found match {
       case files: IndexedStatuses => Iterator(files.folder)
       case _ => byFolder.keysIterator
@@ -131,27 +136,41 @@ final class JournaledFileIndex(
     }
   }
 
+  /** Whether options or settings may exclude some of the files. */
+  private def selectsPaths: Boolean =
+    PathFilterFactory.create(CaseInsensitiveMap(parameters)).nonEmpty || selectsNames
+
   /**
-   * Whether options or settings may exclude some of the files. Spark 4.3 introduced a setting, and
-   * an option of the same name, for the names that listings hide.
+   * Whether an option or a setting determines which names listings hide. Spark 4.3 introduced both.
    */
-  private def selectsPaths: Boolean = {
-    val options = CaseInsensitiveMap(parameters)
-    PathFilterFactory.create(options).nonEmpty ||
-    options.contains(JournaledFileIndex.HiddenNames) ||
-    SQLConf.get.contains(s"spark.sql.files.${JournaledFileIndex.HiddenNames}")
-  }
+  private def selectsNames: Boolean =
+    CaseInsensitiveMap(parameters).contains(JournaledFileIndex.HiddenNames) ||
+      SQLConf.get.contains(s"spark.sql.files.${JournaledFileIndex.HiddenNames}")
 
   private def filesBelow(roots: Seq[Path]): Seq[FileStatus] = {
     val covered = known(roots.toSet)
     isPartlyKnown = covered.nonEmpty
-    val unknown = roots.filterNot(covered.contains)
-    def files = roots.distinct.flatMap(covered.getOrElse(_, Nil))
+    val found = covered ++ listedFast(roots.distinct.filterNot(covered.contains))
+    val unknown = roots.filterNot(found.contains)
+    def files = roots.distinct.flatMap(found.getOrElse(_, Nil))
     if (unknown.isEmpty) roots.distinct match {
-      case Seq(root) => covered(root)
+      case Seq(root) => found(root)
       case _ => files
     }
     else (mutable.LinkedHashSet[FileStatus]() ++= files ++= super.listLeafFiles(unknown)).toSeq
+  }
+
+  /** The files in those of the given folders that FolderListing can list. */
+  private def listedFast(folders: Seq[Path]): Map[Path, Seq[FileStatus]] = {
+    // Hadoop may have been configured with a class that selects files.
+    val selects = selectsNames || hadoopConf.get(FileInputFormat.PATHFILTER_CLASS) != null
+    if (selects) Map.empty
+    else {
+      val listed = folders.flatMap(folder =>
+        FolderListing(folder.getFileSystem(hadoopConf), folder, names(folder)).map(folder -> _))
+      HiveCatalogMetrics.incrementFilesDiscovered(listed.map(_._2.length).sum) // as Spark does
+      listed.toMap
+    }
   }
 
   /** All files, including those that options such as pathGlobFilter exclude. */

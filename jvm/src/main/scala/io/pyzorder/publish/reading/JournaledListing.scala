@@ -3,7 +3,7 @@ package io.pyzorder.publish.reading
 import com.google.common.cache.{Cache, CacheBuilder}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
-import org.apache.spark.sql.execution.datasources.{FileIndex, InMemoryFileIndex}
+import org.apache.spark.sql.execution.datasources.{FileIndex, FileStatusCache, InMemoryFileIndex}
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 
@@ -30,6 +30,9 @@ final case class Listing(files: FileIndex, isFresh: Boolean, asOf: Option[Long])
 object JournaledListing {
 
   private final case class Cached(key: Any, listing: Listing)
+
+  private def keyOf(journals: Seq[JournalState], indexes: Seq[SnapshotRef], at: Roots): Any =
+    (journals.map(_.token), indexes.map(index => (index.version, index.file)), at.key)
 
   /**
    * The last listing for each of at most 1,000 wrapped file indexes. An entry is keyed by the file
@@ -105,11 +108,12 @@ object JournaledListing {
       val isWatched = at.isWatched(folders, indexes)
       def isFit(kept: Listing): Boolean =
         keepsOwn || isWatched && kept.asOf.exists(staleness.allows)
-      val key = (journals.map(_.token), indexes.map(index => (index.version, index.file)), at.key)
+      val key = keyOf(journals, indexes, at)
       Option(cache.getIfPresent(wrapped)).filter(known => known.key == key && isFit(known.listing))
         .map(_.listing.copy(isFresh = false))
         .getOrElse {
-          val fresh = listing(session, at, folders, recentEnough(at, folders, indexes, staleness))
+          val recent = recentEnough(at, folders, indexes, staleness)
+          val fresh = listing(session, at, folders, recent, indexes)
           val kept =
             if (at.fits(fresh.files)) fresh else Listing(wrapped, isFresh = false, asOf = None)
           cache.put(wrapped, Cached(key, kept))
@@ -124,19 +128,78 @@ object JournaledListing {
     }
   }
 
-  /** Lists all files of a relation. The caller must have just refreshed Spark's own file index. */
-  def whole(
+  /**
+   * Lists an unpartitioned table, and returns the file index that Spark would create for it. Spark
+   * would list the table without regard to its journal, so `current` would have to list it again.
+   * It uses the listing that is made here, unless the journal or the index has changed since then.
+   *
+   * @param metadata the metadata of the table, which must have an index
+   * @return None if not all files are directly in the table's folder, because Spark might then
+   *         infer partition columns from the names of subfolders. Also None if the files are not
+   *         where Spark would list them, because a run is unfinished
+   */
+  def sparksIndex(
+      session: shim.SparkSession,
+      options: Map[String, String],
+      metadata: ListedMetadata,
+      index: SnapshotRef): Option[InMemoryFileIndex] = {
+    val selected = SelectedPartitions.all(new StructType())
+    val journal = Journal.read(session.sessionState.newHadoopConf(), metadata)
+    val folders = Seq(metadata.folder)
+    val at = Roots(
+      folders.map(_.root), options, Some(selected.columns), None, pinned = Nil, key = None)
+    if (journal.overlay.isDefined) None
+    else listing(session, at, folders, Nil, Seq(index)) match {
+      case Listing(files: JournaledFileIndex, _, asOf) if files.isFlat =>
+        val own = new InMemoryFileIndex(
+          session, at.paths, options, at.schema, new ListedOnce(files.statuses))
+        Roots.of(session, own, options, selected).foreach { at =>
+          val kept = Listing(files, isFresh = false, asOf)
+          cache.put(own, Cached(keyOf(Seq(journal), Seq(index), at), kept))
+        }
+        Some(own)
+      case _ => None
+    }
+  }
+
+  /** Gives the files to the first file index that asks for them. */
+  private final class ListedOnce(files: Seq[FileStatus]) extends FileStatusCache {
+
+    private var left = Option(files.toArray)
+
+    override def getLeafFiles(path: Path): Option[Array[FileStatus]] = {
+      val given = left
+      left = None
+      given
+    }
+
+    override def putLeafFiles(path: Path, leafFiles: Array[FileStatus]): Unit = ()
+
+    override def invalidateAll(): Unit = left = None
+  }
+
+  /**
+   * Lists a relation's files anew. Spark's own file index is neither used nor changed, unless its
+   * class is not recognized or the partition columns have changed.
+   *
+   * @param selected the partitions to list; if they are not in the catalog, all are listed
+   * @param folders  the folders whose journals are taken into account
+   * @param indexes  indexes of the relation's files, which make the listing faster on S3
+   */
+  def anew(
       session: shim.SparkSession,
       wrapped: FileIndex,
       options: Map[String, String],
-      partitionSchema: StructType,
-      folders: Seq[TableFolder]): Listing = {
-    val hadoopConf = session.sessionState.newHadoopConf()
-    val journals = folders.map(Journal.read(hadoopConf, _))
-    if (!journals.exists(_.exists)) Listing(wrapped, isFresh = false, asOf = None)
-    else current(
-      session, wrapped, options, SelectedPartitions.all(partitionSchema), folders, journals, Nil)
-  }
+      selected: SelectedPartitions,
+      folders: Seq[TableFolder],
+      indexes: Seq[SnapshotRef]): FileIndex =
+    Roots.of(session, wrapped, options, selected)
+      .map(at => at -> listing(session, at, folders, Nil, indexes).files)
+      .collect { case (at, files) if at.fits(files) => files }
+      .getOrElse {
+        wrapped.refresh()
+        wrapped
+      }
 
   /**
    * The files that Spark's own file index has listed, in a file index that a refresh does not
@@ -219,7 +282,7 @@ object JournaledListing {
         } yield listing(
           session,
           at.copy(paths = missing.map(_.path), spec = Some(spec.copy(partitions = missing))),
-          folders, recentEnough(at, folders, indexes, staleness))
+          folders, recentEnough(at, folders, indexes, staleness), indexes)
       more.fold(old) { added =>
         val times = old.asOf ++ added.asOf
         Listing(
@@ -257,21 +320,26 @@ object JournaledListing {
   /**
    * Lists the files at the roots. For a path that an index in `covering` covers, takes the files
    * from that index instead.
+   *
+   * @param indexes the indexes that say which names a folder probably contains
    */
   private def listing(
       session: shim.SparkSession,
       at: Roots,
       folders: Seq[TableFolder],
-      covering: Seq[SnapshotRef]): Listing = {
+      covering: Seq[SnapshotRef],
+      indexes: Seq[SnapshotRef]): Listing = {
     val now = System.currentTimeMillis()
     val snapshots = covering.flatMap(ref => SnapshotListing.of(session, ref).map(ref -> _))
     def known(paths: Set[Path]): Map[Path, Seq[FileStatus]] =
       snapshots.flatMap { case (ref, files) =>
         trusting(Seq(ref.folder), at).map(files.below(_, paths))
       }.foldLeft(Map.empty[Path, Seq[FileStatus]])(_ ++ _)
+    lazy val indexed = indexes.flatMap(SnapshotListing.of(session, _))
+    def names(folder: Path): Seq[String] = indexed.flatMap(_.namesIn(folder))
     val files = new JournaledFileIndex(
       session, at.paths, at.options, at.schema, at.spec, trusting(folders, at), at.pinned, known,
-      lists = snapshots.isEmpty)
+      names, lists = snapshots.isEmpty)
     val times = if (files.isListed) Nil else snapshots.flatMap(_._1.coverage).map(_.listedAt)
     Listing(files, isFresh = files.isListed, Some((now +: times).min))
   }

@@ -1,5 +1,7 @@
 package io.pyzorder.publish.reading
 
+import scala.util.hashing.MurmurHash3
+
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, FileIndex, InMemoryFileIndex}
 import org.apache.spark.sql.execution.datasources.PartitionSpec
@@ -97,7 +99,7 @@ private[reading] object Roots {
       Some(Roots(
           listed.rootPaths, if (fromCatalog) Map.empty else options, Some(selected.columns), spec,
           files.filter(status => roots(status.getPath)),
-          files.map(FileVersion.of).toSet.hashCode()))
+          MurmurHash3.unorderedHash(files.iterator.map(FileVersion.of))))
     case _ => None
   }
 

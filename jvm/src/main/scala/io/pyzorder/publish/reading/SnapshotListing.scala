@@ -27,6 +27,9 @@ final class SnapshotListing private (
   /** Whether all of the files are directly in this folder. */
   def isFlat(folder: Path): Boolean = folders.keys.forall(_ == folder)
 
+  /** The names of the files in a folder that have an entry in the index. */
+  def namesIn(folder: Path): Seq[String] = folders.get(folder).fold(Seq.empty[String])(_.fileNames)
+
   /**
    * The files at or below each of these paths. Paths that the index does not cover are missing from
    * the result. So are paths without files, because the caller can list them cheaply.

@@ -13,7 +13,7 @@ import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.skipping.predicate.{ConstantFileFilter, FileTest, FilterColumn, IndexFilter}
 import io.pyzorder.skipping.predicate.{IndexedExpressions, JoinKeyFilter, KeyRanges, KeyValues}
 import io.pyzorder.skipping.predicate.{PredicateRules, ZValueRangeFilter}
-import io.pyzorder.storage.ChangedFiles
+import io.pyzorder.storage.listing.ChangedFiles
 
 /**
  * Removes from a listing each file that, according to its index entry, cannot contain a matching

@@ -4,6 +4,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, FileIndex, InMemoryFileIndex}
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
@@ -12,7 +13,8 @@ import io.pyzorder.common.{Staleness, ZOrderConf}
 import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.publish.journal.{Journal, JournalState}
 import io.pyzorder.publish.reading.{JournaledListing, Listing, SelectedPartitions}
-import io.pyzorder.storage.{ChangedFiles, FileVersion, TableFolder}
+import io.pyzorder.storage.{FileVersion, TableFolder}
+import io.pyzorder.storage.listing.ChangedFiles
 import io.pyzorder.storage.metadata.ListedMetadata
 
 /**
@@ -62,7 +64,7 @@ private[skipping] final class FileSource(
    * is executed.
    */
   private[files] def findFoldersAgain(): Unit =
-    if (!hasSearchedAgain && !wrapped.rootPaths.forall(isInFoundTable)) {
+    if (!hasSearchedAgain && !isJustPlanned && !wrapped.rootPaths.forall(isInFoundTable)) {
       hasSearchedAgain = true
       search()
     }
@@ -136,7 +138,23 @@ private[skipping] final class FileSource(
   def seen: TableState.Seen = fixed.fold(now)(_.seen)
 
   /** The journal and index at the time of planning. They are read once for all scans. */
-  lazy val planned: TableState.Seen = TableState.Seen.of(hadoopConf, tables)
+  lazy val planned: TableState.Seen = {
+    plannedIn = executionId
+    TableState.Seen.of(hadoopConf, tables)
+  }
+
+  /** The execution that has planned the query; None if it was planned before any execution. */
+  @volatile private var plannedIn: Option[String] = None
+
+  private def executionId: Option[String] =
+    Option(session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY))
+
+  /**
+   * Whether the current execution has planned the query. If so, the journal and index have been
+   * read since it started, and need not be read again. Usually, Spark plans a query when it is
+   * executed for the first time.
+   */
+  private def isJustPlanned: Boolean = plannedIn.isDefined && plannedIn == executionId
 
   /** The current journal and index. */
   private def now: TableState.Seen =
@@ -150,7 +168,7 @@ private[skipping] final class FileSource(
 
   /** The current state of the files, or an earlier state that the settings allow. */
   def current(): TableState =
-    listedOnce(state(allowed, now))
+    listedOnce(state(allowed, if (isJustPlanned) planned else now))
 
   private def allowed: Staleness = {
     val staleness = Staleness.of(session.sessionState.conf, properties)

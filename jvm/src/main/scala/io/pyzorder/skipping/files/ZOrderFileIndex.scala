@@ -10,7 +10,8 @@ import org.apache.spark.sql.types.StructType
 import io.pyzorder.index.model.ReadSettings
 import io.pyzorder.index.store.SnapshotRef
 import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeyFilter, KeyValues}
-import io.pyzorder.storage.{ChangedFiles, TableFolder}
+import io.pyzorder.storage.TableFolder
+import io.pyzorder.storage.listing.ChangedFiles
 
 /**
  * Wraps the file index of a Parquet or ORC relation. Lists the files, taking the journal into

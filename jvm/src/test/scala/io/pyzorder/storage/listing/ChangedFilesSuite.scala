@@ -1,4 +1,4 @@
-package io.pyzorder.storage
+package io.pyzorder.storage.listing
 
 import java.nio.file.{Files, Path => LocalPath}
 import java.nio.file.attribute.FileTime

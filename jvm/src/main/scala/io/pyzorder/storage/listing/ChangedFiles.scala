@@ -1,8 +1,6 @@
-package io.pyzorder.storage
+package io.pyzorder.storage.listing
 
 import java.io.IOException
-import java.nio.file.{Files, InvalidPathException, Paths}
-import java.nio.file.attribute.BasicFileAttributes
 
 import scala.util.control.NonFatal
 
@@ -10,6 +8,8 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.apache.spark.sql.pyzorder.Requests
 import org.slf4j.LoggerFactory
+
+import io.pyzorder.storage.{FileSystems, FileVersion, FilesByFolder, LocalDisk, S3Requests}
 
 /** Finds files that have changed in the store since they were listed. */
 object ChangedFiles {
@@ -20,6 +20,9 @@ object ChangedFiles {
    * Returns the paths of the given files that have changed or disappeared since they were listed. A
    * changed file must not be skipped, because Spark keeps a listing for the whole session and reads
    * whatever file has the listed name when the query runs.
+   *
+   * The modification time of a folder cannot replace this check. On a local disk, it does not
+   * change if a file in the folder is overwritten; on S3, there are no folders.
    */
   def among(conf: Configuration, files: Iterator[FileStatus]): Set[Path] =
     onEachStore(conf, files.toSeq) { (fs, listed) =>
@@ -74,7 +77,7 @@ object ChangedFiles {
       Seq(Request(files, () => whole()))
     else {
       val named = files.map(file => file.getPath.getName -> file).sortBy(_._1)
-      val parts = named.grouped(RangeSize).toSeq
+      val parts = named.grouped(S3Requests.RangeSize).toSeq
       val starts = "" +: parts.map(_.last._1)
       parts.zip(starts).map { case (part, after) =>
         def range(): Seq[FileStatus] =
@@ -95,12 +98,6 @@ object ChangedFiles {
   }
 
   /**
-   * The number of known files in a range. It is less than the size of a page, to leave room on the
-   * page for some new files.
-   */
-  private val RangeSize = S3Requests.PageSize * 9 / 10
-
-  /**
    * Whether any file has changed or disappeared. Requests each file's status instead of listing
    * folders.
    */
@@ -109,32 +106,4 @@ object ChangedFiles {
 
   private def isSame(now: FileStatus, known: FileStatus): Boolean =
     now.getLen == known.getLen && now.getModificationTime == known.getModificationTime
-}
-
-/** Looks up files on a local disk. Hadoop sends the operating system several requests per file. */
-private[pyzorder] object LocalDisk {
-
-  /** Hadoop's own file systems for local disks, and the one that Hive registers in its place. */
-  private val Own = Set(
-    "org.apache.hadoop.fs.LocalFileSystem",
-    "org.apache.hadoop.fs.RawLocalFileSystem",
-    "org.apache.hadoop.hive.ql.io.ProxyLocalFileSystem")
-
-  /** Whether the file system reads files directly from a local disk. */
-  def has(fs: FileSystem): Boolean =
-    Own(fs.getClass.getName) && Own(FileSystems.withoutChecksums(fs).getClass.getName)
-
-  /**
-   * The file's current version, in the same units as Hadoop's. Returns None if there is no such
-   * file, or if its path contains a link at or below `_zorder`.
-   */
-  def version(path: Path): Option[FileVersion] =
-    if (Links.inOwn(path)) None
-    else
-      try {
-        val now =
-          Files.readAttributes(Paths.get(path.toUri.getPath), classOf[BasicFileAttributes])
-        if (now.isDirectory) None
-        else Some(FileVersion(path, now.size, now.lastModifiedTime.toMillis))
-      } catch { case _: IOException | _: InvalidPathException => None }
 }

@@ -12,8 +12,8 @@ import org.apache.spark.sql.catalyst.plans.logical.{InsertIntoStatement, Logical
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.execution.command.DDLUtils
-import org.apache.spark.sql.execution.datasources.{DataSourceUtils, FileFormat, HadoopFsRelation}
-import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.execution.datasources.{DataSourceUtils, FileFormat, FileIndex}
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.{ParquetFileFormat, ParquetOptions}
 import org.apache.spark.sql.internal.SQLConf
@@ -22,30 +22,37 @@ import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import io.pyzorder.common.Staleness
-import io.pyzorder.index.store.IndexStore
-import io.pyzorder.publish.reading.{DeferredFileIndex, SnapshotListing}
-import io.pyzorder.storage.TableFolder
+import io.pyzorder.common.{Staleness, ZOrderConf}
+import io.pyzorder.index.store.{IndexStore, SnapshotRef}
+import io.pyzorder.publish.reading.{DeferredFileIndex, JournaledListing, SnapshotListing}
+import io.pyzorder.storage.{FileSystems, TableFolder}
 import io.pyzorder.storage.metadata.ListedMetadata
 
 /**
- * Avoids listing a catalog table whose files may be taken from its index (see the setting
- * index.maxStaleness). Spark lists an unpartitioned table when it resolves the table's name, and
- * caches the relation under that name. This rule runs earlier, with the rules that resolve hints,
- * and caches a relation that lists its files only when they are requested.
+ * Spark lists an unpartitioned table when it resolves the table's name, and caches the relation
+ * under that name. This rule runs earlier, with the rules that resolve hints. If a table has an
+ * index, it caches a relation itself, so that Spark does not list the table:
+ *
+ *   - If the files may be taken from the index (see the setting index.maxStaleness), the relation
+ *     lists its files only when they are requested.
+ *   - Otherwise, the table is listed, but only once. If Spark listed it, pyzorder would list it
+ *     again, because a listing must be compared with the journal before and after it is made.
  *
  * In all other respects, the relation must be the same as the one that Spark would create. The rule
- * therefore applies only to tables that have a schema in the catalog, are not bucketed, and have
- * all their files directly in the table's folder. A table created for Hive (STORED AS) must also be
- * one that Spark reads with its own data source; Spark caches its relation in the same place.
- * Tables with partitions in the catalog do not need the rule, because Spark lists them only when it
- * needs their files.
+ * therefore applies only to tables that have a schema in the catalog, are not bucketed, have all
+ * their files directly in the table's folder, and are not written by a streaming query, whose log
+ * says which files to read. (A table with such a log cannot be indexed, so the log can only be
+ * newer than the index.) A table created for Hive (STORED AS) must also be one that Spark reads
+ * with its own data source; Spark caches its relation in the same place. Tables with partitions in
+ * the catalog do not need the rule, because Spark lists them only when it needs their files.
  *
  * The rule also removes a cached relation if another session has changed the table's location, for
- * example with an OPTIMIZE that switches the table to a new folder, or has dropped the table and
- * created it again. Otherwise, this session would continue to use the old folder or the old format.
+ * example with an OPTIMIZE that switches the table to a new folder, has changed its columns, or has
+ * dropped the table and created it again. Otherwise, this session would continue to use the old
+ * folder, the old columns or the old format. (Spark may have inferred the columns of a table that
+ * was created for Hive, so they may differ from those in the catalog.)
  */
-case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
+case class CacheRelations(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     plan.foreach {
@@ -79,7 +86,8 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
     case relation: LogicalRelation =>
       relation.catalogTable.exists(known =>
         known.storage.locationUri != now.storage.locationUri ||
-          known.createTime != now.createTime || known.provider != now.provider)
+          known.createTime != now.createTime || known.provider != now.provider ||
+          DDLUtils.isDatasourceTable(now) && known.schema != now.schema)
     case _ => false
   }
 
@@ -106,25 +114,40 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
       format <- formatOf(provider)
       if table.partitionColumnNames.isEmpty && table.bucketSpec.isEmpty && table.schema.nonEmpty
       location <- table.storage.locationUri.map(new Path(_))
-      staleness = Staleness.of(session.sessionState.conf, table.properties)
-      if staleness.remembers
+      if !CacheRelations.isPattern(location)
       conf = session.sessionState.newHadoopConf()
       fs = location.getFileSystem(conf)
       folder = new TableFolder(fs.makeQualified(location))
-      ref <- IndexStore.latest(conf, ListedMetadata.newest(conf, folder))
-      if ref.coverage.exists(known => known.isWhole && staleness.allows(known.listedAt))
+      metadata = ListedMetadata.newest(conf, folder)
+      ref <- IndexStore.latest(conf, metadata)
+      options = optionsOf(table, provider)
+      staleness = Staleness.of(session.sessionState.conf, table.properties)
+      index <- deferred(ref, options, staleness).orElse {
+        if (!ZOrderConf.journalOverlay.get(session.sessionState.conf) ||
+          FileSystems.status(fs, folder.streamLog).isDefined) None
+        else JournaledListing.sparksIndex(session, options, metadata, ref)
+      }
+    } yield LogicalRelation(
+      HadoopFsRelation(
+        index, new StructType(), CatalogAccess.asNullable(table.schema), None, format,
+        CaseInsensitiveMap(options))(session),
+      table)
+
+  /** A file index that lists nothing until files are requested, if `staleness` allows that. */
+  private def deferred(
+      ref: SnapshotRef,
+      options: Map[String, String],
+      staleness: Staleness): Option[FileIndex] =
+    for {
+      known <- ref.coverage
+      if staleness.remembers && known.isWhole && staleness.allows(known.listedAt)
       snapshot <- IndexStore.load(session, ref)
+      root = ref.folder.root
       listing <- SnapshotListing.of(session, ref)
-      if listing.isFlat(folder.root)
+      if listing.isFlat(root)
     } yield {
-      val options = optionsOf(table, provider)
       val size = (0 until snapshot.numFiles).iterator.map(snapshot.size).sum
-      val index = new DeferredFileIndex(session, folder.root, options, new StructType(), size)
-      LogicalRelation(
-        HadoopFsRelation(
-          index, new StructType(), CatalogAccess.asNullable(table.schema), None, format,
-          CaseInsensitiveMap(options))(session),
-        table)
+      new DeferredFileIndex(session, root, options, new StructType(), size)
     }
 
   /** The name of the data source with which Spark reads the table. */
@@ -136,7 +159,7 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
       val infersSchema = !table.schemaPreservesCase &&
         conf.caseSensitiveInferenceMode != HiveCaseSensitiveInferenceMode.NEVER_INFER
       Seq("parquet", "orc").find(serde.contains).filter(provider =>
-        !infersSchema && conf.getConfString(DeferListing.Converts(provider), "true").toBoolean)
+        !infersSchema && conf.getConfString(CacheRelations.Converts(provider), "true").toBoolean)
     }
   }
 
@@ -155,14 +178,17 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
       val own = table.properties.filter { case (key, _) =>
         key.startsWith(s"$provider.") || key.contains(s".$provider.")
       }
-      val merges = session.sessionState.conf.getConfString(DeferListing.MergesSchemas, "false")
+      val merges = session.sessionState.conf.getConfString(CacheRelations.MergesSchemas, "false")
       val added =
         if (provider == "parquet") Map(ParquetOptions.MERGE_SCHEMA -> merges) else Map.empty
       (own ++ table.storage.properties ++ added).filterNot(_._1.equalsIgnoreCase("path"))
     }
 }
 
-object DeferListing {
+object CacheRelations {
+
+  /** Whether Spark would read the paths that match the location, instead of the location itself. */
+  private def isPattern(location: Path): Boolean = location.toString.exists("{}[]*?\\".contains(_))
 
   /** The settings that let Spark read Hive's tables with its own data sources, by data source. */
   private val Converts: Map[String, String] = Map(
