@@ -311,6 +311,11 @@ def table_not_found(name: str, in_memory: bool, is_folder: bool) -> ZOrderError:
     return error("ZORDER_TABLE_NOT_FOUND.CATALOG", name=name)
 
 
+def damaged(path: str, reason: str) -> ZOrderError:
+    """A file of pyzorder's cannot be read, and is needed by a command that writes."""
+    return error("ZORDER_UNREADABLE_FILE.DAMAGED", path=path, reason=reason)
+
+
 def conflict(what: str) -> ZOrderError:
     """Another writer changed the table in the meantime.
 

@@ -58,7 +58,7 @@ def incarnation_of(store: Store, folder: TableFolder) -> str:
         made = str(uuid.uuid4())
         if store.create(folder.incarnation, made.encode()):
             return made
-    raise errors.conflict(f"{folder.incarnation} does not contain an id")
+    raise errors.damaged(folder.incarnation, "it does not contain an id")
 
 
 def publish(

@@ -3,6 +3,7 @@ have checksums."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -60,3 +61,14 @@ def test_damaged_file(spark: SparkSession, tmp_path: Path) -> None:
     indexes.build(spark, path, "parquet", schema)
     (entry,) = indexes.loaded(spark, path)
     assert (entry["id_minValue"], entry["id_maxValue"]) == (6, 6)
+
+
+def test_a_pipe_in_place_of_checksums(spark: SparkSession, tmp_path: Path) -> None:
+    """The file stays unindexed; nothing waits for the pipe."""
+    path = tmp_path / "t"
+    spark.range(7, 8, 1, 1).write.parquet(str(path))
+    (file,) = path.glob("*.parquet")
+    checksum(file).unlink()
+    os.mkfifo(checksum(file))
+    indexes.build(spark, path, "parquet", indexes.schema(spark, "id bigint"))
+    assert indexes.loaded(spark, path) == []

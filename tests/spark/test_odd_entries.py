@@ -137,9 +137,13 @@ entries = st.lists(st.tuples(st.sampled_from(PLACES), names, contents), min_size
 
 
 def put(table: Path, place: str, name: str, content: bytes | str, elsewhere: Path) -> None:
-    """Creates a file, folder or link, unless there is already an entry with this name."""
+    """Creates a file, folder or link, unless there is already an entry with this name, or an entry
+    that is no folder in place of the folder above."""
     path = table / place / name
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        return
     if os.path.lexists(path):
         return
     if content == "dir":
@@ -412,8 +416,25 @@ def test_incarnations_that_python_cannot_make(tmp_path: Path, instead: str) -> N
         path.mkdir()
     else:
         path.write_bytes(b"../x" if instead == "no id" else b"\xff\xfe")
-    with pytest.raises(ZOrderError, match="ZORDER_CONFLICT"):
+    with pytest.raises(ZOrderError, match="ZORDER_UNREADABLE_FILE.*_incarnation.* remove"):
         snapshot_writer.publish(LocalStore(), TableFolder(str(tmp_path)), lambda old: old)
+
+
+@pytest.mark.parametrize("statement", ["CREATE SKIPPING INDEX ON {}", "OPTIMIZE {} ZORDER BY (id)"])
+def test_an_incarnation_that_is_damaged(
+    spark: SparkSession, tmp_path: Path, statement: str
+) -> None:
+    """The error says which file to remove, and the statement succeeds after that."""
+    path = tmp_path / "t"
+    spark.range(9).write.parquet(str(path))
+    damaged = path / "_zorder" / "_incarnation"
+    damaged.parent.mkdir()
+    damaged.touch()
+    statement = statement.format(f"parquet.`{path}`")
+    with pytest.raises(PySparkException, match="ZORDER_UNREADABLE_FILE.*_incarnation.* remove"):
+        spark.sql(statement)
+    damaged.unlink()
+    spark.sql(statement)
 
 
 def test_the_greatest_version_in_python(tmp_path: Path) -> None:

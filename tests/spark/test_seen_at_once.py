@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.sampled import long
-from tests.support.scans import settings
+from tests.support.scans import discovered, settings
 from tests.support.staleness import KINDS, append, bound, count, fresh, insert
 
 FLAT = KINDS["a table"]
@@ -206,6 +207,27 @@ def test_an_index_is_lost(
     LOSSES[loss](fresh(spark), Path(folder))
     for _ in range(2):
         assert [count(reader) for reader in readers] == [rows, rows]
+
+
+@pytest.mark.skipif(pyspark.__version__ < "4", reason="Spark caches the table before any rule runs")
+@pytest.mark.parametrize("column", ["c INT DEFAULT 5", "c CHAR(3) DEFAULT 'a'"])
+def test_a_column_added_by_another_session(
+    spark: SparkSession, tmp_path: Path, column: str
+) -> None:
+    spark.sql(f"CREATE TABLE stale (id BIGINT, v VARCHAR(9), h CHAR(2)) USING parquet"
+              f" LOCATION '{tmp_path / 't'}'")  # fmt: skip
+    try:
+        spark.sql("INSERT INTO stale VALUES (1, 'x', 'y')")
+        reader = fresh(spark)
+        assert reader.sql("SELECT * FROM stale").collect() == [(1, "x", "y ")]
+        listed = discovered(spark)
+        assert reader.sql("SELECT * FROM stale").collect() == [(1, "x", "y ")]
+        assert discovered(spark) == listed  # the relation is still cached
+        spark.sql(f"ALTER TABLE stale ADD COLUMNS ({column})")
+        (row,) = reader.sql("SELECT c FROM stale").collect()
+        assert str(row.c).strip() in ("5", "a")
+    finally:
+        spark.sql("DROP TABLE stale")
 
 
 #: What a session does with the table before another one changes it, as two functions of the

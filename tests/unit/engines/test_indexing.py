@@ -370,7 +370,7 @@ def test_a_broken_index_is_rebuilt(tmp_path: Path, fields: dict[str, Any]) -> No
 def test_a_forged_incarnation(tmp_path: Path) -> None:
     make(tmp_path, FILES)
     (tmp_path / "_zorder" / "_incarnation").write_text("../../other")
-    with pytest.raises(ZOrderError, match="ZORDER_CONFLICT"):
+    with pytest.raises(ZOrderError, match="ZORDER_UNREADABLE_FILE"):
         index_files(tmp_path)
 
 

@@ -143,15 +143,17 @@ object ZOrderErrors {
     error
   }
 
+  def damaged(path: String, reason: String): ZOrderException =
+    error("ZORDER_UNREADABLE_FILE.DAMAGED", "path" -> path, "reason" -> reason)
+
   private def damaged(path: String, failure: Throwable): ZOrderException = {
     val messages = ExceptionUtils.getThrowables(failure).toSeq.flatMap(t => Option(t.getMessage))
       .map(_.takeWhile(_ != '\n').stripSuffix("."))
     val why = (messages.find(_.contains(path)).filter(_ != path) ++ messages.lastOption).toSeq
     val reason = why.distinct.mkString("; ")
     val file = messages.flatMap(Named.findAllIn(_)).find(_.contains(path)).getOrElse(path)
-    if (file.matches(".*[.](parquet|orc)([.]retired)?")) {
-      error("ZORDER_UNREADABLE_FILE.DAMAGED", "path" -> path, "reason" -> reason)
-    } else error("ZORDER_UNREADABLE_FILE.STRAY", "path" -> path, "reason" -> reason)
+    if (file.matches(".*[.](parquet|orc)([.]retired)?")) damaged(path, reason)
+    else error("ZORDER_UNREADABLE_FILE.STRAY", "path" -> path, "reason" -> reason)
   }
 
   /** Matches a file name in a message. */

@@ -52,6 +52,6 @@ object Incarnation {
       if (CreateIfAbsent.of(hadoopConf, folder.incarnation)
           .create(folder.incarnation, made.getBytes(UTF_8))) made
       else if (tries > 0) readOrCreate(hadoopConf, folder, tries - 1)
-      else throw ZOrderErrors.conflict(s"${folder.incarnation} does not contain an id")
+      else throw ZOrderErrors.damaged(folder.incarnation.toString, "it does not contain an id")
     }
 }

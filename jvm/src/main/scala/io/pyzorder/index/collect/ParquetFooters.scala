@@ -1,6 +1,6 @@
 package io.pyzorder.index.collect
 
-import java.io.{File, InputStream, RandomAccessFile}
+import java.io.{File, IOException, InputStream, RandomAccessFile}
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
@@ -10,7 +10,7 @@ import org.apache.parquet.hadoop.ParquetFileReader
 import org.apache.parquet.hadoop.metadata.ParquetMetadata
 import org.apache.parquet.io.{DelegatingSeekableInputStream, InputFile, SeekableInputStream}
 
-import io.pyzorder.storage.LocalDisk
+import io.pyzorder.storage.{FileSystems, LocalDisk}
 
 /**
  * Reads the footers of many Parquet files. Decoding a small footer takes less time than looking up
@@ -57,11 +57,15 @@ private[index] final class ParquetFooters(conf: Configuration) {
     bytes
   }
 
-  /** Whether Hadoop would read the same bytes from the local disk, without checking checksums. */
+  /**
+   * Whether Hadoop would read the same bytes from the local disk, without checking checksums.
+   * Throws if it would wait for a pipe to contain checksums.
+   */
   private def isOnPlainDisk(path: Path): Boolean =
     path.toUri.getScheme == "file" && readsLocalDisk && {
-      val file = new File(path.toUri.getPath)
-      !new File(file.getParentFile, s".${file.getName}.crc").exists()
+      val checksums = FileSystems.checksumFile(path)
+      if (FileSystems.isSpecial(checksums)) throw new IOException(s"$checksums is not a file")
+      !new File(checksums.toUri.getPath).exists()
     }
 
   private lazy val readsLocalDisk: Boolean =
