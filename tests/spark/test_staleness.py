@@ -285,6 +285,23 @@ def test_listings_per_change(spark: SparkSession, tmp_path: Path) -> None:
         spark.sql("DROP TABLE stale")
 
 
+def test_a_statement_after_others_have_deleted_files(spark: SparkSession, tmp_path: Path) -> None:
+    """A session that has listed the table reads it again, even if OPTIMIZE found nothing to do."""
+    folder = tmp_path / "t"
+    spark.sql(KINDS["a table"].format(folder))
+    try:
+        insert(spark, 0, 40)
+        spark.sql("CREATE SKIPPING INDEX ON stale")
+        reader = fresh(spark)
+        assert count(reader) == 40
+        for file in data_files(folder):
+            file.unlink()
+        reader.sql("OPTIMIZE stale ZORDER BY (id)")
+        assert count(reader) == 0
+    finally:
+        spark.sql("DROP TABLE stale")
+
+
 def test_a_streaming_query_that_writes_files(spark: SparkSession, tmp_path: Path) -> None:
     """Once a streaming query has written to a folder, Spark reads only the files in its log."""
     folder, rows = tmp_path / "t", tmp_path / "rows"

@@ -163,6 +163,26 @@ def test_a_folder_of_several_pages(folder: Folder) -> None:
         spark.sql("DROP TABLE paged")
 
 
+def test_a_table_that_is_a_bucket(folder: Folder) -> None:
+    """The root of a bucket has an empty key."""
+    spark, endpoint = folder.spark, folder.conf.get("fs.s3a.endpoint")
+    urlopen(Request(f"{endpoint}/whole", method="PUT")).close()
+    for number in range(950):
+        content, url = parquet([number]), f"{endpoint}/whole/part-{number:04}.parquet"
+        headers = {"Content-Type": "application/octet-stream"}
+        urlopen(Request(url, content, headers, method="PUT")).close()
+    spark.sql("CREATE TABLE bucket (id BIGINT) USING parquet LOCATION 's3a://whole/'")
+    try:
+        spark.sql("CREATE SKIPPING INDEX ON bucket")
+        s3_server.requests(endpoint)
+        for query in ("SELECT sum(1) FROM bucket", "SELECT count(*) FROM bucket WHERE id < 950"):
+            assert spark.newSession().sql(query).collect() == [(950,)]
+        said = s3_server.requests(endpoint)
+        assert [one for one in said if "start-after=part-0899.parquet" in one], said
+    finally:
+        spark.sql("DROP TABLE bucket")
+
+
 def test_planning_a_join(folder: Folder) -> None:
     """Key ranges are found without further requests, however many tables are joined."""
     spark, key = folder.spark, "spark.sql.zorder.join.maxKeys"
@@ -216,9 +236,10 @@ def test_requests_for_metadata(folder: Folder, statement: str) -> None:
                     s3_server.requests(endpoint)
                     spark.sql(query).collect()
                     said = s3_server.requests(endpoint)
-                    own = [one for one in said if "_zorder" in one]
+                    # A thread of OPTIMIZE looks for leftovers of its run, a few seconds later.
+                    own = [one for one in said if "_zorder" in one and "/_1." not in one]
                     assert not [one for one in own if "list-type=2" in one], said
-                    assert len(own) <= 3, "\n".join(said)
+                    assert len(own) <= 3, "\n".join([staleness, query, *said])
                     assert staleness == "0s" or not [one for one in said if "list-type=2" in one]
     finally:
         spark.sql("DROP TABLE few")

@@ -1,6 +1,6 @@
 package io.pyzorder.storage
 
-import java.io.FileNotFoundException
+import java.io.{FileNotFoundException, IOException}
 import java.lang.reflect.InvocationTargetException
 import java.time.Instant
 import java.util.{List => JList}
@@ -8,6 +8,7 @@ import java.util.{List => JList}
 import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
+import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * Requests to S3 that S3A's own methods do not send: those that list a range of the names in a
@@ -60,9 +61,11 @@ final class S3Requests private (val fs: FileSystem) {
 
   /**
    * The folder's files whose names sort after `after`, up to and including `last`. If `after` is
-   * empty, the range starts at the first file in the folder. The result may also contain some files
-   * beyond `last`, because the last page is returned as a whole. Throws if the version of S3A or of
-   * its client is not supported, or if a request fails.
+   * empty, the range starts at the first file in the folder; if `last` is empty, it ends at the
+   * last one. The result may also contain some files beyond `last`, because the last page is
+   * returned as a whole. Throws if the version of S3A or of its client is not supported, if a
+   * request fails, or if the store does not return names in order, as directory buckets of S3 do
+   * not.
    */
   def range(folder: Path, after: String, last: String): Seq[FileStatus] =
     entries(folder, after, last).files
@@ -101,7 +104,8 @@ final class S3Requests private (val fs: FileSystem) {
       last: String,
       delimiter: Option[String],
       pageSize: Int): Iterator[Entries] = {
-    val prefix = ofS3A("pathToKey", classOf[Path] -> folder).asInstanceOf[String] + "/"
+    val own = ofS3A("pathToKey", classOf[Path] -> folder).asInstanceOf[String]
+    val prefix = if (own.isEmpty) "" else own + "/" // the root of a bucket has no key
     def page(token: AnyRef): AnyRef = {
       val request = call(
         ofS3A("getRequestFactory"), s"$S3A.api.RequestFactory", "newListObjectsV2RequestBuilder",
@@ -117,11 +121,22 @@ final class S3Requests private (val fs: FileSystem) {
     }
     def get(response: AnyRef, name: String): AnyRef =
       call(response, s"$Model.ListObjectsV2Response", name)
+    def objects(response: AnyRef): Seq[AnyRef] =
+      get(response, "contents").asInstanceOf[JList[AnyRef]].asScala.toList
+    def keyOf(found: AnyRef): String =
+      call(found, s"$Model.S3Object", "key").asInstanceOf[String]
+    // S3 sorts keys by their bytes.
+    var greatest = UTF8String.fromString(prefix + after)
+    def checkOrder(response: AnyRef): Unit = objects(response).foreach { found =>
+      val key = UTF8String.fromString(keyOf(found))
+      if (key.compareTo(greatest) < 0) throw new IOException(s"$folder is not listed in order")
+      greatest = key
+    }
     // An object whose key ends in "/" stands for a folder.
     def files(response: AnyRef): Seq[FileStatus] =
-      get(response, "contents").asInstanceOf[JList[AnyRef]].asScala.toList.flatMap { found =>
+      objects(response).flatMap { found =>
         def property(name: String): AnyRef = call(found, s"$Model.S3Object", name)
-        val key = property("key").asInstanceOf[String]
+        val key = keyOf(found)
         if (key.endsWith("/")) None
         else Some(new S3Status(
             property("size").asInstanceOf[Long],
@@ -136,14 +151,14 @@ final class S3Requests private (val fs: FileSystem) {
     // A page ends the range if it is the folder's last page or reaches `last`.
     def isLast(response: AnyRef): Boolean =
       get(response, "isTruncated") != java.lang.Boolean.TRUE ||
-        get(response, "contents").asInstanceOf[JList[AnyRef]].asScala.lastOption.exists { found =>
-          val key = call(found, s"$Model.S3Object", "key").asInstanceOf[String]
-          key.stripPrefix(prefix).compareTo(last) >= 0
-        }
+        last.nonEmpty && objects(response).lastOption.exists(found =>
+          keyOf(found).stripPrefix(prefix).compareTo(last) >= 0)
     val responses = Iterator.iterate(Option(page(null)))(
       _.filterNot(isLast).map(response => page(get(response, "nextContinuationToken"))))
-    responses.takeWhile(_.isDefined).flatten
-      .map(response => Entries(files(response), folders(response)))
+    responses.takeWhile(_.isDefined).flatten.map { response =>
+      checkOrder(response)
+      Entries(files(response), folders(response))
+    }
   }
 }
 
@@ -164,10 +179,6 @@ object S3Requests {
    * page for some new files.
    */
   private[storage] val RangeSize: Int = PageSize * 9 / 10
-
-  /** The end of a range that includes all further names. */
-  private[storage] val End = "\uffff"
-
   private val S3A = "org.apache.hadoop.fs.s3a"
   private val Sdk = "software.amazon.awssdk.services.s3"
   private val Model = s"$Sdk.model"

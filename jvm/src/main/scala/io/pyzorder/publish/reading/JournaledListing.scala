@@ -179,8 +179,8 @@ object JournaledListing {
   }
 
   /**
-   * Lists a relation's files anew. Spark's own file index is neither used nor changed, unless its
-   * class is not recognized or the partition columns have changed.
+   * Lists a relation's files anew. Spark's own file index is refreshed if it turns out to be
+   * outdated. It is returned if its class is not recognized or the partition columns have changed.
    *
    * @param selected the partitions to list; if they are not in the catalog, all are listed
    * @param folders  the folders whose journals are taken into account
@@ -196,10 +196,20 @@ object JournaledListing {
     Roots.of(session, wrapped, options, selected)
       .map(at => at -> listing(session, at, folders, Nil, indexes).files)
       .collect { case (at, files) if at.fits(files) => files }
+      .map { files =>
+        if (isOutdated(wrapped, files)) wrapped.refresh()
+        files
+      }
       .getOrElse {
         wrapped.refresh()
         wrapped
       }
+
+  private def isOutdated(wrapped: FileIndex, now: FileIndex): Boolean = (wrapped, now) match {
+    case (own: InMemoryFileIndex, files: InMemoryFileIndex) =>
+      Roots.keyOf(own.allFiles()) != Roots.keyOf(files.allFiles())
+    case _ => false
+  }
 
   /**
    * The files that Spark's own file index has listed, in a file index that a refresh does not

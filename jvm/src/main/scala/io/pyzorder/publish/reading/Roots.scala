@@ -99,9 +99,13 @@ private[reading] object Roots {
       Some(Roots(
           listed.rootPaths, if (fromCatalog) Map.empty else options, Some(selected.columns), spec,
           files.filter(status => roots(status.getPath)),
-          MurmurHash3.unorderedHash(files.iterator.map(FileVersion.of))))
+          keyOf(files)))
     case _ => None
   }
+
+  /** A number that is different for almost any two lists of different files. */
+  def keyOf(files: Seq[FileStatus]): Int =
+    MurmurHash3.unorderedHash(files.iterator.map(FileVersion.of))
 
   /**
    * The partitions, if their folders are the root paths. In that case, the partitions were passed

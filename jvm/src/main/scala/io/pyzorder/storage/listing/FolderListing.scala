@@ -41,7 +41,9 @@ object FolderListing {
         new FileStatus(file.size, false, 1, blockSize, file.modificationTime, file.path)))
   }
 
-  /** Every name is in one of the ranges, because the first and the last one are open. */
+  /**
+   * Every name is in one of the ranges, because the first one has no start and the last one no end.
+   */
   private def inRanges(
       requests: S3Requests,
       folder: Path,
@@ -49,7 +51,7 @@ object FolderListing {
     // S3 sorts names by their bytes. Java sorts strings in the same order only if they are ASCII.
     val ends = known.filter(_.forall(_ < 128)).distinct.sorted
       .grouped(S3Requests.RangeSize).map(_.last).toVector.dropRight(1)
-    val ranges = ("" +: ends).zip(ends :+ S3Requests.End)
+    val ranges = ("" +: ends).zip(ends :+ "")
     if (ends.isEmpty) None
     else {
       val listed = Requests.inParallel(requests.fs, ranges) { case (after, last) =>
