@@ -8,8 +8,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from tests.support.scans import settings
 from tests.support.staleness import bound, fresh
 from tests.support.tables import data_files
 
@@ -78,3 +80,15 @@ def test_names_of_files(spark: SparkSession, folder: Path, partition: str, time:
             names = rows.selectExpr("input_file_name() AS name").distinct().collect()
             assert sorted(row.name for row in names) == expected
             assert sorted(rows.inputFiles()) == expected
+
+
+@TIMES
+def test_names_that_differ_in_case(spark: SparkSession, folder: Path, time: str) -> None:
+    """The error is Spark's own."""
+    reader = bound(fresh(spark), time)
+    with settings(spark, spark__sql__caseSensitive="true"):
+        create(spark, "a BIGINT, A BIGINT", folder)
+        spark.sql("INSERT INTO t VALUES (1, 2)")
+        spark.sql("CREATE SKIPPING INDEX ON t (a)")
+    with pytest.raises(AnalysisException, match="COLUMN_ALREADY_EXISTS"):
+        reader.table("t")

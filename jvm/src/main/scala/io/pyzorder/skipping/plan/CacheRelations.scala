@@ -113,6 +113,7 @@ case class CacheRelations(session: shim.SparkSession) extends Rule[LogicalPlan] 
       provider <- providerOf(table)
       format <- formatOf(provider)
       if table.partitionColumnNames.isEmpty && table.bucketSpec.isEmpty && table.schema.nonEmpty
+      schema = CatalogAccess.readSchema(session, table.schema, format)
       location <- table.storage.locationUri.map(new Path(_))
       if !CacheRelations.isPattern(location)
       conf = session.sessionState.newHadoopConf()
@@ -129,7 +130,7 @@ case class CacheRelations(session: shim.SparkSession) extends Rule[LogicalPlan] 
       }
     } yield LogicalRelation(
       HadoopFsRelation(
-        index, new StructType(), CatalogAccess.asNullable(table.schema), None, format,
+        index, new StructType(), schema, None, format,
         CaseInsensitiveMap(options))(session),
       table)
 

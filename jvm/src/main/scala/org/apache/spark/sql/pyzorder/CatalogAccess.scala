@@ -4,8 +4,10 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.connector.catalog.{CatalogManager, Table, V1Table}
-import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, PartitionPath, PartitionSpec}
+import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, DataSourceUtils, FileFormat}
+import org.apache.spark.sql.execution.datasources.{PartitionPath, PartitionSpec}
 import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.SchemaUtils
 
 /** Gives access to members of the catalog that are private to Spark's packages. */
 object CatalogAccess {
@@ -20,9 +22,16 @@ object CatalogAccess {
   }
 
   /**
-   * A copy of the schema in which all columns are nullable. Spark uses such a copy to read files.
+   * The schema with which Spark reads the files of an unpartitioned table. All columns are
+   * nullable. Throws if Spark would not read a table with these columns, for example because two of
+   * their names are the same in this session.
    */
-  def asNullable(schema: StructType): StructType = schema.asNullable
+  def readSchema(session: shim.SparkSession, schema: StructType, format: FileFormat): StructType = {
+    val conf = session.sessionState.conf
+    SchemaUtils.checkSchemaColumnNameDuplication(schema, conf.caseSensitiveAnalysis)
+    DataSourceUtils.verifySchema(format, schema)
+    schema.asNullable
+  }
 
   /**
    * A table's current partitions according to the catalog. Their folders are not listed.
