@@ -464,7 +464,7 @@ ERRORS = [
     ("input_file_name()", "NOT_INDEXABLE", "may differ from one query to the next"),
     ("sum(id)", "NOT_INDEXABLE", "an aggregate"),
     ("row_number() OVER (ORDER BY id)", "NOT_INDEXABLE", "a window function"),
-    ("explode(arr)", "NOT_INDEXABLE", "a generator"),
+    ("explode_outer(arr)", "NOT_INDEXABLE", "a generator"),
     ("(SELECT 1)", "NOT_INDEXABLE", "a subquery"),
     ("plus_one(id)", "NOT_INDEXABLE", "a user-defined function"),
     ("exists(arr, x -> x > 1)", "NOT_INDEXABLE", "lambda functions"),

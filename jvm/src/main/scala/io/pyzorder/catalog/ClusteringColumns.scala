@@ -50,10 +50,11 @@ object ClusteringColumns {
     val columns = names.map {
       case Right(path) => resolveOne(table, files, partitions, path, conf)
       case Left(text) =>
-        val found = ResolvedExpression.of(session, files, text, table).column
-        if (!OrderedBytes.supports(found.dataType)) {
-          throw ZOrderErrors.unsupportedType(text, found.dataType)
+        val resolved = ResolvedExpression.of(session, files, text, table)
+        if (!OrderedBytes.supports(resolved.value.dataType)) {
+          throw ZOrderErrors.unsupportedType(text, resolved.value.dataType)
         }
+        val found = resolved.column
         indexed.find(isSame(_, found)).getOrElse(found)
     }
     columns.zipWithIndex.foreach { case (column, i) =>

@@ -32,7 +32,7 @@ import io.pyzorder.common.{HugeNumbers, ZOrderErrors}
  *
  * @param text the expression
  */
-private[collect] final class ExpressionChecks(text: String) {
+private[collect] final class ExpressionChecks(val text: String) {
 
   import ExpressionChecks._
 

@@ -1,8 +1,11 @@
 package io.pyzorder.index.collect
 
+import java.util.Locale
+
 import scala.util.Try
 
 import org.apache.spark.sql.AnalysisException
+import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, Project, Statistics}
@@ -18,7 +21,7 @@ import io.pyzorder.index.model.{ExpressionForm, IndexedColumn, IndexedColumns}
  *
  * @param column the indexed column that contains the values
  * @param value  the expression as it appears in the predicates of optimized plans. Its attributes
- *               are identified by their names
+ *               are identified by their names. For `explode(array)`, this is the array
  */
 private[pyzorder] final case class ResolvedExpression(column: IndexedColumn, value: Expression) {
 
@@ -58,6 +61,9 @@ private[pyzorder] final case class ResolvedExpression(column: IndexedColumn, val
     case other => Calendars.isTemporal(other)
   }
 
+  /** Whether the column contains the elements of `value`, which is an array. */
+  def isOfElements: Boolean = value.dataType != column.dataType
+
   /**
    * The expression, bound to rows with the columns `output`.
    *
@@ -89,41 +95,61 @@ private[pyzorder] object ResolvedExpression {
       table: String): ResolvedExpression = {
     val checks = new ExpressionChecks(text)
     checks.checkText()
-    val attributes = schema.map(attributeOf)
-    val optimized =
+    val (value, elements) =
       try {
         val parsed = session.sessionState.sqlParser.parseExpression(text)
         checks.checkParsed(parsed, session.sessionState.conf.resolver, schema, table)
-        val plan = Project(Seq(Alias(parsed, "value")()), FileColumns(attributes))
-        val analyzed = shim.dataFrame(session, plan).queryExecution.analyzed
-        checks.checkAnalyzed(analyzed)
-        checks.optimized(session, analyzed)
+        val collection = exploded(parsed).map(optimized(session, schema, checks, _))
+        collection.map(_.dataType) match {
+          case Some(ArrayType(element, _)) => (collection.get, Some(element))
+          case Some(map: MapType) => throw ZOrderErrors.unorderedExpression(text, map)
+          case _ => (optimized(session, schema, checks, parsed), None)
+        }
       } catch {
         case refused: ZOrderException => throw refused
         case failure @ (_: ParseException | _: AnalysisException) =>
           throw explained(failure, text)
         case _: StackOverflowError => throw ZOrderErrors.tooLong(text)
       }
+    val dataType = elements.getOrElse(value.dataType)
+    val inputs = value.references.toSeq.map(_.name).distinct.sorted
+    if (inputs.isEmpty || elements.isEmpty && isPath(value)) throw ZOrderErrors.noExpression(text)
+    if (!IndexedColumns.supports(dataType)) throw ZOrderErrors.unorderedExpression(text, dataType)
+    val form = ExpressionForm.of(if (elements.isDefined) Explode(value) else value, schema)
+      .getOrElse(throw ZOrderErrors.unknownParts(text))
+    if (inputs.length > MostInputs || form.length > LongestForm) throw ZOrderErrors.tooLong(text)
+    val settings = EvaluationSettings.of(session.sessionState.conf)
+    ResolvedExpression(ExpressionColumn(text, form, settings, inputs).indexed(dataType), value)
+  }
+
+  /** The argument of `explode`; None if the expression is anything else. */
+  private def exploded(parsed: Expression): Option[Expression] = parsed match {
+    case call: UnresolvedFunction
+        if call.nameParts.map(_.toLowerCase(Locale.ROOT)) == Seq("explode") &&
+          !call.isDistinct && call.filter.isEmpty && call.arguments.length == 1 =>
+      call.arguments.headOption
+    case _ => None
+  }
+
+  /** The parsed expression as it appears in an optimized plan. */
+  private def optimized(
+      session: shim.SparkSession,
+      schema: StructType,
+      checks: ExpressionChecks,
+      parsed: Expression): Expression = {
+    val attributes = schema.map(attributeOf)
+    val plan = Project(Seq(Alias(parsed, "value")()), FileColumns(attributes))
+    val analyzed = shim.dataFrame(session, plan).queryExecution.analyzed
+    checks.checkAnalyzed(analyzed)
     // Spark keeps a query's spelling of names, which may differ from the schema's.
     val names = attributes.map(a => a.exprId -> a.name).toMap
-    val value = optimized match {
+    checks.optimized(session, analyzed) match {
       case Project(Seq(Alias(value, _)), _: FileColumns) =>
         value.transform { case a: AttributeReference =>
           a.withName(names.getOrElse(a.exprId, a.name))
         }
-      case _ => throw ZOrderErrors.unknownParts(text)
+      case _ => throw ZOrderErrors.unknownParts(checks.text)
     }
-    val inputs = value.references.toSeq.map(_.name).distinct.sorted
-    if (inputs.isEmpty || isPath(value)) throw ZOrderErrors.noExpression(text)
-    if (!IndexedColumns.supports(value.dataType)) {
-      throw ZOrderErrors.unorderedExpression(text, value.dataType)
-    }
-    val form = ExpressionForm.of(value, schema)
-      .getOrElse(throw ZOrderErrors.unknownParts(text))
-    if (inputs.length > MostInputs || form.length > LongestForm) throw ZOrderErrors.tooLong(text)
-    val settings = EvaluationSettings.of(session.sessionState.conf)
-    ResolvedExpression(
-      ExpressionColumn(text, form, settings, inputs).indexed(value.dataType), value)
   }
 
   /**

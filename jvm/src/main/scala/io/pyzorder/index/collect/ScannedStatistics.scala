@@ -115,11 +115,13 @@ private[index] object ScannedStatistics {
     val names = columns.map(_.name)
     val fileAt = plain.length
     val tracked = columns.zipWithIndex.map { case (c, i) => IndexedColumn(Seq(s"c$i"), c.dataType) }
+    val elements = expressions.indices.filter(expressions(_).isOfElements).map(_ + fileAt).toSet
     val hashed = sketched.copy(
       names = tracked.zip(names).collect { case (c, name) if sketched.names(name) => c.name }.toSet)
     val schema = StructType(
       (plan.output.map(a => StructField(a.name, a.dataType)) ++
-        tracked.drop(fileAt).map(c => StructField(c.path.head, c.dataType))).toArray)
+        tracked.drop(fileAt).zip(expressions)
+          .map { case (c, e) => StructField(c.path.head, e.value.dataType) }).toArray)
     val sizes =
       if (hashed.names.isEmpty) Map.empty[Int, Long]
       else files.map(i => i -> data.files(i).size).toMap
@@ -133,7 +135,7 @@ private[index] object ScannedStatistics {
           val file = row.getInt(fileAt)
           if (file != last) {
             val (seen, computed) = files.getOrElseUpdate(file,
-              (new StatisticsTracker(tracked, schema, sketched = hashed),
+              (new StatisticsTracker(tracked, schema, sketched = hashed, ofElements = elements),
                 new ExpressionValues(bound)))
             tracker = seen
             values = computed

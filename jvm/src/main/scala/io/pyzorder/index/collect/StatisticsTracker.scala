@@ -2,6 +2,7 @@ package io.pyzorder.index.collect
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
+import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types._
 
 import io.pyzorder.index.model.{Calendars, ColumnStatistics, IndexedColumn, IndexedColumns}
@@ -27,18 +28,24 @@ final case class BytesStatistics(nullCount: Long, bounds: Option[(Array[Byte], A
  * @param isFromWriter selects the top-level columns whose statistics the writer provides (see
  *                     `addFromWriter`). The values of these columns are not inspected row by row
  * @param sketched     the columns whose values are also hashed for sketches
+ * @param ofElements   the positions of columns whose values are arrays in the rows. Their
+ *                     statistics describe the arrays' elements. A row whose array has no non-null
+ *                     element counts as a null
  */
 final class StatisticsTracker(
     columns: Seq[IndexedColumn],
     schema: StructType,
     isFromWriter: Int => Boolean = _ => false,
-    sketched: SketchedColumns = SketchedColumns.None) {
+    sketched: SketchedColumns = SketchedColumns.None,
+    ofElements: Int => Boolean = _ => false) {
 
-  private val cells: Array[StatisticsAccumulator] = columns.map { column =>
-    val fields = IndexedColumns.fieldsOf(schema, column.path, _ == _).getOrElse(
+  private val fields: Array[StructField] = columns.zipWithIndex.map { case (column, i) =>
+    val path = IndexedColumns.fieldsOf(schema, column.path, _ == _).getOrElse(
       throw new IllegalArgumentException(s"no column ${column.name} in ${schema.simpleString}"))
-    StatisticsAccumulator.of(fields.last)
+    if (ofElements(i)) path.last.copy(dataType = column.dataType) else path.last
   }.toArray
+
+  private val cells: Array[StatisticsAccumulator] = fields.map(StatisticsAccumulator.of)
 
   private val ordinals: Array[Array[Int]] = columns.map(c => ordinalsOf(schema, c.path)).toArray
 
@@ -55,13 +62,15 @@ final class StatisticsTracker(
   }.toArray
 
   /** The hashes of each column's values; null if they are not collected. */
-  private val hashes: Array[DistinctHashes] = columns.zip(cells).map { case (column, cell) =>
+  private val hashes: Array[DistinctHashes] = columns.zipWithIndex.map { case (column, i) =>
     val hash =
-      if (!sketched.names(column.name) || cell.isInstanceOf[NullsAccumulator]) None
-      else IndexedColumns.fieldsOf(schema, column.path, _ == _).map(_.last.dataType)
-        .filter(_ == column.dataType).flatMap(ValueHash.of)
+      if (!sketched.names(column.name) || cells(i).isInstanceOf[NullsAccumulator] ||
+        fields(i).dataType != column.dataType) None
+      else ValueHash.of(column.dataType)
     hash.map(new DistinctHashes(_, sketched.hashesPerColumn)).orNull
   }.toArray
+
+  private val areElements: Array[Boolean] = cells.indices.map(ofElements).toArray
 
   private val inspected: Array[Int] =
     cells.indices.filter(i => !fromWriter(i) || hashes(i) != null).toArray
@@ -88,12 +97,26 @@ final class StatisticsTracker(
       }
       if (getters == null || getters.isNullAt(path(depth))) {
         if (!fromWriter(i)) cells(i).nulls += 1
+      } else if (areElements(i)) {
+        addElements(i, getters.getArray(path(depth)))
       } else {
         if (!fromWriter(i)) cells(i).update(getters, path(depth))
         if (hashes(i) != null) hashes(i).add(getters, path(depth))
       }
       s += 1
     }
+  }
+
+  private def addElements(column: Int, array: ArrayData): Unit = {
+    var found = false
+    (0 until array.numElements).foreach { i =>
+      if (!array.isNullAt(i)) {
+        found = true
+        cells(column).update(array, i)
+        if (hashes(column) != null) hashes(column).add(array, i)
+      }
+    }
+    if (!found) cells(column).nulls += 1
   }
 
   /**

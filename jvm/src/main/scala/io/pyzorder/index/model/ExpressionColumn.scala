@@ -3,10 +3,10 @@ package io.pyzorder.index.model
 import org.apache.spark.sql.types.DataType
 
 /**
- * The indexed column that contains the values of an expression, such as `lower(email)`. It is not a
- * column in the data files. Its path consists of a marker and the fields of this class, so the path
- * contains everything that the values depend on. If any of the fields changes, the result is a
- * different column.
+ * The indexed column that contains the values of an expression, such as `lower(email)`, or the
+ * elements of arrays, `explode(tags)`. It is not a column in the data files. Its path consists of a
+ * marker and the fields of this class, so the path contains everything that the values depend on.
+ * If any of the fields changes, the result is a different column.
  *
  * @param text     the expression as it was written in CREATE SKIPPING INDEX
  * @param form     what the expression computes from the table's columns; see ExpressionForm

@@ -68,7 +68,11 @@ object IndexedColumns {
     fieldsOf(schema, name, same) match {
       case Some(fields) if supports(fields.last.dataType) =>
         IndexedColumn(fields.map(_.name), fields.last.dataType)
-      case Some(fields) => throw ZOrderErrors.unsupportedType(shown, fields.last.dataType)
+      case Some(fields) =>
+        throw (fields.last.dataType match {
+          case array: ArrayType => ZOrderErrors.unorderedExpression(shown, array)
+          case other => ZOrderErrors.unsupportedType(shown, other)
+        })
       case None => throw ZOrderErrors.unknownColumn(shown, table, schema.fieldNames.toSeq)
     }
   }

@@ -1,9 +1,11 @@
 package io.pyzorder.skipping.predicate
 
-import org.apache.spark.sql.catalyst.expressions.{EqualTo, Expression, GreaterThan}
-import org.apache.spark.sql.catalyst.expressions.{GreaterThanOrEqual, LeafExpression, LessThan}
-import org.apache.spark.sql.catalyst.expressions.{LessThanOrEqual, Not, Unevaluable}
-import org.apache.spark.sql.types.{DataType, StructType}
+import org.apache.spark.sql.catalyst.expressions.{ArrayContains, ArraysOverlap, EqualTo, Explode}
+import org.apache.spark.sql.catalyst.expressions.{Expression, GreaterThan, GreaterThanOrEqual}
+import org.apache.spark.sql.catalyst.expressions.{LeafExpression, LessThan, LessThanOrEqual}
+import org.apache.spark.sql.catalyst.expressions.{Literal, Not, Predicate, Unevaluable}
+import org.apache.spark.sql.catalyst.util.ArrayData
+import org.apache.spark.sql.types.{ArrayType, DataType, StructType}
 
 import io.pyzorder.index.model.{ExpressionColumn, ExpressionForm, IndexedColumn}
 
@@ -22,6 +24,22 @@ private[pyzorder] final case class IndexedValue(column: IndexedColumn, replaced:
 }
 
 /**
+ * A placeholder for a predicate that is TRUE only for rows in which one of the values is an element
+ * of an array. The index has statistics of the elements.
+ *
+ * @param values the values, which are not null
+ */
+private[pyzorder] final case class IndexedElement(column: IndexedColumn, values: Seq[Any])
+    extends LeafExpression with Unevaluable with Predicate {
+  override def nullable: Boolean = true
+  override def sql: String = {
+    val shown = values.take(20).map(Literal(_, column.dataType).sql).mkString(", ")
+    s"${column.label} IN ($shown${if (values.length > 20) ", …" else ""})"
+  }
+  override def toString: String = sql
+}
+
+/**
  * Replaces parts of a predicate with IndexedValues if an index has statistics for them.
  *
  * A part is replaced only if it has the same form as an expression in the index, and if the session
@@ -32,6 +50,10 @@ private[pyzorder] final case class IndexedValue(column: IndexedColumn, replaced:
  * A comparison is also replaced if the index has statistics for its negation: `a >= b` becomes
  * `NOT value` if `a < b` is indexed. Spark's order of a type is total, with NaN as the greatest
  * value, so exactly one of the two is TRUE unless an operand is NULL, and then both are NULL.
+ *
+ * If the index has statistics of an array's elements, `array_contains(array, value)` and
+ * `arrays_overlap(array, values)` are replaced with an IndexedElement. Nothing but that one of the
+ * values is an element follows from it, and only where it is TRUE.
  *
  * @param schema   the columns of the files, as the scan reads them
  * @param columns  the columns of the indexes
@@ -59,13 +81,41 @@ final class IndexedExpressions(
   def in(predicate: Expression): Expression =
     if (all.isEmpty) predicate
     else predicate.transformDown {
-      case part => valueOf(part).orElse(negated(part).flatMap(valueOf).map(Not(_))).getOrElse(part)
+      case part =>
+        valueOf(part).orElse(negated(part).flatMap(valueOf).map(Not(_))).orElse(elementOf(part))
+          .getOrElse(part)
     }
 
   private def valueOf(part: Expression): Option[Expression] =
-    if (!mayBeIndexed(part)) None
-    else ExpressionForm.of(part, schema).flatMap(usable.get)
-      .filter(_.dataType == part.dataType).map(IndexedValue(_, part))
+    columnOf(part).filter(_.dataType == part.dataType).map(IndexedValue(_, part))
+
+  private def columnOf(part: Expression): Option[IndexedColumn] =
+    if (!mayBeIndexed(part)) None else ExpressionForm.of(part, schema).flatMap(usable.get)
+
+  private def elementOf(part: Expression): Option[Expression] =
+    searched(part).flatMap { case (elements, dataType, values) =>
+      columnOf(elements).filter(_.dataType == dataType)
+        .map(IndexedElement(_, values.filter(_ != null)))
+    }
+
+  /**
+   * The elements of which at least one equals one of the values if the predicate is TRUE, and their
+   * type. A null equals nothing.
+   */
+  private def searched(part: Expression): Option[(Explode, DataType, Seq[Any])] = {
+    def in(array: Expression, dataType: DataType, values: Seq[Any]) = array.dataType match {
+      case ArrayType(`dataType`, _) => Some((Explode(array), dataType, values))
+      case _ => None
+    }
+    part match {
+      case ArrayContains(array, Literal(value, dataType)) => in(array, dataType, Seq(value))
+      case ArraysOverlap(array, Literal(values: ArrayData, ArrayType(dataType, _))) =>
+        in(array, dataType, values.toSeq[Any](dataType))
+      case ArraysOverlap(Literal(values: ArrayData, ArrayType(dataType, _)), array) =>
+        in(array, dataType, values.toSeq[Any](dataType))
+      case _ => None
+    }
+  }
 
   private def negated(part: Expression): Option[Expression] = part match {
     case LessThan(l, r) => Some(GreaterThanOrEqual(l, r))
@@ -89,10 +139,13 @@ final class IndexedExpressions(
   def unusable(predicate: Expression): Seq[String] =
     if (all.isEmpty) Nil
     else predicate.collect {
-      case part
-          if mayBeIndexed(part) && ExpressionForm.of(part, schema).exists(form =>
-            forms(form) && !usable.contains(form)) => part.sql
+      case part if isUnusable(part) || searched(part).exists(found => isUnusable(found._1)) =>
+        part.sql
     }
+
+  private def isUnusable(part: Expression): Boolean =
+    mayBeIndexed(part) && ExpressionForm.of(part, schema).exists(form =>
+      forms(form) && !usable.contains(form))
 
   /** A cheap test that avoids converting every part of a large predicate to its form. */
   private def mayBeIndexed(part: Expression): Boolean =

@@ -43,6 +43,9 @@ object PredicateRules {
     case IndexedValue(column, replaced) if column.dataType == BooleanType =>
       flag(predicate, FilterColumn(column.path, BooleanType)).agreeing(apply(replaced))
     case FilterColumn(c) if c.comparedType == BooleanType => flag(predicate, c)
+    case IndexedElement(column, values) =>
+      Judgement(isTotal = false)(
+        oneOf(FilterColumn(column.path, column.dataType), values), Always, Always)
     case If(condition, yes, no) => chosen(predicate, Seq(condition -> yes), Some(no))
     case CaseWhen(branches, otherwise) => chosen(predicate, branches, otherwise)
     case Coalesce(parts) => coalesced(predicate, parts)
