@@ -49,7 +49,7 @@ def main() -> None:
     files, rows, queries = map(int, sys.argv[2:])
     with tempfile.TemporaryDirectory(dir=demo.OUTPUT) as folder:
         home = Path(folder).resolve()
-        spark = peers.start_spark(PEER, str(home))
+        spark = peers.session_builder(PEER, str(home)).getOrCreate()
         write(spark, home / "t", files, rows)
         results = needle.results(spark, needle.HUDI, files, rows, queries)
         print(json.dumps(results, default=vars))

@@ -163,8 +163,10 @@ def main() -> int:
     parser.add_argument("columns")
     parser.add_argument("files", type=int)
     arguments = parser.parse_args()
+    import pyzorder
+
     with tempfile.TemporaryDirectory() as home:
-        spark = start_spark(PEERS[arguments.peer], home)
+        spark = pyzorder.configure(session_builder(PEERS[arguments.peer], home)).getOrCreate()
         if arguments.what == "time":
             print(json.dumps(time_all(spark, arguments, Path(home))))
         else:
@@ -177,15 +179,15 @@ def main() -> int:
     return 0
 
 
-def start_spark(peer: Peer, home: str, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Starts a session with the extensions of the peer and of pyzorder.
+def session_builder(
+    peer: Peer, home: str, settings: Mapping[str, str] | None = None
+) -> SparkSession.Builder:
+    """Returns a builder of sessions with the peer's jars and settings, without pyzorder.
 
     Args:
         settings: further settings. Their jars are added to those of the peer.
     """
     from pyspark.sql import SparkSession
-
-    import pyzorder
 
     more = dict(settings or {})
     jars = sorted(map(str, (peer.environment / "peers").glob("*.jar")))
@@ -202,7 +204,7 @@ def start_spark(peer: Peer, home: str, settings: Mapping[str, str] | None = None
     )
     for key, value in {**peer.settings, **more}.items():
         builder = builder.config(key, value)
-    return pyzorder.configure(builder).getOrCreate()
+    return builder
 
 
 #: A function that rewrites a peer's table, and a function that returns the new files.

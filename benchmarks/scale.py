@@ -1,11 +1,11 @@
 """Measures how the cost of an index grows with the number of files in a table.
 
-    python benchmarks/scale.py [--files 1000,10000,100000,1000000]
+    python benchmarks/scale.py [--files 1000,20000,100000,1000000]
 
 The files of a table are hard links, as in many_files.py. For each table, one process creates the
 index. A fresh process then runs queries, which take the list of files from the index (maxStaleness
-= 1h), appends three files, and runs an OPTIMIZE that merges these. The figures are the sizes of the
-index on disk and of the driver's heap, and the times of these steps.
+= 1h), plans more queries, appends three files, and runs an OPTIMIZE that merges these. The figures
+are the sizes of the index on disk and of the driver's heap, and the times of these steps.
 """
 
 from __future__ import annotations
@@ -69,12 +69,21 @@ def use(folder: Path, home: Path, files: int) -> dict[str, float]:
     spark.conf.set(many_files.STALENESS, "1h")
     before = heap(spark)
 
+    def condition(number: int) -> str:
+        return f"id = {number * 7919 % (files // many_files.LINKS) * many_files.ROWS}"
+
     def query(number: int) -> float:
-        first = number * 7919 % (files // many_files.LINKS) * many_files.ROWS
-        return timed(spark, f"SELECT count(*), min(v) FROM t WHERE id = {first}")
+        return timed(spark, f"SELECT count(*), min(v) FROM t WHERE {condition(number)}")
+
+    def planning(number: int) -> float:
+        begun = time.perf_counter()
+        plan = spark.sql(f"SELECT v FROM t WHERE {condition(number)}")._jdf.queryExecution()
+        plan.toRdd().getNumPartitions()  # selects files and splits them, and starts no job
+        return time.perf_counter() - begun
 
     found = {"first": query(0)}
     found["later"] = statistics.median(query(number) for number in range(1, QUERIES))
+    found["planning"] = statistics.median(planning(number) for number in range(QUERIES))
     found["heap"] = heap(spark) - before
     for _ in range(APPENDED):
         found["insert"] = timed(spark, "INSERT INTO t VALUES (-1, 1)")
@@ -99,14 +108,14 @@ def rows(sizes: list[int]) -> Iterator[list[str]]:
             yield [
                 f"{size:,}", *(f"{found[name] / 2**20:,.1f} MiB" for name in ("disk", "heap")),
                 *(f"{found[name]:,.2f} s"
-                  for name in ("create", "first", "later", "insert", "optimize")),
+                  for name in ("create", "first", "later", "planning", "insert", "optimize")),
             ]  # fmt: skip
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
-        "--files", default="1000,10000,100000,1000000", help="numbers of files, with commas"
+        "--files", default="1000,20000,100000,1000000", help="numbers of files, with commas"
     )
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -119,7 +128,8 @@ def main() -> int:
             import report
 
             table = [["files", "index on disk", "driver's heap", "CREATE SKIPPING INDEX",
-                      "first query", "later queries", "INSERT", "OPTIMIZE"]]  # fmt: skip
+                      "first query", "later queries", "planning", "INSERT",
+                      "OPTIMIZE"]]  # fmt: skip
             for row in rows([int(size) for size in arguments.files.split(",")]):
                 table.append(row)
                 print(" | ".join(row), flush=True)
@@ -127,7 +137,8 @@ def main() -> int:
                 "scale", "How the cost of an index grows",
                 f"Each query reads {many_files.LINKS} files and takes the list of files from the "
                 "index (`maxStaleness = 1h`). The heap is what a fresh driver holds after "
-                f"{QUERIES} queries, compared with before the first. INSERT appends one file. "
+                f"{2 * QUERIES} queries, compared with before the first. `planning` is the time "
+                "from a query's text to its tasks, after the first query. INSERT appends one file. "
                 f"OPTIMIZE merges {APPENDED} small files.",
                 table)  # fmt: skip
     return 0
