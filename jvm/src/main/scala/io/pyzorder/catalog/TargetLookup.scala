@@ -22,6 +22,7 @@ import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
 import io.pyzorder.common.{TableFormats, ZOrderErrors}
 import io.pyzorder.layout.write.TypeConflicts
 import io.pyzorder.parser.PathTarget
+import io.pyzorder.skipping.plan.CacheRelations
 import io.pyzorder.storage.{FileSystems, TableFolder}
 
 /**
@@ -203,6 +204,7 @@ final class TargetLookup(session: shim.SparkSession) {
    * HadoopFsRelation.
    */
   private def relationOf(entry: CatalogTable, provider: String): HadoopFsRelation = {
+    CacheRelations(session).prepareTarget(entry)
     val parts = Seq(CatalogAccess.sessionCatalog) ++
       entry.identifier.database ++ Seq(entry.identifier.table)
     val plan = shim.dataFrame(session, UnresolvedRelation(parts)).queryExecution.analyzed

@@ -133,7 +133,8 @@ object JournaledListing {
    * would list the table without regard to its journal, so `current` would have to list it again.
    * It uses the listing that is made here, unless the journal or the index has changed since then.
    *
-   * @param metadata the metadata of the table, which must have an index
+   * @param metadata the metadata of the table
+   * @param index    the table's index, if it has one
    * @return None if not all files are directly in the table's folder, because Spark might then
    *         infer partition columns from the names of subfolders. Also None if the files are not
    *         where Spark would list them, because a run is unfinished
@@ -142,20 +143,20 @@ object JournaledListing {
       session: shim.SparkSession,
       options: Map[String, String],
       metadata: ListedMetadata,
-      index: SnapshotRef): Option[InMemoryFileIndex] = {
+      index: Option[SnapshotRef]): Option[InMemoryFileIndex] = {
     val selected = SelectedPartitions.all(new StructType())
     val journal = Journal.read(session.sessionState.newHadoopConf(), metadata)
     val folders = Seq(metadata.folder)
     val at = Roots(
       folders.map(_.root), options, Some(selected.columns), None, pinned = Nil, key = None)
     if (journal.overlay.isDefined) None
-    else listing(session, at, folders, Nil, Seq(index)) match {
+    else listing(session, at, folders, Nil, index.toSeq) match {
       case Listing(files: JournaledFileIndex, _, asOf) if files.isFlat =>
         val own = new InMemoryFileIndex(
           session, at.paths, options, at.schema, new ListedOnce(files.statuses))
         Roots.of(session, own, options, selected).foreach { at =>
           val kept = Listing(files, isFresh = false, asOf)
-          cache.put(own, Cached(keyOf(Seq(journal), Seq(index), at), kept))
+          cache.put(own, Cached(keyOf(Seq(journal), index.toSeq, at), kept))
         }
         Some(own)
       case _ => None

@@ -31,7 +31,8 @@ import io.pyzorder.storage.metadata.ListedMetadata
 /**
  * Spark lists an unpartitioned table when it resolves the table's name, and caches the relation
  * under that name. This rule runs earlier, with the rules that resolve hints. If a table has an
- * index, it caches a relation itself, so that Spark does not list the table:
+ * index, or is the target of one of pyzorder's statements, the rule caches a relation itself, so
+ * that Spark does not list the table:
  *
  *   - If the files may be taken from the index (see the setting index.maxStaleness), the relation
  *     lists its files only when they are requested.
@@ -72,15 +73,28 @@ case class CacheRelations(session: shim.SparkSession) extends Rule[LogicalPlan] 
       for (identifier <- identifierOf(relation.multipartIdentifier)
         if catalog.tableExists(identifier)) {
         val table = catalog.getTableMetadata(identifier)
-        val name = QualifiedTableName(
-          CatalogAccess.sessionCatalog, table.database, table.identifier.table)
-        if (isOutdated(catalog.getCachedTable(name), table)) catalog.invalidateCachedTable(name)
+        if (isOutdated(catalog.getCachedTable(nameOf(table)), table))
+          catalog.invalidateCachedTable(nameOf(table))
         // Spark adds an option to the target of an INSERT, but removes it before it reads options.
         val hasOptions = !relation.clearWritePrivileges.options.isEmpty
-        if (!relation.isStreaming && !hasOptions && catalog.getCachedTable(name) == null)
-          relationOf(table).foreach(catalog.cacheTable(name, _))
+        if (!relation.isStreaming && !hasOptions) cache(table, evenWithoutIndex = false)
       }
     catch { case NonFatal(_) => }
+
+  /**
+   * Caches the relation of the table that one of pyzorder's statements names, even if the table has
+   * no index yet.
+   */
+  def prepareTarget(table: CatalogTable): Unit =
+    try cache(table, evenWithoutIndex = true)
+    catch { case NonFatal(_) => } // as above
+
+  private def cache(table: CatalogTable, evenWithoutIndex: Boolean): Unit =
+    if (catalog.getCachedTable(nameOf(table)) == null)
+      relationOf(table, evenWithoutIndex).foreach(catalog.cacheTable(nameOf(table), _))
+
+  private def nameOf(table: CatalogTable): QualifiedTableName =
+    QualifiedTableName(CatalogAccess.sessionCatalog, table.database, table.identifier.table)
 
   private def isOutdated(cached: LogicalPlan, now: CatalogTable): Boolean = cached match {
     case relation: LogicalRelation =>
@@ -108,7 +122,7 @@ case class CacheRelations(session: shim.SparkSession) extends Rule[LogicalPlan] 
     }
   }
 
-  private def relationOf(table: CatalogTable): Option[LogicalRelation] =
+  private def relationOf(table: CatalogTable, evenWithoutIndex: Boolean): Option[LogicalRelation] =
     for {
       provider <- providerOf(table)
       format <- formatOf(provider)
@@ -120,10 +134,11 @@ case class CacheRelations(session: shim.SparkSession) extends Rule[LogicalPlan] 
       fs = location.getFileSystem(conf)
       folder = new TableFolder(fs.makeQualified(location))
       metadata = ListedMetadata.newest(conf, folder)
-      ref <- IndexStore.latest(conf, metadata)
+      ref = IndexStore.latest(conf, metadata)
+      if ref.isDefined || evenWithoutIndex
       options = optionsOf(table, provider)
       staleness = Staleness.of(session.sessionState.conf, table.properties)
-      index <- deferred(ref, options, staleness).orElse {
+      index <- ref.flatMap(deferred(_, options, staleness)).orElse {
         if (!ZOrderConf.journalOverlay.get(session.sessionState.conf) ||
           FileSystems.status(fs, folder.streamLog).isDefined) None
         else JournaledListing.sparksIndex(session, options, metadata, ref)
