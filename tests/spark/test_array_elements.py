@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from decimal import Decimal
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from tests.fuzz.predicates import literal
 from tests.support import scans, sketches
 from tests.support.sampled import long
+from tests.support.values import arrow
 
 FILES, ROWS = 16, 50
 
@@ -133,6 +137,69 @@ def test_another_type_of_the_same_name(spark: SparkSession, tmp_path: Path, chan
     spark.sql("DROP TABLE posts")
 
 
+def test_errors_occur_as_without_an_index(spark: SparkSession, tmp_path: Path) -> None:
+    """A file for whose rows the array cannot be computed is always opened."""
+    spark.sql(f"CREATE TABLE posts (a ARRAY<STRING>) USING parquet LOCATION '{tmp_path}/t'")
+    for words in ("'1', '2'", "'3', 'x'"):
+        spark.sql(f"INSERT INTO posts VALUES (array({words}))")
+    index(spark, "CAST(a AS ARRAY<INT>)")
+    query = "SELECT * FROM posts WHERE array_contains(CAST(a AS ARRAY<INT>), 7)"
+    assert len(scans.opened(spark.sql(query))) == 1
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+        spark.sql(query).collect()
+    spark.sql("DROP TABLE posts")
+
+
+def test_other_uses_of_the_condition(spark: SparkSession, posts: None) -> None:
+    """Metadata-only answers and compound conditions are as without the index."""
+    index(spark, "tags")
+    for found in (f"array_contains(tags, {HASH})", "array_contains(tags, 'none')"):
+        for query in (
+            f"SELECT count(*), min(id), max(id) FROM posts WHERE {found}",
+            f"SELECT count(*) FROM posts WHERE NOT {found}",
+            f"SELECT count(CASE WHEN {found} THEN 1 END), count_if({found}) FROM posts",
+            f"SELECT id FROM posts WHERE IF({found}, id > 0, id = 5)",
+            f"SELECT id FROM posts WHERE {found} ORDER BY id LIMIT 1",
+            f"SELECT id FROM posts LEFT ANTI JOIN (SELECT 77L AS k) ON id = k AND {found}",
+        ):
+            answer = sorted(spark.sql(query).collect())
+            with scans.plain(spark):
+                assert answer == sorted(spark.sql(query).collect()), query
+
+
+@pytest.mark.parametrize(
+    "declared, plain, stored, indexed, condition",
+    [
+        ("ARRAY<CHAR(3)>", "ARRAY<STRING>", ["ab"], "explode(c)", "array_contains(c, 'ab')"),
+        ("ARRAY<CHAR(3)>", "ARRAY<STRING>", ["ab"], "c[0]", "c[0] = 'ab'"),
+        ("STRUCT<f: CHAR(3)>", "STRUCT<f: STRING>", {"f": "ab"}, "c.f", "c.f = 'ab'"),
+    ],
+)
+def test_padded_values_in_nested_columns(
+    spark: SparkSession,
+    tmp_path: Path,
+    declared: str,
+    plain: str,
+    stored: Any,
+    indexed: str,
+    condition: str,
+) -> None:
+    """Another table with the same files may declare them without CHAR, and is not padded."""
+    spark.conf.set(sketches.BUDGET, "1")
+    (tmp_path / "t").mkdir()
+    rows = [stored] * 40
+    for number in range(10):
+        pq.write_table(pa.table({"c": pa.array(rows)}), str(tmp_path / "t" / f"{number}.parquet"))
+    for name, columns in (("padded", declared), ("posts", plain)):
+        spark.sql(f"CREATE TABLE {name} (c {columns}) USING parquet LOCATION '{tmp_path}/t'")
+    spark.sql(f"CREATE SKIPPING INDEX ON padded ({indexed})")
+    padded = condition.replace("'ab'", "'ab '")
+    assert opened(spark, condition) == 10 and opened(spark, padded) == 0
+    scans.check_sound(spark, "padded", [condition, padded])
+    spark.sql("DROP TABLE posts")
+    spark.sql("DROP TABLE padded")
+
+
 REFUSED = {
     "CREATE SKIPPING INDEX ON posts (explode(id))": "Spark rejects it",
     "CREATE SKIPPING INDEX ON posts (explode(m))": "type map<string,int>, which has no order",
@@ -143,6 +210,7 @@ REFUSED = {
     "CREATE SKIPPING INDEX ON posts (upper(explode(tags)))": "Spark rejects it",
     "CREATE SKIPPING INDEX ON posts (explode(array(1, 2)))": "column or a constant",
     "CREATE SKIPPING INDEX ON posts (explode(tags), EXPLODE(tags))": "twice",
+    "CREATE SKIPPING INDEX ON posts (m)": "type map<string,int>, which has no order",
     "OPTIMIZE posts ZORDER BY (explode(tags))": "type array<string>",
 }
 
@@ -153,24 +221,18 @@ def test_messages(spark: SparkSession, posts: None) -> None:
             spark.sql(statement)
 
 
-#: For each type of elements: a PyArrow type, some values, and how SQL writes them.
-ELEMENTS: dict[str, tuple[pa.DataType, list[tuple[Any, str]]]] = {
-    "int": (pa.int32(), [(n, str(n)) for n in (-(2**31), -1, 0, 1, 2**31 - 1)]),
-    "double": (
-        pa.float64(),
-        [
-            (float(text), f"double('{name}')")
-            for text, name in [
-                ("nan", "NaN"),
-                ("-0.0", "-0.0"),
-                ("0.0", "0.0"),
-                ("inf", "Infinity"),
-                ("1.5", "1.5"),
-            ]
-        ],
-    ),
-    "string": (pa.string(), [(t, f"'{t}'") for t in ("", "a", "A", "a ", "ä", "\U0001f600")]),
-    "binary": (pa.binary(), [(b, f"X'{b.hex()}'") for b in (b"", b"\0", b"\xff", b"ab")]),
+#: Some values of each type of elements. `literal` writes them in SQL.
+ELEMENTS: dict[str, list[Any]] = {
+    "boolean": [True, False],
+    "int": [-(2**31), -1, 0, 1, 2**31 - 1],
+    "float": [float("nan"), -0.0, 0.0, float("inf"), 1.5],
+    "double": [float("nan"), -0.0, 0.0, float("-inf"), 1.5],
+    "decimal(7,2)": [Decimal("-1.50"), Decimal("0.00"), Decimal("99999.99")],
+    "decimal(38,10)": [Decimal("0.0000000001"), Decimal("1" + 27 * "0" + ".0000000000")],
+    "date": [-1, 0, 20_000],
+    "timestamp": [0, 1, 1_700_000_000_000_000],
+    "string": ["", "a", "A", "a ", "ä", "y" * 300, "y" * 300 + "z", "\U0001f600"],
+    "binary": [b"", b"\0", b"\xff", b"ab"],
 }
 
 
@@ -178,8 +240,8 @@ ELEMENTS: dict[str, tuple[pa.DataType, list[tuple[Any, str]]]] = {
 def tables(draw: st.DrawFn) -> tuple[str, list[list[list[Any] | None]]]:
     """A type, and for each file the arrays in its rows."""
     data_type = draw(st.sampled_from(sorted(ELEMENTS)))
-    values = [value for value, _ in ELEMENTS[data_type][1]]
-    array = st.none() | st.lists(st.none() | st.sampled_from(values), max_size=3)
+    value = st.none() | st.sampled_from(ELEMENTS[data_type])
+    array = st.none() | st.lists(value, max_size=3)
     files = st.lists(st.lists(array, min_size=1, max_size=3), min_size=1, max_size=6)
     return data_type, draw(files)
 
@@ -191,27 +253,27 @@ def test_random_arrays(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
 
     @given(tables())
     @hypothesis_settings(
-        max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+        max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
     def check(table: tuple[str, list[list[list[Any] | None]]]) -> None:
         nonlocal skipped
         data_type, files = table
-        kind, values = ELEMENTS[data_type]
+        values = [literal(value, data_type) for value in ELEMENTS[data_type]]
         folder = tmp_path / "t"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         for number, rows in enumerate(files):
-            written = pa.table({"a": pa.array(rows, pa.list_(kind))})
+            elements = arrow([value for row in rows for value in row or []], data_type)
+            ends = list(accumulate((len(row or []) for row in rows), initial=0))
+            nulls = pa.array([row is None for row in rows])
+            written = pa.table({"a": pa.ListArray.from_arrays(ends, elements, mask=nulls)})
             write = po.write_table if fmt == "orc" else pq.write_table
             write(written, str(folder / f"{number}.{fmt}"))
         spark.sql("DROP TABLE IF EXISTS posts")
         spark.sql(f"CREATE TABLE posts (a ARRAY<{data_type}>) USING {fmt} LOCATION '{folder}'")
         index(spark, "a")
-        predicates = [f"array_contains(a, {text})" for _, text in values]
-        predicates += [
-            f"arrays_overlap(a, array({one}, {other}))"
-            for (_, one), (_, other) in zip(values, values[1:], strict=False)
-        ]
+        predicates = [f"array_contains(a, {value})" for value in values]
+        predicates += [f"arrays_overlap(a, array({a}, {b}))" for a, b in pairwise(values)]
         found = scans.check_sound(spark, "posts", predicates)
         scans.check_judged(spark, "posts", predicates)
         skipped += sum(len(files) - opened for opened in found.values())

@@ -22,8 +22,12 @@ import io.pyzorder.index.model.{ExpressionForm, IndexedColumn, IndexedColumns}
  * @param column the indexed column that contains the values
  * @param value  the expression as it appears in the predicates of optimized plans. Its attributes
  *               are identified by their names. For `explode(array)`, this is the array
+ * @param ofElements whether the column contains the elements of `value`, which is an array
  */
-private[pyzorder] final case class ResolvedExpression(column: IndexedColumn, value: Expression) {
+private[pyzorder] final case class ResolvedExpression(
+    column: IndexedColumn,
+    value: Expression,
+    ofElements: Boolean) {
 
   /** The file columns that the expression reads and for which footers can contain statistics. */
   def leaves: Seq[IndexedColumn] =
@@ -60,9 +64,6 @@ private[pyzorder] final case class ResolvedExpression(column: IndexedColumn, val
     case map: MapType => hasTimes(map.keyType) || hasTimes(map.valueType)
     case other => Calendars.isTemporal(other)
   }
-
-  /** Whether the column contains the elements of `value`, which is an array. */
-  def isOfElements: Boolean = value.dataType != column.dataType
 
   /**
    * The expression, bound to rows with the columns `output`.
@@ -119,7 +120,8 @@ private[pyzorder] object ResolvedExpression {
       .getOrElse(throw ZOrderErrors.unknownParts(text))
     if (inputs.length > MostInputs || form.length > LongestForm) throw ZOrderErrors.tooLong(text)
     val settings = EvaluationSettings.of(session.sessionState.conf)
-    ResolvedExpression(ExpressionColumn(text, form, settings, inputs).indexed(dataType), value)
+    ResolvedExpression(
+      ExpressionColumn(text, form, settings, inputs).indexed(dataType), value, elements.isDefined)
   }
 
   /** The argument of `explode`; None if the expression is anything else. */
@@ -127,7 +129,7 @@ private[pyzorder] object ResolvedExpression {
     case call: UnresolvedFunction
         if call.nameParts.map(_.toLowerCase(Locale.ROOT)) == Seq("explode") &&
           !call.isDistinct && call.filter.isEmpty && call.arguments.length == 1 =>
-      call.arguments.headOption
+      call.arguments.headOption.filterNot(_.isInstanceOf[NamedArgumentExpression])
     case _ => None
   }
 

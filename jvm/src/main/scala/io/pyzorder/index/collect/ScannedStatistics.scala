@@ -20,7 +20,8 @@ import org.apache.spark.sql.pyzorder.{shim, SessionAccess}
 import org.apache.spark.sql.types._
 
 import io.pyzorder.common.{JobDescription, TaskFunction}
-import io.pyzorder.index.model.{ColumnStatistics, DataFiles, IndexedColumn, ReadSettings}
+import io.pyzorder.index.model.{ColumnStatistics, DataFiles, IndexedColumn, IndexedColumns}
+import io.pyzorder.index.model.ReadSettings
 import io.pyzorder.index.sketch.CodedHashes
 import io.pyzorder.storage.ExactFileIndex
 
@@ -80,7 +81,8 @@ private[index] object ScannedStatistics {
   /**
    * Scans the files as a relation whose only partition column contains each file's position. The
    * indexed columns, which may be struct fields, are projected to top-level columns. They are
-   * followed by the columns from which the expressions are computed.
+   * followed by the columns from which the expressions are computed. CHAR values in nested types
+   * are read as they are stored, because not every reader of the files pads them.
    */
   private def scan(
       session: shim.SparkSession,
@@ -97,7 +99,7 @@ private[index] object ScannedStatistics {
     val relation = LogicalRelation(HadoopFsRelation(
         location,
         StructType(Array(number)),
-        data.dataSchema,
+        StructType(data.dataSchema.map(IndexedColumns.asStored)),
         None,
         formatOf(data.format),
         scanOptions(session, data.options))(packing(session)))
@@ -115,7 +117,7 @@ private[index] object ScannedStatistics {
     val names = columns.map(_.name)
     val fileAt = plain.length
     val tracked = columns.zipWithIndex.map { case (c, i) => IndexedColumn(Seq(s"c$i"), c.dataType) }
-    val elements = expressions.indices.filter(expressions(_).isOfElements).map(_ + fileAt).toSet
+    val elements = expressions.indices.filter(expressions(_).ofElements).map(_ + fileAt).toSet
     val hashed = sketched.copy(
       names = tracked.zip(names).collect { case (c, name) if sketched.names(name) => c.name }.toSet)
     val schema = StructType(

@@ -70,7 +70,8 @@ object IndexedColumns {
         IndexedColumn(fields.map(_.name), fields.last.dataType)
       case Some(fields) =>
         throw (fields.last.dataType match {
-          case array: ArrayType => ZOrderErrors.unorderedExpression(shown, array)
+          case collection @ (_: ArrayType | _: MapType) =>
+            ZOrderErrors.unorderedExpression(shown, collection)
           case other => ZOrderErrors.unsupportedType(shown, other)
         })
       case None => throw ZOrderErrors.unknownColumn(shown, table, schema.fieldNames.toSeq)
@@ -104,6 +105,13 @@ object IndexedColumns {
     field.dataType.typeName.startsWith("char") ||
       field.metadata.contains(CharVarchar) &&
       field.metadata.getString(CharVarchar).toLowerCase(Locale.ROOT).startsWith("char")
+
+  /**
+   * The field without the metadata that makes Spark pad CHAR values, also those in nested types,
+   * when it reads them. Metadata that contains the field's default is kept.
+   */
+  private[pyzorder] def asStored(field: StructField): StructField = field.copy(metadata =
+    new MetadataBuilder().withMetadata(field.metadata).remove(CharVarchar).build())
 
   private def leaves(prefix: Seq[String], schema: StructType): Iterator[IndexedColumn] =
     schema.fields.iterator.flatMap { field =>

@@ -12,7 +12,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
 
 import io.pyzorder.index.collect.ClusteringValue
-import io.pyzorder.index.model.IndexedColumn
+import io.pyzorder.index.model.{IndexedColumn, IndexedColumns}
 import io.pyzorder.storage.ExactFileIndex
 
 /**
@@ -92,18 +92,9 @@ object InputRelation {
   private def among(options: Map[String, String], names: String*): Seq[String] =
     options.keys.filter(key => names.contains(key.toLowerCase(Locale.ROOT))).toSeq
 
-  private val CharVarchar = "__CHAR_VARCHAR_TYPE_STRING"
-
-  /**
-   * The schema with all columns nullable and without the metadata that makes Spark pad CHAR values.
-   * The metadata that contains the columns' defaults is kept.
-   */
+  /** The schema with all columns nullable. CHAR values are not padded. */
   private[layout] def asStored(schema: StructType): StructType =
-    StructType(schema.map { field =>
-      field.copy(nullable = true,
-        metadata =
-          new MetadataBuilder().withMetadata(field.metadata).remove(CharVarchar).build())
-    })
+    StructType(schema.map(field => IndexedColumns.asStored(field).copy(nullable = true)))
 
   private def freeName(schema: StructType): String =
     Iterator.iterate("_zorder_partition")(_ + "_")

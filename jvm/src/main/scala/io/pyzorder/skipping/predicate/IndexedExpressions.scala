@@ -27,16 +27,15 @@ private[pyzorder] final case class IndexedValue(column: IndexedColumn, replaced:
  * A placeholder for a predicate that is TRUE only for rows in which one of the values is an element
  * of an array. The index has statistics of the elements.
  *
- * @param values the values, which are not null
+ * @param values   the values, which are not null
+ * @param replaced the predicate
  */
-private[pyzorder] final case class IndexedElement(column: IndexedColumn, values: Seq[Any])
+private[pyzorder] final case class IndexedElement(
+    column: IndexedColumn,
+    values: Seq[Any],
+    replaced: Expression)
     extends LeafExpression with Unevaluable with Predicate {
   override def nullable: Boolean = true
-  override def sql: String = {
-    val shown = values.take(20).map(Literal(_, column.dataType).sql).mkString(", ")
-    s"${column.label} IN ($shown${if (values.length > 20) ", …" else ""})"
-  }
-  override def toString: String = sql
 }
 
 /**
@@ -95,7 +94,7 @@ final class IndexedExpressions(
   private def elementOf(part: Expression): Option[Expression] =
     searched(part).flatMap { case (elements, dataType, values) =>
       columnOf(elements).filter(_.dataType == dataType)
-        .map(IndexedElement(_, values.filter(_ != null)))
+        .map(IndexedElement(_, values.filter(_ != null), part))
     }
 
   /**

@@ -43,9 +43,12 @@ object PredicateRules {
     case IndexedValue(column, replaced) if column.dataType == BooleanType =>
       flag(predicate, FilterColumn(column.path, BooleanType)).agreeing(apply(replaced))
     case FilterColumn(c) if c.comparedType == BooleanType => flag(predicate, c)
-    case IndexedElement(column, values) =>
+    // Such a row has an element that equals one of the values. The column has all elements of all
+    // rows, so no other filter than that of OneOf may be applied to it.
+    case IndexedElement(column, values, replaced) =>
       Judgement(isTotal = false)(
         oneOf(FilterColumn(column.path, column.dataType), values), Always, Always)
+        .agreeing(apply(replaced))
     case If(condition, yes, no) => chosen(predicate, Seq(condition -> yes), Some(no))
     case CaseWhen(branches, otherwise) => chosen(predicate, branches, otherwise)
     case Coalesce(parts) => coalesced(predicate, parts)
