@@ -51,8 +51,8 @@ private[pyzorder] final case class IndexedElement(
  * value, so exactly one of the two is TRUE unless an operand is NULL, and then both are NULL.
  *
  * If the index has statistics of an array's elements, `array_contains(array, value)` and
- * `arrays_overlap(array, values)` are replaced with an IndexedElement. Nothing but that one of the
- * values is an element follows from it, and only where it is TRUE.
+ * `arrays_overlap(array, values)` are replaced with an IndexedElement. If it is TRUE, one of the
+ * values is an element of the array. If it is FALSE or NULL, nothing follows.
  *
  * @param schema   the columns of the files, as the scan reads them
  * @param columns  the columns of the indexes

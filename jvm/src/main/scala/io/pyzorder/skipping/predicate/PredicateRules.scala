@@ -43,8 +43,8 @@ object PredicateRules {
     case IndexedValue(column, replaced) if column.dataType == BooleanType =>
       flag(predicate, FilterColumn(column.path, BooleanType)).agreeing(apply(replaced))
     case FilterColumn(c) if c.comparedType == BooleanType => flag(predicate, c)
-    // Such a row has an element that equals one of the values. The column has all elements of all
-    // rows, so no other filter than that of OneOf may be applied to it.
+    // If the predicate is TRUE for a row, one of the row's elements equals one of the values. The
+    // column describes the elements of all rows, so no other kind of filter is valid for it.
     case IndexedElement(column, values, replaced) =>
       Judgement(isTotal = false)(
         oneOf(FilterColumn(column.path, column.dataType), values), Always, Always)
