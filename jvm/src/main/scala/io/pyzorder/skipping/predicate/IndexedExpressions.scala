@@ -89,7 +89,10 @@ final class IndexedExpressions(
     columnOf(part).filter(_.dataType == part.dataType).map(IndexedValue(_, part))
 
   private def columnOf(part: Expression): Option[IndexedColumn] =
-    if (!mayBeIndexed(part)) None else ExpressionForm.of(part, schema).flatMap(usable.get)
+    formOf(part).flatMap(usable.get)
+
+  private def formOf(part: Expression): Option[String] =
+    if (mayBeIndexed(part)) ExpressionForm.of(part, schema) else None
 
   private def elementOf(part: Expression): Option[Expression] =
     searched(part).flatMap { case (elements, dataType, values) =>
@@ -143,8 +146,7 @@ final class IndexedExpressions(
     }
 
   private def isUnusable(part: Expression): Boolean =
-    mayBeIndexed(part) && ExpressionForm.of(part, schema).exists(form =>
-      forms(form) && !usable.contains(form))
+    formOf(part).exists(form => forms(form) && !usable.contains(form))
 
   /** A cheap test that avoids converting every part of a large predicate to its form. */
   private def mayBeIndexed(part: Expression): Boolean =
