@@ -6,10 +6,10 @@ The large tables have about 80 files each and are Z-ordered by their date key an
 queries run in one session, in pairs: one run with skipping and one without. Each result is the
 median over the pairs. `files` is the number of files that the query opens in the large tables.
 `model` is the number that tpc_model predicts, or `-` if the prediction needs too much memory or
-time. `by keys` counts the files that are skipped only because of join keys. The answers are
-compared with DuckDB's, and with the answers without skipping. DuckDB generates the data and the
-text of the queries. `--continue` keeps the measurements of an earlier run with the same jar and
-arguments. Writes only to the folder demo-output.
+time. `by conditions` counts the files that the query's own conditions skip, `by keys` those that
+only the keys of joins skip. The answers are compared with DuckDB's, and with the answers without
+skipping. DuckDB generates the data and the text of the queries. `--continue` keeps the measurements
+of an earlier run with the same jar and arguments. Writes only to the folder demo-output.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import report
 import sqlglot
 from pyspark.sql import DataFrame, SparkSession
@@ -155,6 +156,7 @@ class Session:
 
 def connect(benchmark: Benchmark, scale: float) -> duckdb.DuckDBPyConnection:
     """Opens a database with the benchmark's tables. Generates them first if needed."""
+    benchmark.folder.mkdir(parents=True, exist_ok=True)
     database = benchmark.folder / f"sf{scale:g}.duckdb"
     exists = database.exists()
     connection = demo.connect(benchmark.name, database if exists else database.with_suffix(".new"))
@@ -265,14 +267,21 @@ def measured(
     return scans, runs, " and ".join(differs)
 
 
-def predicted(found: Mapping[str, Sequence[int]], scans: Sequence[Any]) -> float:
+def predicted(found: Mapping[str, Sequence[Any]], scans: Sequence[Any]) -> float:
     """The number of files that the model predicts for a query. Spark may scan a table more or less
-    often than the query names it, so each scan adds the average prediction for its table."""
+    often than the query names it. If it scans the table once, that scan needs the files of all
+    occurrences. Otherwise, each scan adds the average prediction for its table."""
     names = [scan.table.split(".")[-1] for scan in scans]
-    return sum(
-        statistics.mean(found[name]) if name in found else scan.total
-        for name, scan in zip(names, scans, strict=True)
-    )
+    expected = 0.0
+    for name, scan in zip(names, scans, strict=True):
+        masks = found.get(name)
+        if masks is None:
+            expected += scan.total
+        elif names.count(name) == 1:
+            expected += int(np.logical_or.reduce(masks).sum())
+        else:
+            expected += statistics.mean(int(mask.sum()) for mask in masks)
+    return expected
 
 
 def lines(session: Session, arguments: argparse.Namespace) -> Iterator[tuple[list[str], Runs]]:

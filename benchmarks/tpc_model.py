@@ -1,10 +1,11 @@
-"""Predicts which files a query needs if each join reduces its tables to the matching rows.
+"""Predicts which files a query needs if each table gets the join keys of all other tables.
 
-The model is independent of Spark and of the index. It inlines the query's CTEs, moves predicates
-into subqueries, and then runs the FROM and WHERE clauses of each SELECT in DuckDB. For each table,
-the values in the remaining rows are compared with the bounds of the table's files. A SELECT also
-passes the values of its columns down to the subqueries in which these columns are keys. A join that
-only removes matching rows, such as NOT IN, reduces nothing.
+The model is independent of Spark and of the index. It inlines the query's CTEs and moves predicates
+into subqueries. For each table in each SELECT, it reduces the other tables by semi-joins with each
+other, in DuckDB, and compares their keys with the bounds of the table's files. The values in the
+rows that pass the table's own conditions are compared as well. A SELECT also passes keys down to
+its subqueries. The right side of an outer join, and a condition such as NOT IN, which only removes
+matching rows, provide no keys.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class FileBounds:
 
 
 class Model:
-    """Predicts how many files of the tables in `bounds` a query needs. The connection must contain
+    """Predicts which files of the tables in `bounds` a query needs. The connection must contain
     tables or views with the same names."""
 
     def __init__(
@@ -80,12 +81,11 @@ class Model:
         ).fetchall():
             self._schema.setdefault(table, {})[column] = data_type
 
-    def files(self, query: str, seconds: float = 60) -> dict[str, list[int]]:
-        """Returns the number of files for each occurrence of each table in a query.
+    def files(self, query: str, seconds: float = 60) -> dict[str, list[Array]]:
+        """Returns which files each occurrence of each table in a query needs.
 
         Raises:
-            duckdb.Error: the joins, which run without the aggregates between them, exceed the
-                memory or time limit.
+            duckdb.Error: the query's parts exceed the memory or time limit.
         """
         limit = Timer(seconds, self._connection.interrupt)
         limit.start()
@@ -94,17 +94,17 @@ class Model:
         finally:
             limit.cancel()
 
-    def _files(self, query: str) -> dict[str, list[int]]:
+    def _files(self, query: str) -> dict[str, list[Array]]:
         tree = normalize_identifiers(parse_one(query, dialect="duckdb"), dialect="duckdb")
         tree = qualify(inlined(tree), dialect="duckdb", schema=self._schema, quote_identifiers=True)
         root = build_scope(pushdown_predicates(tree, dialect="duckdb"))
-        found: dict[str, list[int]] = {}
+        found: dict[str, list[Array]] = {}
         for table, files in self._visited(root, {}):
             found.setdefault(table, []).append(files)
         return found
 
-    def _visited(self, scope: Scope, wanted: Mapping[int, str]) -> Iterator[tuple[str, int]]:
-        """Yields the number of files for each table in a scope.
+    def _visited(self, scope: Scope, wanted: Mapping[int, str]) -> Iterator[tuple[str, Array]]:
+        """Yields the files of each table in a scope.
 
         Args:
             wanted: maps the position of each result column that the enclosing query restricts to
@@ -119,31 +119,24 @@ class Model:
             column = passed_through(scope.expression, position)
             if column is not None:
                 rows = rows.where(is_in(column, keys))
-        conditions = [part for part in (rows.args.get("where"), *joins_of(rows)) if part]
-        used = {
-            (column.table, column.name)
-            for part in conditions
-            for column in part.find_all(exp.Column)
-        }
         for alias, source in scope.sources.items():
-            columns = sorted(name for table, name in used if table == alias)
+            keys: dict[str, list[exp.Query]] = {}
+            for column, query in (*keys_of_others(rows, alias), *own_values(rows, alias)):
+                keys.setdefault(column, []).append(query)
             if isinstance(source, exp.Table):
                 if source.name in self._bounds:
-                    bounds = self._bounds[source.name]
-                    known = [name for name in columns if name in bounds.columns]
-                    keys = self._distinct(rows, alias, known)
-                    yield source.name, int(bounds.matching(keys).sum())
+                    yield source.name, self._matching(source.name, keys)
             elif source in scope.derived_table_scopes:
                 names = source.expression.named_selects
                 yield from self._visited(
                     source,
-                    {names.index(name): self._stored(rows, alias, name) for name in columns},
+                    {names.index(name): self._stored(queries) for name, queries in keys.items()},
                 )
         for inner in scope.subquery_scopes:
             yield from self._visited_subquery(rows, inner)
 
-    def _visited_subquery(self, rows: exp.Select, inner: Scope) -> Iterator[tuple[str, int]]:
-        """Yields the number of files for each table in a subquery that is part of an expression.
+    def _visited_subquery(self, rows: exp.Select, inner: Scope) -> Iterator[tuple[str, Array]]:
+        """Yields the files of each table in a subquery that is part of an expression.
         The enclosing query passes keys to the subquery through IN, and through equalities between
         columns of the two queries."""
         original = inner.expression
@@ -152,7 +145,7 @@ class Model:
         parent = original.parent.parent if isinstance(original.parent, exp.Subquery) else None
         parent = parent if isinstance(parent, exp.In) else original.parent
         if isinstance(parent, exp.In) and isinstance(parent.this, exp.Column):
-            wanted[0] = self._stored(around, parent.this.table, parent.this.name)
+            wanted[0] = self._stored([select_keys(around, parent.this)])
         if isinstance(original, exp.Select) and original.args.get("where"):
             own = {source.lower() for source in inner.sources}
             for part in conjuncts(original.args["where"].this):
@@ -162,26 +155,27 @@ class Model:
                     sides = sorted((part.left, part.right), key=lambda c: c.table.lower() in own)
                     outside, inside = sides
                     if inside.table.lower() in own and outside.table.lower() not in own:
-                        keys = self._stored(around, outside.table, outside.name)
+                        keys = self._stored([select_keys(around, outside)])
                         original.where(is_in(inside, keys), copy=False)
         yield from self._visited(inner, wanted)
 
-    def _distinct(self, rows: exp.Select, alias: str, columns: Sequence[str]) -> dict[str, Array]:
-        """Returns the distinct non-null values of the given columns in the remaining rows."""
-        lists = [f'list(DISTINCT "{alias}"."{name}")' for name in columns]
-        query = rows.select(*(lists or ["1"]), append=False, dialect="duckdb")
-        row = self._connection.execute(query.sql("duckdb")).fetchone()
-        assert row is not None
-        return {
-            name: np.array([value for value in values or () if value is not None])
-            for name, values in zip(columns, row, strict=False)
-        }
+    def _matching(self, table: str, keys: Mapping[str, Sequence[exp.Query]]) -> Array:
+        """Returns the files of a table that, for each column, may contain a value that each of its
+        queries returns."""
+        bounds = self._bounds[table]
+        result = np.ones(bounds.files, dtype=bool)
+        for name in bounds.columns.keys() & keys.keys():
+            for query in keys[name]:
+                rows = self._connection.execute(query.sql("duckdb")).fetchall()
+                values = np.array([value for (value,) in rows if value is not None])
+                result &= bounds.matching({name: values})
+        return result
 
-    def _stored(self, rows: exp.Select, alias: str, column: str) -> str:
-        """Stores the distinct values of a column in the remaining rows as a temporary table."""
+    def _stored(self, queries: Sequence[exp.Query]) -> str:
+        """Stores the rows that all of the queries return as a temporary table."""
         name = f"keys_{next(self._numbers)}"
-        query = rows.select(f'"{alias}"."{column}" AS k', append=False, dialect="duckdb").distinct()
-        self._connection.execute(f"CREATE TEMP TABLE {name} AS {query.sql('duckdb')}")
+        text = " INTERSECT ".join(f"({query.sql('duckdb')})" for query in queries)
+        self._connection.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM ({text}) AS t(k)")
         return name
 
 
@@ -215,11 +209,15 @@ def remaining_rows(scope: Scope) -> exp.Select:
     for part in ("group", "having", "order", "limit", "offset", "distinct", "qualify", "windows"):
         select.set(part, None)
 
+    optional = {
+        join.alias_or_name for join in select.args.get("joins") or () if join.side == "LEFT"
+    }
+
     def kept(condition: exp.Expression) -> exp.Expression:
         parts = [
             part
             for part in conjuncts(condition)
-            if not is_anti(part) and not refers_outside(part, scope)
+            if not is_anti(part, optional) and not refers_outside(part, scope)
         ]
         return exp.and_(*parts, copy=False) if parts else exp.true()
 
@@ -232,7 +230,11 @@ def remaining_rows(scope: Scope) -> exp.Select:
     return select
 
 
-def is_anti(condition: exp.Expression) -> bool:
+def is_anti(condition: exp.Expression, optional: set[str]) -> bool:
+    """Whether the condition is NOT IN or NOT EXISTS, or requires that a row has no match in one of
+    the `optional` tables, which are on the right side of an outer join."""
+    if isinstance(condition, exp.Is) and isinstance(condition.this, exp.Column):
+        return condition.this.table in optional
     return isinstance(condition, exp.Not) and condition.find(exp.Query) is not None
 
 
@@ -254,11 +256,98 @@ def without(rows: exp.Select, subquery: exp.Expression) -> exp.Select:
 
 
 def conjuncts(condition: exp.Expression) -> list[exp.Expression]:
-    return list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
+    both = condition.unnest()
+    return (
+        [*conjuncts(both.left), *conjuncts(both.right)]
+        if isinstance(both, exp.And)
+        else [condition]
+    )
 
 
-def joins_of(select: exp.Select) -> list[exp.Expression]:
-    return [join.args["on"] for join in select.args.get("joins") or () if join.args.get("on")]
+def where_of(select: exp.Select) -> list[exp.Expression]:
+    where = select.args.get("where")
+    return [] if where is None else conjuncts(where.this)
+
+
+def select_keys(rows: exp.Select, key: exp.Expression) -> exp.Select:
+    """A SELECT of the distinct values that an expression has in some rows."""
+    return rows.select(exp.alias_(key.copy(), "k"), append=False).distinct()
+
+
+class Joins:
+    """The tables of a SELECT, without the right sides of outer joins, and its conditions."""
+
+    def __init__(self, rows: exp.Select, alias: str) -> None:
+        first, others = rows.args["from_"].this, rows.args.get("joins") or []
+        self._names = {first.alias_or_name, *(join.alias_or_name for join in others)}
+        self.tables, self.parts = {first.alias_or_name: first}, where_of(rows)
+        for join in others:
+            if not join.side or join.alias_or_name == alias:
+                self.tables[join.alias_or_name] = join.this
+                self.parts += conjuncts(join.args["on"]) if join.args.get("on") else []
+
+    def of(self, condition: exp.Expression) -> set[str]:
+        """The tables to which a condition refers, outside its subqueries."""
+        return {column.table for column in condition.find_all(exp.Column)} & self._names
+
+    def equal(self, name: str) -> Iterator[tuple[exp.Expression, exp.Expression]]:
+        """Yields pairs of an expression over one table and an expression over another table that
+        must be equal."""
+        for part in self.parts:
+            if isinstance(part, exp.EQ):
+                for mine, other in ((part.left, part.right), (part.right, part.left)):
+                    known = self.of(other) & self.tables.keys() - {name}
+                    if self.of(mine) == {name} and len(known) == 1 and known == self.of(other):
+                        yield mine, other
+
+    def own(self, name: str) -> list[exp.Expression]:
+        return [part.copy() for part in self.parts if self.of(part) == {name}]
+
+    def reduced(self, name: str, without: frozenset[str]) -> exp.Select:
+        """The rows of a table that pass its own conditions and match rows of the tables with which
+        it is joined, directly or by way of others, except the tables `without`."""
+        result = exp.select().from_(self.tables[name].copy()).where(*self.own(name))
+        pairs: dict[str, list[tuple[exp.Expression, exp.Expression]]] = {}
+        for mine, other in self.equal(name):
+            pairs.setdefault(*self.of(other), []).append((mine, other))
+        for neighbor in sorted(pairs.keys() - without):
+            keys = self.reduced(neighbor, without | {name})
+            mine = exp.Tuple(expressions=[m.copy() for m, _ in pairs[neighbor]])
+            others = [other.copy() for _, other in pairs[neighbor]]
+            keys = keys.select(exp.Tuple(expressions=others))
+            result = result.where(exp.In(this=mine, query=keys.subquery()))
+        return result
+
+
+def keys_of_others(rows: exp.Select, alias: str) -> Iterator[tuple[str, exp.Query]]:
+    """Yields columns of a table, each with a query that returns all values that the column has in
+    the rows of the join. The query does not read the table itself."""
+    if any(join.side in ("RIGHT", "FULL") for join in rows.args.get("joins") or ()):
+        return
+    joins = Joins(rows, alias)
+    for mine, other in joins.equal(alias):
+        if isinstance(mine, exp.Column):
+            (neighbor,) = joins.of(other)
+            yield mine.name, select_keys(joins.reduced(neighbor, frozenset({alias})), other)
+    for part in joins.own(alias):
+        if (
+            isinstance(part, exp.In)
+            and part.args.get("query")
+            and isinstance(part.this, exp.Column)
+        ):
+            yield part.this.name, part.args["query"].unnest()
+
+
+def own_values(rows: exp.Select, alias: str) -> Iterator[tuple[str, exp.Query]]:
+    """Yields columns of a table, each with a query that returns the values that it has in the rows
+    that pass the table's own conditions. Leaves out IS NULL and functions of several columns."""
+    joins = Joins(rows, alias)
+    if alias in joins.tables:
+        for part in joins.own(alias):
+            columns = {column.name: column for column in part.find_all(exp.Column)}
+            if len(columns) == 1 and not part.find(exp.Query) and not part.find(exp.Null):
+                source = exp.select().from_(joins.tables[alias].copy()).where(part)
+                yield from ((name, select_keys(source, key)) for name, key in columns.items())
 
 
 def passed_through(select: exp.Select, position: int) -> exp.Column | None:
