@@ -206,6 +206,16 @@ def test_equal_exchanges_with_other_keys_are_still_executed_once(session: SparkS
     assert (counts(df, "sales"), counts(df, "returns")) == ((ALL,), (ALL,))
 
 
+def test_an_exchange_that_a_subquery_also_needs_is_executed_once(session: SparkSession) -> None:
+    """The subquery reads all of `sales`, so keys would only prevent the query from reusing that."""
+    both = "(SELECT s.day, r.q FROM sales s JOIN returns r ON s.ticket = r.ticket WHERE s.day IS NOT NULL)"
+    df = checked(
+        session,
+        f"SELECT x.q FROM {both} x JOIN {JULY} ON x.day = d WHERE x.q > (SELECT avg(day) FROM {both})",
+    )
+    assert counts(df, "sales") == (ALL,)
+
+
 def test_no_broadcast_is_executed_twice(session: SparkSession) -> None:
     df = checked(session, f"{SOLD} JOIN {JULY} ON s.day = d")
     assert len(scans_of(df, "days")) == 1
@@ -224,6 +234,19 @@ def test_many_rows_with_the_same_key(session: SparkSession) -> None:
         finally:
             session.sparkContext.cancelAllJobs()
     assert counts(df, "web") == (MONTH,)
+
+
+def test_the_keys_of_a_large_table_without_a_condition_are_not_collected(
+    session: SparkSession,
+) -> None:
+    side = "(SELECT CAST(id AS INT) AS d, uuid() AS u FROM range({0}))"
+    sql = f"SELECT /*+ BROADCAST(b) */ s.q FROM sales s JOIN {side} b ON s.day = b.d"
+    few, many = (session.sql(sql.format(n)) for n in (MONTH, 20000))
+    assert (len(few.collect()), len(many.collect())) == (100, 400)
+    assert counts(few, "sales") == (MONTH,) and counts(many, "sales") == (ALL,)
+    assert any("too many rows to collect its keys" in reason for reason in reasons(many)), reasons(
+        many
+    )
 
 
 def test_without_reuse_no_keys_are_used(session: SparkSession) -> None:

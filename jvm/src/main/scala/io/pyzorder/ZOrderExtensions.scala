@@ -10,7 +10,9 @@ import io.pyzorder.common.{EagerClasses, JarVersion, ZOrderConf}
 import io.pyzorder.expressions.ZOrderFunctions
 import io.pyzorder.metadataonly.{LimitStrategy, MetadataOnlyStrategy}
 import io.pyzorder.parser.ZOrderSqlParser
-import io.pyzorder.skipping.joins.{ApplyJoinKeys, PruneByFileRanges, PruneByJoinKeys}
+import io.pyzorder.skipping.joins.{
+  ApplyJoinKeys, PruneByFileRanges, PruneByJoinKeys, PruneByRestrictedFiles
+}
 import io.pyzorder.skipping.plan.{CacheRelations, SkippingStrategy, WrapFileIndexes}
 import io.pyzorder.workload.RecordWorkload
 import io.pyzorder.write.{ClusteredRowsStrategy, PrepareWrites}
@@ -40,11 +42,13 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
     extensions.injectPreCBORule(session => RecordWorkload(session.asInstanceOf[shim.SparkSession]))
     extensions.injectQueryStagePrepRule(_ => PruneByFileRanges(isAdaptive = true))
     extensions.injectQueryStagePrepRule(_ => PruneByJoinKeys(isAdaptive = true))
+    extensions.injectQueryStagePrepRule(_ => PruneByRestrictedFiles)
     extensions.injectQueryStageOptimizerRule(_ => ApplyJoinKeys)
     extensions.injectColumnar { _ =>
       new ColumnarRule { // the only extension point for plans without adaptive execution
         override def postColumnarTransitions: Rule[SparkPlan] = plan =>
-          PruneByJoinKeys(isAdaptive = false)(PruneByFileRanges(isAdaptive = false)(plan))
+          PruneByRestrictedFiles(
+            PruneByJoinKeys(isAdaptive = false)(PruneByFileRanges(isAdaptive = false)(plan)))
       }
     }
     extensions.injectPlannerStrategy { session =>

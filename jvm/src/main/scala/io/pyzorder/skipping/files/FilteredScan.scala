@@ -2,6 +2,8 @@ package io.pyzorder.skipping.files
 
 import org.apache.spark.sql.catalyst.expressions.Expression
 
+import io.pyzorder.skipping.predicate.JoinKeyFilter
+
 /**
  * A scan in a plan. Two scans in one plan are equal if they read the same files in the same way.
  *
@@ -16,8 +18,12 @@ private[skipping] final case class FilteredScan private[files] (
 
   private def files: ScanFiles = index.plan.files
 
-  /** The same scan, but also without the files that these ranges rule out. */
-  def withRanges(more: FileRanges): FilteredScan = copy(index = index.withRanges(more))
+  /** The same scan without the filters that are derived from joins. */
+  def unfiltered: FilteredScan = copy(index = index.withoutFilters)
+
+  /** The same scan, but also without the files that these filters rule out. */
+  def withFilters(keys: Seq[JoinKeyFilter], ranges: Seq[FileRanges]): FilteredScan =
+    copy(index = index.withJoins(keys).withRanges(ranges))
 
   /** The state of the files for estimates. */
   private[files] def state: TableState = index.estimatedState(partitionFilters)

@@ -2,9 +2,10 @@ package io.pyzorder.skipping.files
 
 import scala.util.control.NonFatal
 
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.types.DataType
 
-import io.pyzorder.skipping.predicate.{FilterColumn, KeyRanges, KeyValues}
+import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeyFilter, KeyRanges, KeyValues}
 
 /**
  * Ranges that contain every value that a key has in the files of some scans. In a plan, the same
@@ -63,12 +64,7 @@ private[skipping] final class KeyBounds(
       val ranges = new KeyRanges(dataType, limit)
       val texts = sources.map { source =>
         val read = files(source.scan)
-        for (file <- read) {
-          val known = for (k <- file.known; facts <- k.facts(source.column)) yield (facts, k.entry)
-          known.fold(ranges.addUnknown()) { case (facts, entry) =>
-            ranges.add(source.column, facts, entry)
-          }
-        }
+        read.foreach(add(source, _, ranges))
         source.text(read.size)
       }
       ranges.result.map(Known(_, texts.mkString(" and ")))
@@ -77,12 +73,64 @@ private[skipping] final class KeyBounds(
 
 private[skipping] object KeyBounds {
 
+  /**
+   * The share of a scan's files that may contain a value which a single file of the sources
+   * contains, on average over some of these files. None if the scan has too many files. The keys
+   * and ranges of the scans are ignored, so the share is computed only once for each plan.
+   *
+   * @param column the scan's column, or an order-preserving function of it
+   */
+  def shareOfOne(
+      sources: Seq[ScannedColumn],
+      scan: FilteredScan,
+      column: Expression): Option[Double] = {
+    val (known, own) = (sources.map(s => s.copy(scan = s.scan.unfiltered)), scan.unfiltered)
+    scan.index.plan.share((known, own, column))(share(known, own, column))
+  }
+
+  private def share(
+      sources: Seq[ScannedColumn],
+      scan: FilteredScan,
+      column: Expression): Option[Double] = {
+    val files = scan.estimated
+    val sampled = math.min(MaxSampled, MaxTests / math.max(1, files.size))
+    if (files.isEmpty || sampled == 0) None
+    else {
+      val found = sources.flatMap(source => source.scan.estimated.map(source -> _))
+      val shares = found.indices.by(math.max(1, found.size / sampled)).map { i =>
+        val (source, file) = found(i)
+        val ranges = new KeyRanges(column.dataType, 1)
+        add(source, file, ranges)
+        val filter = ranges.result.flatMap(JoinKeyFilter.of(column, _, ""))
+        val kept = filter.fold(files)(f => ExaminedFile.matching(files, f.filter))
+        kept.size.toDouble / files.size
+      }
+      if (shares.isEmpty) None else Some(shares.sum / shares.size)
+    }
+  }
+
+  private def add(source: ScannedColumn, file: ExaminedFile, ranges: KeyRanges): Unit = {
+    val known = for (k <- file.known; facts <- k.facts(source.column)) yield (facts, k.entry)
+    known.fold(ranges.addUnknown()) { case (facts, entry) =>
+      ranges.add(source.column, facts, entry)
+    }
+  }
+
+  private val MaxSampled = 8
+
+  /** The maximum number of files that are compared with ranges. */
+  private val MaxTests = 500000
+
   /** @param text a description of the files, used only for display */
   private[files] final case class Known(ranges: KeyValues.Ranges, text: String)
 }
 
 /** A column that a scan reads. */
 private[skipping] final case class ScannedColumn(scan: FilteredScan, column: FilterColumn) {
+
+  /** The same column of the same scan, but without the files that these filters rule out. */
+  def withFilters(keys: Seq[JoinKeyFilter], ranges: Seq[FileRanges]): ScannedColumn =
+    copy(scan = scan.withFilters(keys, ranges))
 
   private[files] def text(files: Int): String =
     s"${scan.index.table}.${column.plain.sql("")} " +

@@ -3,6 +3,7 @@ package io.pyzorder.skipping.files
 import java.util.concurrent.ConcurrentHashMap
 
 import scala.annotation.tailrec
+import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
 import scala.util.control.NonFatal
 
@@ -11,6 +12,7 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.catalyst.expressions.{Expression, ScalarSubquery}
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex
 import org.apache.spark.sql.internal.SQLConf
@@ -160,6 +162,29 @@ private[skipping] final class PlanState {
    */
   def isShared(source: FileSource): Boolean =
     synchronized(hasSubquery && scans.count(_._1 eq source) > 1)
+
+  private val shares =
+    new ConcurrentHashMap[(Seq[ScannedColumn], FilteredScan, Expression), Option[Double]]
+
+  /** A share of files, which is computed once for the plan (see KeyBounds). */
+  private[files] def share(of: (Seq[ScannedColumn], FilteredScan, Expression))(
+      compute: => Option[Double]): Option[Double] =
+    Option(shares.get(of)).getOrElse {
+      val share = compute
+      shares.put(of, share)
+      share
+    }
+
+  private val exchanges = mutable.HashSet.empty[SparkPlan]
+
+  /** Records the exchanges, in canonical form, of the query or of one of its subqueries. */
+  def noteExchanges(more: Seq[SparkPlan]): Unit = synchronized(exchanges ++= more)
+
+  /**
+   * Whether the query or one of its subqueries has an equal exchange, and its final form has been
+   * determined.
+   */
+  def hasExchange(canonical: SparkPlan): Boolean = synchronized(exchanges(canonical))
 
   /** Whether the files of a source may still be listed again, because no scan uses them yet. */
   def mayListAnew(source: FileSource): Boolean =

@@ -31,7 +31,7 @@ import io.pyzorder.storage.listing.ChangedFiles
  * @param table      the table's name, used in messages
  * @param properties the table's properties; empty if the table is read by path
  * @param known      the filters derived from the keys of joins above the scan
- * @param ranges     further filters, derived from the files of other scans of the plan
+ * @param knownRanges further filters, derived from the files of other scans of the plan
  * @param estimate   the estimated number of bytes that will be read, for use by the cost model;
  *                   None if everything will be read
  */
@@ -43,7 +43,7 @@ final class ZOrderFileIndex private (
     val table: String,
     val properties: Map[String, String],
     known: Seq[JoinKeyFilter],
-    private[skipping] val ranges: Seq[FileRanges],
+    knownRanges: Seq[FileRanges],
     val estimate: Option[Long],
     private val seen: TableState.Seen)
     extends ReportingFileIndex {
@@ -60,6 +60,11 @@ final class ZOrderFileIndex private (
 
   /** The filters derived from the keys of joins above the scan, once they are known. */
   def joins: Seq[JoinKeyFilter] = found
+
+  @volatile private var foundRanges: Seq[FileRanges] = knownRanges
+
+  /** The filters derived from the files of other scans. */
+  private[skipping] def ranges: Seq[FileRanges] = foundRanges
 
   /**
    * The most recent request and its answer, which are kept only for display. Scans never use them.
@@ -245,9 +250,12 @@ final class ZOrderFileIndex private (
    */
   def withJoins(more: Seq[JoinKeyFilter]): ZOrderFileIndex = copy(joins = joins ++ more)
 
-  /** Like this index, but also skips the files without a value in these ranges. */
-  private[skipping] def withRanges(more: FileRanges): ZOrderFileIndex =
-    copy(ranges = ranges :+ more)
+  /** Like this index, but also skips the files without a value in each of these ranges. */
+  private[skipping] def withRanges(more: Seq[FileRanges]): ZOrderFileIndex =
+    copy(ranges = ranges ++ more)
+
+  /** Like this index, but without any filters that are derived from joins. */
+  private[files] def withoutFilters: ZOrderFileIndex = copy(joins = Nil, ranges = Nil)
 
   /** Like this index, but without the ranges that were added last. */
   private[files] def withoutLastRanges: ZOrderFileIndex = copy(ranges = ranges.init)
@@ -274,8 +282,11 @@ final class ZOrderFileIndex private (
    * its files. File indexes that were equal may be unequal afterwards, so Spark must no longer
    * compare them.
    */
-  private[skipping] def addJoins(more: Seq[JoinKeyFilter]): Unit = synchronized {
-    found = found ++ more
+  private[skipping] def addFilters(
+      moreJoins: Seq[JoinKeyFilter],
+      moreRanges: Seq[FileRanges]): Unit = synchronized {
+    found = found ++ moreJoins
+    foundRanges = foundRanges ++ moreRanges
     last = None
   }
 

@@ -38,6 +38,23 @@ private[joins] object CheapKeys extends PredicateHelper {
     isSelective(keys) && ofAnyScan(keys, isRestricted = false).isEmpty &&
       keys.alternatives.forall(mayHelp)
 
+  /**
+   * Whether skipping files of the scan may save more time than collecting the keys takes. The keys
+   * of a row take about as long to collect as a row of the scan takes to read. If nothing restricts
+   * the broadcast side's rows, their keys are likely to be in all files, unless there are only few
+   * rows.
+   *
+   * @param rows the number of rows that have been broadcast
+   */
+  def areWorthCollecting(keys: BroadcastKeys, rows: Long, index: ZOrderFileIndex): Boolean =
+    rows <= FewRows || isSelective(keys) || keys.restrictions.nonEmpty ||
+      rows * BytesPerRow <= index.sizeInBytes
+
+  private val FewRows = 10000L
+
+  /** See areWorthCollecting. About fifty rows of a table have this size. */
+  private val BytesPerRow = 2000L
+
   /** Whether the source probably provides only some of the possible keys. */
   def isSelective(keys: BroadcastKeys): Boolean =
     isSelective(keys.build.rows) && keys.alternatives.forall(isSelective)

@@ -1,6 +1,6 @@
 package io.pyzorder.skipping.joins
 
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, PlanExpression}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, ExprId, Expression, PlanExpression}
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, QueryStageExec}
 import org.apache.spark.sql.execution.aggregate.{
@@ -25,11 +25,29 @@ import io.pyzorder.skipping.predicate.FilterColumn
  */
 private[joins] object KeyOrigins {
 
-  def apply(plan: SparkPlan, key: Expression): Option[Seq[ScannedColumn]] =
+  /**
+   * @param of    the columns of the scan, which identify it in the plan
+   * @param keyed the node that passes the keys of joins to the scan, if there is one
+   */
+  final case class Origin(
+      column: ScannedColumn,
+      of: Seq[ExprId],
+      keyed: Option[ScanWithKeysExec] = None) {
+
+    /** What the keys say about the files of the scan. */
+    def restrictions: ScanRestrictions = keyed.fold(ScanRestrictions.none)(_.restrictions)
+  }
+
+  def apply(plan: SparkPlan, key: Expression): Option[Seq[Origin]] =
     if (key.references.isEmpty || !key.references.subsetOf(plan.outputSet)) None
     else plan match {
-      case files: FileSourceScanExec => columnOf(files, key).map(Seq(_))
-      case keyed: ScanWithKeysExec => apply(keyed.scan, key)
+      case files: FileSourceScanExec =>
+        columnOf(files, key).map(column => Seq(Origin(column, columnsOf(files))))
+      case keyed: ScanWithKeysExec =>
+        // the index of this scan will change when the scan executes, so the origin has a copy
+        apply(keyed.scan, key).map(_.map { origin =>
+          Origin(origin.column.withFilters(Nil, Nil), origin.of, Some(keyed))
+        })
       case project: ProjectExec =>
         apply(project.child, JoinedKey.replaced(key, JoinedKey.definitions(project.projectList)))
       case aggregate @ (_: HashAggregateExec | _: ObjectHashAggregateExec | _: SortAggregateExec) =>
@@ -50,6 +68,8 @@ private[joins] object KeyOrigins {
       case _ => None
     }
 
+  def columnsOf(files: FileSourceScanExec): Seq[ExprId] = files.output.map(_.exprId)
+
   private def columnOf(files: FileSourceScanExec, key: Expression): Option[ScannedColumn] =
     for {
       index <- ScanWithKeysExec.indexOf(files) if index.couldSkip
@@ -66,7 +86,7 @@ private[joins] object KeyOrigins {
 
   private def ofGroups(
       aggregate: BaseAggregateExec,
-      key: Expression): Option[Seq[ScannedColumn]] =
+      key: Expression): Option[Seq[Origin]] =
     belowGroups(aggregate, key).flatMap(apply(aggregate.child, _))
 
   /**
@@ -82,7 +102,7 @@ private[joins] object KeyOrigins {
     else Some(JoinedKey.replaced(ofGroup, JoinedKey.definitions(groups)))
   }
 
-  private def ofUnion(union: UnionExec, key: Expression): Option[Seq[ScannedColumn]] = {
+  private def ofUnion(union: UnionExec, key: Expression): Option[Seq[Origin]] = {
     val branches = union.children.map { branch =>
       renamed(union.output, branch, key).flatMap(apply(branch, _))
     }

@@ -104,7 +104,7 @@ private[joins] abstract class KeyPushdown[Source <: KeySource[Source]](
       project.withNewChildren(Seq(below(project.child, defined(wanted, project.projectList))))
     case _: SortExec | _: ColumnarToRowTransition | _: RowToColumnarTransition =>
       plan.withNewChildren(Seq(below(plan.children.head, wanted)))
-    case exchange: Exchange => exchanged(exchange, wanted)
+    case exchange: Exchange => if (isFinal(exchange)) plan else exchanged(exchange, wanted)
     case union: UnionExec if union.output.map(_.exprId).distinct.size == union.output.size =>
       union.withNewChildren(union.children.map { child =>
         below(child, wanted.map(_.below(union.output.map(_.exprId).zip(child.output).toMap)))
@@ -117,6 +117,8 @@ private[joins] abstract class KeyPushdown[Source <: KeySource[Source]](
     case scan @ SkippingScanExec(files: FileSourceScanExec) =>
       scanned(scan, files, usable(files, wanted))
     case files: FileSourceScanExec => scanned(files, files, usable(files, wanted))
+    case keyed: ScanWithKeysExec =>
+      keyed.files.fold(plan)(files => scanned(keyed, files, usable(files, wanted)))
     case other => other.mapChildren(withKeys(_, Nil))
   }
 
@@ -179,7 +181,7 @@ private[joins] abstract class KeyPushdown[Source <: KeySource[Source]](
   private def exchanged(exchange: Exchange, wanted: Seq[JoinedKey[Source]]): SparkPlan = {
     val mayPass = wanted.nonEmpty &&
       !(exchange.isInstanceOf[BroadcastExchangeLike] && prunesPartitions) &&
-      !isRandomRepartition(exchange)
+      !isRandomRepartition(exchange) && !isReused(exchange)
     val possible = if (mayPass) wanted.map(_.copy(isWaited = true)) else Nil
     val ofAll = if (shared.isEmpty) None else shared.get(exchange.canonicalized)
     val passed = ofAll.fold(possible)(_.map { case (column, key) =>
@@ -189,6 +191,12 @@ private[joins] abstract class KeyPushdown[Source <: KeySource[Source]](
     exchanges += PassedExchange(exchange, result, possible)
     result
   }
+
+  /** Whether Spark can reuse an exchange of another plan in place of this one. */
+  protected def isReused(exchange: Exchange): Boolean = false
+
+  /** Whether the exchange must not be changed. */
+  protected def isFinal(exchange: Exchange): Boolean = false
 
   private def isRandomRepartition(exchange: Exchange): Boolean = exchange match {
     case shuffle: ShuffleExchangeLike =>

@@ -2,16 +2,13 @@ package io.pyzorder.skipping.joins
 
 import scala.util.control.NonFatal
 
-import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.joins.BaseJoinExec
-import org.apache.spark.sql.types.DataType
 
 import io.pyzorder.common.ZOrderConf
-import io.pyzorder.skipping.files.{FileRanges, ScannedColumn, ZOrderFileIndex}
-import io.pyzorder.skipping.predicate.FilterColumn
+import io.pyzorder.skipping.files.{FileRanges, ZOrderFileIndex}
 
 /**
  * Skips files based on which files remain on the other side of a join ("data-induced predicates").
@@ -21,9 +18,7 @@ import io.pyzorder.skipping.predicate.FilterColumn
  * neither a broadcast nor waiting for keys, because both sides of the join have already been
  * planned.
  *
- * KeyPushdown.prunable says which sides of each type of join may be pruned.
- *
- * A pair of keys must be compared with `=`, as in PruneByJoinKeys. KeyPushdown passes the ranges
+ * A pair of keys must be compared with `=`, as in PruneByJoinKeys. RangePushdown passes the ranges
  * down the plan in the same way as the keys of a broadcast. KeyOrigins finds the files of the other
  * side.
  *
@@ -60,62 +55,26 @@ case class PruneByFileRanges(isAdaptive: Boolean) extends Rule[SparkPlan] {
 
   @scala.annotation.tailrec
   private def pruned(plan: SparkPlan, rounds: Int): SparkPlan = {
-    val result = KeyPushdown.withoutSplits[Origins](new Pass(plan, _))
+    val result = KeyPushdown.withoutSplits[FileKeys](new Pass(plan, _))
     if ((result eq plan) || rounds == 1) result else pruned(result, rounds - 1)
   }
 
-  /** The columns whose values include every value of one of the join's keys. */
-  private final case class Origins(columns: Seq[ScannedColumn], dataType: DataType)
-      extends KeySource[Origins] {
-    override def fit(ordinal: Int, column: Expression): Boolean =
-      FilterColumn.isOrdered(dataType) && dataType == column.dataType
-
-    override def or(ordinal: Int, other: Origins, ofOther: Int): Origins =
-      copy(columns = (columns ++ other.columns).distinct)
-  }
-
-  private class Pass(whole: SparkPlan, shared: KeyPushdown.Shared[Origins])
-      extends KeyPushdown[Origins](whole, shared) {
-
-    override protected def joined(
-        join: BaseJoinExec,
-        ofLeft: Seq[JoinedKey[Origins]],
-        ofRight: Seq[JoinedKey[Origins]]): SparkPlan = {
-      val (left, right) = KeyPushdown.prunable(join)
-      val toLeft =
-        if (left && isDeterministic(join)) keysOf(join.right, join.rightKeys, join.leftKeys)
-        else Nil
-      val toRight =
-        if (right && isDeterministic(join)) keysOf(join.left, join.leftKeys, join.rightKeys)
-        else Nil
-      val pruned = Seq(below(join.left, ofLeft ++ toLeft), below(join.right, ofRight ++ toRight))
-      join.withNewChildren(pruned)
-    }
-
-    private def keysOf(
-        side: SparkPlan,
-        keys: Seq[Expression],
-        others: Seq[Expression]): Seq[JoinedKey[Origins]] =
-      for {
-        (key, other) <- keys.zip(others)
-        columns <- KeyOrigins(side, key)
-      } yield JoinedKey(other, 0, Origins(columns, key.dataType))
-
-    /** Executing an exchange only once usually saves more than ranges of keys would. */
-    override protected def keepsExchanges(index: ZOrderFileIndex): Boolean = index.isShared
+  private class Pass(whole: SparkPlan, shared: KeyPushdown.Shared[FileKeys])
+      extends RangePushdown(whole, shared) {
 
     override protected def scanned(
         scan: SparkPlan,
         files: FileSourceScanExec,
-        wanted: Seq[JoinedKey[Origins]]): SparkPlan =
+        wanted: Seq[JoinedKey[FileKeys]]): SparkPlan =
       ScanWithKeysExec.indexOf(scan).filter(_.isWorthKeys).fold(scan) { index =>
         val candidates = for {
           key <- wanted
-          if key.from.columns.forall(_.scan.index.plan eq index.plan)
+          if areOfPlan(key.from.columns, index)
           column <- key.of(files)
         } yield {
           val dataType = column.column.dataType
-          FileRanges(index.plan.bounds(key.from.columns, dataType, maxRanges), column.column)
+          val columns = key.from.columns.map(_.column)
+          FileRanges(index.plan.bounds(columns, dataType, maxRanges), column.column)
         }
         val result = withUseful(candidates.distinct, index, files)
         if (result eq index) scan
@@ -136,7 +95,7 @@ case class PruneByFileRanges(isAdaptive: Boolean) extends Rule[SparkPlan] {
         val scan = KeyOrigins.scanOf(index, files)
         val allowed = PruneByFileRanges.MaxTests / math.max(1, scan.estimated.size)
         possible.take(allowed).foldLeft(scan) { (best, ranges) =>
-          val more = best.withRanges(ranges)
+          val more = best.withFilters(Nil, Seq(ranges))
           if (more.estimated.size == best.estimated.size) best
           else {
             ranges.bounds.sources.foreach(_.scan.index.keepListing())

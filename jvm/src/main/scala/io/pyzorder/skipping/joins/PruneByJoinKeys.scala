@@ -10,11 +10,12 @@ import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.exchange.Exchange
 import org.apache.spark.sql.execution.joins.{BaseJoinExec, BroadcastHashJoinExec}
 import org.apache.spark.sql.execution.pyzorder.BuildSide
 
 import io.pyzorder.common.ZOrderConf
-import io.pyzorder.skipping.files.ZOrderFileIndex
+import io.pyzorder.skipping.files.{PlanState, ZOrderFileIndex}
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
@@ -55,13 +56,24 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
     try {
-      if (maxKeys > 0 && conf.exchangeReuseEnabled && joinsKeys(plan))
-        KeyPushdown.withoutSplits[BroadcastKeys](new Pass(plan, _))
-      else plan
+      if (maxKeys == 0 || !conf.exchangeReuseEnabled) plan
+      else {
+        val result =
+          if (joinsKeys(plan)) KeyPushdown.withoutSplits[BroadcastKeys](new Pass(plan, _)) else plan
+        for (shared <- sharedState(result))
+          shared.noteExchanges(result.collect { case e: Exchange => e.canonicalized })
+        result
+      }
     } catch {
       case NonFatal(failure) =>
         logDebug("No file is skipped by join keys", failure)
         plan
+    }
+
+  /** The query's state, if one of its subqueries or the query itself may also read the tables. */
+  private def sharedState(plan: SparkPlan): Option[PlanState] =
+    plan.collectFirst {
+      case ScanWithKeysExec.Index(index) if index.isWorthKeys && index.isShared => index.plan
     }
 
   private def maxKeys: Int = ZOrderConf.joinMaxKeys.get(conf)
@@ -167,6 +179,13 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
         .getOrElseUpdate(
           origin.value.canonicalized,
           new BroadcastKeys(origin.build, Seq(origin.value), maxKeys))
+
+    /**
+     * The query and its subqueries are planned one after the other. If an equal exchange without
+     * keys has been planned, it will be executed in any case, so its rows cost nothing.
+     */
+    override protected def isReused(exchange: Exchange): Boolean =
+      sharedState(exchange).exists(_.hasExchange(exchange.canonicalized))
 
     override protected def best(
         keys: Seq[JoinedKey[BroadcastKeys]]): Option[JoinedKey[BroadcastKeys]] =

@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.execution.pyzorder.BuildSide
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
-import io.pyzorder.skipping.files.ZOrderFileIndex
+import io.pyzorder.skipping.files.{FileRanges, ZOrderFileIndex}
 import io.pyzorder.skipping.plan.SkippingScanExec
 import io.pyzorder.skipping.predicate.JoinKeyFilter
 
@@ -33,14 +33,14 @@ import io.pyzorder.skipping.predicate.JoinKeyFilter
  * Two scans are equal only if their keys are equal. Spark therefore replaces an exchange above one
  * scan with an exchange above another only if both scans skip the same files.
  *
- * @param scan  the file scan, possibly below a node that reports what it skips
- * @param sides the broadcast sides
- * @param keys  the columns of the scan that must equal keys of these sides
+ * @param scan         the file scan, possibly below a node that reports what it skips
+ * @param sides        the broadcast sides
+ * @param restrictions what the keys of the sides say about the files of the scan
  */
 private[joins] final case class ScanWithKeysExec(
     scan: SparkPlan,
     sides: Seq[SparkPlan],
-    keys: Seq[ScanKeys])
+    restrictions: ScanRestrictions)
     extends SparkPlan {
 
   override def nodeName: String = "ZOrderJoinKeys"
@@ -66,8 +66,10 @@ private[joins] final case class ScanWithKeysExec(
    * @param joined the broadcasts of the joins in the scan's own stage
    */
   def withKeys(joined: Seq[AnyRef]): SparkPlan = {
-    val found = filters(build => joined.exists(_ eq build.broadcast))
-    if (found.isEmpty) scan else ScanWithKeysExec.mapIndex(scan)(_.withJoins(found))
+    val found = filters(restrictions.keys, build => joined.exists(_ eq build.broadcast))
+    val others = fileRanges
+    if (found.isEmpty && others.isEmpty) scan
+    else ScanWithKeysExec.mapIndex(scan)(_.withJoins(found).withRanges(others))
   }
 
   /**
@@ -75,7 +77,7 @@ private[joins] final case class ScanWithKeysExec(
    * dropped.
    */
   def movedTo(copies: BroadcastKeys => Option[BroadcastKeys]): SparkPlan = {
-    val moved = keys.flatMap(wanted => copies(wanted.from).map(_ -> wanted.keys))
+    val moved = restrictions.keys.flatMap(key => copies(key.from).map(_ -> key.keys))
     if (moved.isEmpty) scan
     else {
       val node = ScanWithKeysExec.of(scan, moved)
@@ -83,6 +85,15 @@ private[joins] final case class ScanWithKeysExec(
       node
     }
   }
+
+  /** The same scan, with another copy of a broadcast side. */
+  def withSide(before: SparkPlan, after: SparkPlan): ScanWithKeysExec =
+    if (!sides.exists(_.sameResult(before))) this
+    else {
+      val moved = copy(sides = sides.map(side => if (side.sameResult(before)) after else side))
+      moved.copyTagsFrom(this)
+      moved
+    }
 
   protected override def doExecute(): RDD[InternalRow] = {
     chooseFiles
@@ -98,8 +109,16 @@ private[joins] final case class ScanWithKeysExec(
    * Passes the keys to the scan in the plan, rather than to a copy, because the UI shows that
    * scan's metrics.
    */
-  private lazy val chooseFiles: Unit =
-    ScanWithKeysExec.indexOf(scan).foreach(_.addJoins(filters(!_.isStage)))
+  private lazy val chooseFiles: Unit = {
+    val found = filters(restrictions.keys, !_.isStage)
+    ScanWithKeysExec.indexOf(scan).foreach(_.addFilters(found, fileRanges))
+    hasKeys = true
+  }
+
+  @volatile private var hasKeys: Boolean = false
+
+  /** Whether the scan has got its keys, which happens only without adaptive execution. */
+  def isDone: Boolean = hasKeys
 
   /**
    * The filters derived from the keys of broadcast sides. The filters of a broadcast side may be
@@ -109,11 +128,11 @@ private[joins] final case class ScanWithKeysExec(
    *
    * If a broadcast fails, the scan reads all files, and the join reports the failure.
    */
-  private def filters(isJoins: BuildSide => Boolean): Seq[JoinKeyFilter] =
-    keys.flatMap { wanted =>
+  private def filters(of: Seq[ScanKeys], isJoins: BuildSide => Boolean): Seq[JoinKeyFilter] =
+    of.flatMap { wanted =>
       try {
         val executed = wanted.sides.map(sides).flatMap(BuildSide.unapply)
-        if (executed.size == wanted.sides.size &&
+        if (executed.size == wanted.sides.size && areWorthCollecting(wanted, executed.head) &&
           (wanted.from.isRepeatable || isJoins(executed.head)))
           wanted.from.filters(executed, wanted.keys)
         else Nil
@@ -124,7 +143,25 @@ private[joins] final case class ScanWithKeysExec(
       }
     }
 
-  override def simpleString(maxFields: Int): String = s"$nodeName [${keys.mkString(", ")}]"
+  private def areWorthCollecting(wanted: ScanKeys, executed: BuildSide): Boolean =
+    ScanWithKeysExec.indexOf(scan).exists(
+      CheapKeys.areWorthCollecting(wanted.from, executed.rowCount, _))
+
+  /** The filters derived from the files of other scans. */
+  private def fileRanges: Seq[FileRanges] =
+    ScanWithKeysExec.indexOf(scan).toSeq.flatMap { index =>
+      restrictions.fileRanges(index.plan, filters(_, _ => false))
+    }
+
+  /** The file scan itself. */
+  def files: Option[FileSourceScanExec] = scan match {
+    case SkippingScanExec(files: FileSourceScanExec) => Some(files)
+    case files: FileSourceScanExec => Some(files)
+    case _ => None
+  }
+
+  override def simpleString(maxFields: Int): String =
+    s"$nodeName [${restrictions.columns.map(_.sql).distinct.mkString(", ")}]"
 
   override protected def withNewChildrenInternal(
       newChildren: IndexedSeq[SparkPlan]): ScanWithKeysExec =
@@ -145,16 +182,53 @@ private[joins] object ScanWithKeysExec {
     val keys = found.map { case (from, keys) =>
       ScanKeys(
         keys,
-        from.sides.map { side =>
-          if (!sides.exists(_.sameResult(side))) sides += side
-          sides.indexWhere(_.sameResult(side))
-        },
+        from.sides.map(position(sides, _)),
         from.values)(from)
     }
-    ScanWithKeysExec(scan, sides.toSeq, keys)
+    ScanWithKeysExec(scan, sides.toSeq, ScanRestrictions(keys, Nil))
+  }
+
+  /**
+   * The scan, possibly with keys, whose column must also have a value in files of the sources. It
+   * waits for the broadcasts that restrict these files.
+   */
+  def withRanges(
+      scan: SparkPlan,
+      column: Expression,
+      sources: Seq[KeyOrigins.Origin],
+      limit: Int): ScanWithKeysExec = {
+    val node = scan match {
+      case keyed: ScanWithKeysExec => keyed
+      case other => apply(other, Nil)
+    }
+    val sides = mutable.ArrayBuffer(node.sides: _*)
+    val found = sources.map { source =>
+      val positions = source.keyed.toSeq.flatMap { keyed =>
+        keyed.restrictions.sides.map(i => i -> position(sides, keyed.sides(i)))
+      }.toMap
+      ScanRanges.Source(source.column, source.restrictions.moved(positions))(source.of)
+    }
+    val restrictions = node.restrictions.withRanges(ScanRanges(column, found, limit))
+    val used = restrictions.sides.sorted
+    val restricted = node.copy(
+      sides = used.map(sides), restrictions = restrictions.moved(i => used.indexOf(i)))
+    restricted.copyTagsFrom(node)
+    restricted
+  }
+
+  /** The position of the side in the list. Appends it if the list contains no equal one. */
+  private def position(sides: mutable.ArrayBuffer[SparkPlan], side: SparkPlan): Int = {
+    if (!sides.exists(_.sameResult(side))) sides += side
+    sides.indexWhere(_.sameResult(side))
+  }
+
+  /** Matches a scan that has a skipping index. */
+  object Index {
+    def unapply(scan: SparkPlan): Option[ZOrderFileIndex] = indexOf(scan)
   }
 
   def indexOf(scan: SparkPlan): Option[ZOrderFileIndex] = scan match {
+    case keyed: ScanWithKeysExec => indexOf(keyed.scan)
     case SkippingScanExec(files) => indexOf(files)
     case files: FileSourceScanExec => files.relation.location match {
         case index: ZOrderFileIndex => Some(index)
@@ -178,24 +252,6 @@ private[joins] object ScanWithKeysExec {
     changed.copyTagsFrom(scan)
     changed
   }
-}
-
-/** A scan's column that must equal one of a join's keys, and the position of that key. */
-private[joins] final case class ScanKey(column: Expression, ordinal: Int)
-
-/**
- * The columns of a scan that must equal keys of the same source. The comparison of two instances
- * ignores the source's broadcast sides, because ScanWithKeysExec compares them as its children.
- *
- * @param sides  the positions of the source's broadcast sides
- * @param values how the source computes its keys from the rows of the sides
- */
-private[joins] final case class ScanKeys(
-    keys: Seq[ScanKey],
-    sides: Seq[Int],
-    values: BroadcastKeys.Values)(
-    @transient val from: BroadcastKeys) {
-  override def toString: String = keys.map(_.column.sql).mkString(", ")
 }
 
 /**

@@ -63,7 +63,9 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
       case stage: QueryStageExec => visit(stage.plan, asked, phase)
       case scan: FileSourceScanExec => note(scan, asked)
       case keyed: ScanWithKeysExec =>
-        val awaited = keyed.keys.flatMap(_.keys.map(_.column)).collect { case FilterColumn(c) => c }
+        val awaited =
+          if (keyed.isDone) Nil
+          else keyed.restrictions.columns.collect { case FilterColumn(c) => c }
         visit(
           keyed.scan,
           asked.map(a =>
@@ -136,7 +138,7 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
         if (join.conf.exchangeReuseEnabled) None else Some("spark.sql.exchange.reuse is false")
       case _ if phase == SkippingDiagnostics.HasNotRun => Some(SkippingDiagnostics.Later)
       case _ =>
-        val isShared = KeyOrigins(side, own).exists(_.exists(_.scan.index.isShared))
+        val isShared = KeyOrigins(side, own).exists(_.exists(_.column.scan.index.isShared))
         val isKnown = KeyOrigins(if (isLeft) join.right else join.left, other).isDefined
         Some("both sides are read before any key is known, and " +
           (if (isShared) "a subquery may read the same table"
