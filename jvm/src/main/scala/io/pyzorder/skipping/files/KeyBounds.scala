@@ -132,7 +132,16 @@ private[skipping] final case class ScannedColumn(scan: FilteredScan, column: Fil
   def withFilters(keys: Seq[JoinKeyFilter], ranges: Seq[FileRanges]): ScannedColumn =
     copy(scan = scan.withFilters(keys, ranges))
 
-  private[files] def text(files: Int): String =
-    s"${scan.index.table}.${column.plain.sql("")} " +
-      s"(${if (files == 1) "1 file" else s"$files files"})"
+  /** The column, the number of files, and the join keys that leave only these files. */
+  private[files] def text(files: Int): String = {
+    val number = if (files == 1) "1 file" else s"$files files"
+    val keys = scan.index.joins.map(_.text) ++
+      scan.index.ranges.flatMap(_.current).map(_.text).filter(_.contains(ScannedColumn.LeftBy))
+    val cause = if (keys.isEmpty) "" else ScannedColumn.LeftBy + keys.distinct.mkString(" and ")
+    s"${scan.index.table}.${column.plain.sql("")} ($number$cause)"
+  }
+}
+
+private[skipping] object ScannedColumn {
+  private val LeftBy = " left by "
 }
