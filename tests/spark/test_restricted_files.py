@@ -148,7 +148,9 @@ def join_keys(df: DataFrame, table: str) -> list[str]:
 def test_explain_names_the_files(session: SparkSession) -> None:
     df = checked(session, f"{SOLD} JOIN {JULY} ON s.day = d")
     (keys,) = join_keys(df, "returns")
-    assert re.fullmatch(r"sales\.basket \(5 files left by days\.d \(5 values after \d+ ms\)\)", keys)
+    assert re.fullmatch(
+        r"sales\.basket \(5 files left by days\.d \(5 values after \d+ ms\)\)", keys
+    )
     assert len(join_keys(df, "sales")) == 1, "no ranges are derived from the scan's own files"
 
 
