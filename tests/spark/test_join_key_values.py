@@ -13,7 +13,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.joins import FACTS, checked, rows, write_facts
+from tests.support.joins import broadcasting_only_days, checked, fact_tables, rows
 from tests.support.scans import explain, plain, settings
 
 JULY = "(SELECT * FROM days WHERE month = 2)"
@@ -22,18 +22,12 @@ JULY = "(SELECT * FROM days WHERE month = 2)"
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = Path(tmp_path_factory.mktemp("values"))
-    write_facts(spark, folder, "CAST(IF(id % 40 = 3, NULL, id DIV 20) AS INT) AS nday")
-    spark.range(0, 20, 1, 1).selectExpr(
-        "CAST(id AS INT) AS d", "CAST(id DIV 5 AS INT) AS month",
-        "CAST(IF(id % 4 = 1, NULL, id) AS INT) AS gn", "IF(id % 2 = 0, 'aa', 'AA') AS s",
-    ).write.parquet(str(folder / "days"))  # fmt: skip
-    for name in (*FACTS, "days"):
-        spark.sql(f"CREATE TABLE {name} USING parquet LOCATION '{folder / name}'")
-    spark.sql("DROP SKIPPING INDEX ON sales")
-    spark.sql("CREATE SKIPPING INDEX ON sales (day, ticket, q, nday, coalesce(nday, 7))")
-    yield folder
-    for name in (*FACTS, "days"):
-        spark.sql(f"DROP TABLE {name}")
+    days = ["CAST(IF(id % 4 = 1, NULL, id) AS INT) AS gn", "IF(id % 2 = 0, 'aa', 'AA') AS s"]
+    nday = "CAST(IF(id % 40 = 3, NULL, id DIV 20) AS INT) AS nday"
+    with fact_tables(spark, folder, days, nday):
+        spark.sql("DROP SKIPPING INDEX ON sales")
+        spark.sql("CREATE SKIPPING INDEX ON sales (day, ticket, q, nday, coalesce(nday, 7))")
+        yield folder
 
 
 @pytest.fixture(params=[
@@ -43,12 +37,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def session(
     request: pytest.FixtureRequest, spark: SparkSession, tables: Path
 ) -> Iterator[SparkSession]:
-    with settings(
-        spark,
-        spark__sql__adaptive__enabled=request.param,
-        spark__sql__autoBroadcastJoinThreshold="8k",
-        spark__sql__adaptive__autoBroadcastJoinThreshold="-1",
-    ):
+    with broadcasting_only_days(spark, request.param):
         yield spark
 
 

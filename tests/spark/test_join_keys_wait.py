@@ -16,7 +16,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.support.joins import FACTS, checked, counts, rows, scans_of, write_facts
+from tests.support.joins import (
+    FACTS,
+    broadcasting_only_days,
+    checked,
+    counts,
+    fact_tables,
+    rows,
+    scans_of,
+)
 from tests.support.scans import settings
 
 ALL = 20
@@ -26,15 +34,8 @@ MONTH = 5
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = Path(tmp_path_factory.mktemp("waiting"))
-    write_facts(spark, folder)
-    spark.range(0, ALL, 1, 1).selectExpr(
-        "CAST(id AS INT) AS d", "CAST(id DIV 5 AS INT) AS month", "id AS l"
-    ).write.parquet(str(folder / "days"))
-    for name in (*FACTS, "days"):
-        spark.sql(f"CREATE TABLE {name} USING parquet LOCATION '{folder / name}'")
-    yield folder
-    for name in (*FACTS, "days"):
-        spark.sql(f"DROP TABLE {name}")
+    with fact_tables(spark, folder, ["id AS l"]):
+        yield folder
 
 
 @pytest.fixture(params=[
@@ -45,12 +46,7 @@ def session(
     request: pytest.FixtureRequest, spark: SparkSession, tables: Path
 ) -> Iterator[SparkSession]:
     """A session that broadcasts only `days`, with and without adaptive execution."""
-    with settings(
-        spark,
-        spark__sql__adaptive__enabled=request.param,
-        spark__sql__autoBroadcastJoinThreshold="8k",
-        spark__sql__adaptive__autoBroadcastJoinThreshold="-1",
-    ):
+    with broadcasting_only_days(spark, request.param):
         yield spark
 
 

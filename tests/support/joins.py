@@ -3,13 +3,15 @@ plain Spark."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.support.indexes import build
-from tests.support.scans import explain, plain
+from tests.support.scans import explain, plain, settings
 
 #: Large tables, each with one file for each of 20 days.
 FACTS = ("sales", "returns", "web")
@@ -23,6 +25,39 @@ def write_facts(spark: SparkSession, folder: Path, *more: str) -> None:
             "CAST(id % 50 AS INT) AS q", "concat(uuid(), uuid(), uuid(), uuid()) AS pad", *more,
         ).write.parquet(str(folder / name))  # fmt: skip
         build(spark, folder / name, "parquet")
+
+
+@contextmanager
+def fact_tables(
+    spark: SparkSession, folder: Path, days: Sequence[str], *more: str
+) -> Iterator[None]:
+    """Creates FACTS and `days`, which has one row for each day, and drops them after the block.
+
+    Args:
+        days: further columns of `days`, beside the day `d` and `month`, which has five days.
+        more: further columns of FACTS.
+    """
+    write_facts(spark, folder, *more)
+    spark.range(0, 20, 1, 1).selectExpr(
+        "CAST(id AS INT) AS d", "CAST(id DIV 5 AS INT) AS month", *days
+    ).write.parquet(str(folder / "days"))
+    for name in (*FACTS, "days"):
+        spark.sql(f"CREATE TABLE {name} USING parquet LOCATION '{folder / name}'")
+    yield
+    for name in (*FACTS, "days"):
+        spark.sql(f"DROP TABLE {name}")
+
+
+@contextmanager
+def broadcasting_only_days(spark: SparkSession, adaptive: str) -> Iterator[None]:
+    """Spark broadcasts `days` but none of FACTS during the block."""
+    with settings(
+        spark,
+        spark__sql__adaptive__enabled=adaptive,
+        spark__sql__autoBroadcastJoinThreshold="8k",
+        spark__sql__adaptive__autoBroadcastJoinThreshold="-1",
+    ):
+        yield
 
 
 def scans_of(df: DataFrame, table: str = "fact") -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import scala.util.control.NonFatal
 import com.google.common.cache.{Cache, CacheBuilder}
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
-import org.apache.spark.sql.catalyst.expressions.{Expression, ScalarSubquery}
+import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression, ScalarSubquery}
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
@@ -175,16 +175,21 @@ private[skipping] final class PlanState {
       share
     }
 
-  private val exchanges = mutable.HashSet.empty[SparkPlan]
+  /** Exchanges in canonical form, each with the columns of all exchanges that equal it. */
+  private val exchanges = mutable.HashMap.empty[SparkPlan, Set[AttributeSet]]
 
-  /** Records the exchanges, in canonical form, of the query or of one of its subqueries. */
-  def noteExchanges(more: Seq[SparkPlan]): Unit = synchronized(exchanges ++= more)
+  /** Records exchanges of the query, or of one of its subqueries, in their final form. */
+  def noteExchanges(more: Seq[SparkPlan]): Unit = synchronized {
+    more.foreach { exchange =>
+      val equal = exchanges.getOrElse(exchange.canonicalized, Set.empty[AttributeSet])
+      exchanges(exchange.canonicalized) = equal + exchange.outputSet
+    }
+  }
 
-  /**
-   * Whether the query or one of its subqueries has an equal exchange, and its final form has been
-   * determined.
-   */
-  def hasExchange(canonical: SparkPlan): Boolean = synchronized(exchanges(canonical))
+  /** Whether an equal exchange with other columns has been recorded. */
+  def hasOther(exchange: SparkPlan): Boolean = synchronized {
+    exchanges.get(exchange.canonicalized).exists(_.exists(_ != exchange.outputSet))
+  }
 
   /** Whether the files of a source may still be listed again, because no scan uses them yet. */
   def mayListAnew(source: FileSource): Boolean =

@@ -25,15 +25,15 @@ import io.pyzorder.storage.listing.ChangedFiles
  * skipping index during planning. Join keys are part of the object because Spark cannot pass them
  * as filters. They include the ranges of keys in the files of other scans.
  *
- * @param source     finds the files
- * @param plan       the state that all scans of the plan share
- * @param dataSchema the columns stored in the files
- * @param table      the table's name, used in messages
- * @param properties the table's properties; empty if the table is read by path
- * @param known      the filters derived from the keys of joins above the scan
+ * @param source      finds the files
+ * @param plan        the state that all scans of the plan share
+ * @param dataSchema  the columns stored in the files
+ * @param table       the table's name, used in messages
+ * @param properties  the table's properties; empty if the table is read by path
+ * @param known       the filters derived from the keys of joins above the scan
  * @param knownRanges further filters, derived from the files of other scans of the plan
- * @param estimate   the estimated number of bytes that will be read, for use by the cost model;
- *                   None if everything will be read
+ * @param estimate    the estimated number of bytes that will be read, for use by the cost model;
+ *                    None if everything will be read
  */
 final class ZOrderFileIndex private (
     session: shim.SparkSession,

@@ -61,7 +61,7 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
         val result =
           if (joinsKeys(plan)) KeyPushdown.withoutSplits[BroadcastKeys](new Pass(plan, _)) else plan
         for (shared <- sharedState(result))
-          shared.noteExchanges(result.collect { case e: Exchange => e.canonicalized })
+          shared.noteExchanges(result.collect { case exchange: Exchange => exchange })
         result
       }
     } catch {
@@ -181,11 +181,11 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
           new BroadcastKeys(origin.build, Seq(origin.value), maxKeys))
 
     /**
-     * The query and its subqueries are planned one after the other. If an equal exchange without
-     * keys has been planned, it will be executed in any case, so its rows cost nothing.
+     * The query and its subqueries are planned one after the other. If an equal exchange has been
+     * planned without keys, it is executed in any case, and reusing its rows costs nothing.
      */
     override protected def isReused(exchange: Exchange): Boolean =
-      sharedState(exchange).exists(_.hasExchange(exchange.canonicalized))
+      sharedState(exchange).exists(_.hasOther(exchange))
 
     override protected def best(
         keys: Seq[JoinedKey[BroadcastKeys]]): Option[JoinedKey[BroadcastKeys]] =

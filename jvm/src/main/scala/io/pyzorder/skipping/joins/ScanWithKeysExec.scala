@@ -130,27 +130,34 @@ private[joins] final case class ScanWithKeysExec(
    */
   private def filters(of: Seq[ScanKeys], isJoins: BuildSide => Boolean): Seq[JoinKeyFilter] =
     of.flatMap { wanted =>
-      try {
+      unlessItFails {
         val executed = wanted.sides.map(sides).flatMap(BuildSide.unapply)
         if (executed.size == wanted.sides.size && areWorthCollecting(wanted, executed.head) &&
           (wanted.from.isRepeatable || isJoins(executed.head)))
           wanted.from.filters(executed, wanted.keys)
         else Nil
-      } catch {
-        case NonFatal(failure) =>
-          logDebug("No file is skipped by join keys", failure)
-          Nil
       }
     }
 
   private def areWorthCollecting(wanted: ScanKeys, executed: BuildSide): Boolean =
-    ScanWithKeysExec.indexOf(scan).exists(
-      CheapKeys.areWorthCollecting(wanted.from, executed.rowCount, _))
+    ScanWithKeysExec.indexOf(scan).exists(index =>
+      executed.finalRowCount.exists(CheapKeys.areWorthCollecting(wanted.from, _, index)))
 
-  /** The filters derived from the files of other scans. */
+  /**
+   * The filters derived from the files of other scans. If these files cannot be listed, there are
+   * no filters. The other scans may never execute; if they do, they report the failure.
+   */
   private def fileRanges: Seq[FileRanges] =
     ScanWithKeysExec.indexOf(scan).toSeq.flatMap { index =>
-      restrictions.fileRanges(index.plan, filters(_, _ => false))
+      unlessItFails(restrictions.fileRanges(index.plan, filters(_, _ => false)))
+    }
+
+  private def unlessItFails[T](derive: => Seq[T]): Seq[T] =
+    try derive
+    catch {
+      case NonFatal(failure) =>
+        logDebug("No file is skipped by join keys", failure)
+        Nil
     }
 
   /** The file scan itself. */

@@ -44,8 +44,11 @@ final class BuildSide private (
     case _ => false
   }
 
-  /** The number of rows that have been broadcast. */
+  /** The number of rows that have been broadcast so far. */
   def rowCount: Long = exchange.runtimeStatistics.rowCount.fold(0L)(_.toLong)
+
+  /** The number of rows. Waits for the broadcast, like `valuesOf`. */
+  def finalRowCount: Option[Long] = awaited.map(_ => rowCount)
 
   /** How long it took to execute the plan and to broadcast its rows, in milliseconds. */
   def millis: Long = Seq("collectTime", "buildTime", "broadcastTime")
