@@ -3,11 +3,14 @@
     python benchmarks/tpc.py [--scale 1] [--files 80] [--pairs 5] [--queries ds6,h3] [--continue]
 
 The large tables have about 80 files each and are Z-ordered by their date key and one other key. All
-queries run in one session, in pairs: one run with skipping and one without. Each result is the
-median over the pairs. `files` is the number of files that the query opens in the large tables.
+queries run in one session, in pairs: one run with skipping and one without. A first pair, which is
+not measured, compiles the query. Each result is the median over the other pairs.
+
+`files` is the number of files that the query opens in the large tables.
 `model` is the number that tpc_model predicts, or `-` if the prediction needs too much memory or
-time. `by conditions` counts the files that the query's own conditions skip, `by keys` those that
-only the keys of joins skip. The answers are compared with DuckDB's, and with the answers without
+time. `by conditions` counts the files that the query's own conditions skip, `by joins` those that
+only joins skip. `how` says what skips them: the keys of broadcasts, the key ranges of other tables'
+files, or both. The answers are compared with DuckDB's, and with the answers without
 skipping. DuckDB generates the data and the text of the queries. `--continue` keeps the measurements
 of an earlier run with the same jar and arguments. Writes only to the folder demo-output.
 """
@@ -19,6 +22,7 @@ import datetime
 import hashlib
 import json
 import math
+import re
 import shutil
 import statistics
 import time
@@ -43,7 +47,7 @@ from pyzorder.session import jar
 
 FOLDER = demo.OUTPUT / "tpc"
 HEADER = [
-    "query", "files", "model", "of", "by conditions", "by keys", "CPU", "CPU, on / off",
+    "query", "files", "model", "of", "by conditions", "by joins", "how", "CPU", "CPU, on / off",
     "time, on / off", "slowest pair", "answers",
 ]  # fmt: skip
 
@@ -139,7 +143,17 @@ class Session:
     """A Spark session that measures the CPU time of its JVM, which also executes the tasks."""
 
     def __init__(self) -> None:
-        self.spark = demo.start_spark(memory="8g")
+        # In a server, the code that Spark generates for a query remains compiled between two runs.
+        # With the default limits, the many queries of this session displace each other's code.
+        self.spark = demo.start_spark(
+            memory="8g",
+            options={
+                "spark.sql.codegen.cache.maxEntries": "2000",
+                "spark.driver.extraJavaOptions":
+                # a concurrent collector's work would count for whichever run comes next
+                "-XX:ReservedCodeCacheSize=512m -XX:+UseParallelGC",
+            },
+        )
         self._process = self.spark._jvm.java.lang.ProcessHandle.current()
 
     def run(self, query: str, skips: bool) -> tuple[DataFrame, list[Any], float, float]:
@@ -259,12 +273,22 @@ def measured(
     text, runs = sqlglot.transpile(query, read="duckdb", write="spark")[0], Runs()
     df, *_ = session.run(text, True)
     scans = [scan for scan in pyzorder.explain(df) if scan.table.split(".")[-1] in benchmark.large]
-    for pair in range(pairs):
+    for pair in range(1 + pairs):
         for skips in (True, False) if pair % 2 else (False, True):
             _, _, cpu, seconds = session.run(text, skips)
-            runs.cpu[skips].append(cpu)
-            runs.time[skips].append(seconds)
+            if pair > 0:
+                runs.cpu[skips].append(cpu)
+                runs.time[skips].append(seconds)
     return scans, runs, " and ".join(differs)
+
+
+def how(scans: Sequence[Any]) -> str:
+    """What the joins of a query skip files by."""
+    texts = [text for scan in scans if scan.skipped_by_joins for text in scan.details["joinKeys"]]
+    # a range is described by the number of files from which it is derived
+    by_ranges = [bool(re.search(r"\d files?\b", text)) for text in texts]
+    kinds = {"keys": not all(by_ranges), "ranges": any(by_ranges)}
+    return " and ".join(kind for kind, is_used in kinds.items() if is_used) or "-"
 
 
 def predicted(found: Mapping[str, Sequence[Any]], scans: Sequence[Any]) -> float:
@@ -307,10 +331,10 @@ def lines(session: Session, arguments: argparse.Namespace) -> Iterator[tuple[lis
             except duckdb.Error:
                 expected = "-"
             opened, total = sum(scan.opened for scan in scans), sum(scan.total for scan in scans)
-            by_keys = sum(scan.skipped_by_joins for scan in scans)
+            by_joins = sum(scan.skipped_by_joins for scan in scans)
             row = [
-                name, str(opened), expected, str(total), str(total - opened - by_keys),
-                str(by_keys),
+                name, str(opened), expected, str(total), str(total - opened - by_joins),
+                str(by_joins), how(scans),
                 f"{statistics.median(runs.cpu[True]):.2f} s", f"{runs.cpu_ratio:.2f}",
                 f"{runs.time_ratio:.2f}", f"{runs.slowest:.2f}",
                 f"not as {differs}" if differs else "equal",

@@ -12,7 +12,7 @@ import importlib
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -126,8 +126,9 @@ def generate(*paths: Path, scale: float = 1) -> None:
             partial.rename(path)
 
 
-def start_spark(memory: str = "2g") -> SparkSession:
-    """Starts a local Spark session with pyzorder. Its tables and log are in the output folder."""
+def start_spark(memory: str = "2g", options: Mapping[str, str] | None = None) -> SparkSession:
+    """Starts a local Spark session with pyzorder and further options. Its tables and log are in the
+    output folder."""
     from pyspark.sql import SparkSession
 
     builder = (
@@ -140,6 +141,8 @@ def start_spark(memory: str = "2g") -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.warehouse.dir", str((OUTPUT / "warehouse").absolute()))
     )
+    for key, value in (options or {}).items():
+        builder = builder.config(key, value)
     builder = pyzorder.configure(builder)
     if bridge.running_jvm() is None:
         OUTPUT.mkdir(exist_ok=True)

@@ -67,6 +67,34 @@ def test_join_keys_change_no_answer(spark: SparkSession, tables: None) -> None:
         assert by_ranges >= 0.1 * done
 
 
+def test_an_equal_stage_is_reused_without_keys(spark: SparkSession, tables: None) -> None:
+    """A query that once failed. Adaptive execution plans a broadcast that has already been executed
+    for another join."""
+    sql = """
+        SELECT count(*), max(k), min(s) FROM (
+            SELECT first.* FROM (
+                SELECT coalesce(code.k, 30) AS k, code.tag + 1 AS tag, late.s FROM late
+                LEFT JOIN (SELECT * FROM code WHERE n IS NULL OR tag = 5) code ON late.k = code.k
+            ) first LEFT SEMI JOIN (
+                SELECT b.k, b.tag FROM visits a JOIN late b ON a.d = b.d
+                WHERE a.d IN (SELECT d FROM late)
+            ) second ON CAST(first.k AS BIGINT) = CAST(second.tag AS BIGINT) + 0
+                AND first.k = second.k
+        ) both LEFT SEMI JOIN (SELECT * FROM code WHERE n IS NULL OR tag = 2) x ON both.tag = x.tag
+        JOIN (SELECT k AS other FROM code WHERE d < date'2024-01-30') y ON both.k = y.other
+    """
+    with settings(
+        spark,
+        spark__sql__adaptive__enabled="true",
+        spark__sql__autoBroadcastJoinThreshold="20k",
+        spark__sql__shuffle__partitions="2",
+        spark__sql__files__openCostInBytes="0",
+    ):
+        with plain(spark):
+            expected = rows(spark.sql(sql))
+        assert rows(spark.sql(sql)) == expected
+
+
 def in_time(df: DataFrame, what: str) -> list[str]:
     """Returns the rows of a query, and fails if the query takes longer than SECONDS."""
     pool = ThreadPoolExecutor(1)

@@ -3,6 +3,7 @@ broadcast, or if a broadcast is reused.
 
 Three large tables, `sales`, `returns` and `web`, have one file for each of 20 days. `days` assigns
 each day to a month. Each month has five days. Spark broadcasts `days` but none of the large tables.
+Every file of the large tables contains all values of `spread`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ MONTH = 5
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = Path(tmp_path_factory.mktemp("waiting"))
-    with fact_tables(spark, folder, ["id AS l"]):
+    with fact_tables(spark, folder, ["id AS l"], "CAST(id % 20 AS INT) AS spread"):
         yield folder
 
 
@@ -245,6 +246,16 @@ def test_the_keys_of_a_large_table_without_a_condition_are_not_collected(
     )
 
 
+def test_many_keys_that_all_files_may_contain_are_not_collected(session: SparkSession) -> None:
+    side = "(SELECT CAST(id AS INT) AS d FROM range({0}) WHERE id % 20 < 5)"
+    sql = f"SELECT /*+ BROADCAST(b) */ s.q FROM sales s JOIN {side} b ON s.{{1}} = b.d"
+    used = {}
+    for column, number in [("day", 60000), ("spread", 60000), ("spread", 20)]:
+        df = checked(session, sql.format(number, column))
+        used[column, number] = bool(scans_of(df, "sales")[0]["joinKeys"])
+    assert used == {("day", 60000): True, ("spread", 60000): False, ("spread", 20): True}
+
+
 def test_without_reuse_no_keys_are_used(session: SparkSession) -> None:
     with settings(session, spark__sql__exchange__reuse="false"):
         df = checked(session, f"{SOLD} JOIN {JULY} ON s.day = d")
@@ -272,6 +283,9 @@ def test_a_plan_from_before_reuse_was_switched_off(session: SparkSession) -> Non
         (f"{SOLD} JOIN (SELECT d FROM days WHERE month = 2 GROUP BY d) ON s.day = d",
          "the scan starts before the key is known, and does not wait for it: the other side is not "
          "cheap, because it needs a shuffle or waits for keys itself"),
+        (f"{SOLD} JOIN {JULY} ON s.spread = d",
+         "the scan starts before the key is known, and does not wait for it: almost all files may "
+         "contain any of its values"),
         ("SELECT rk FROM (SELECT *, rank() OVER (ORDER BY ticket) AS rk FROM sales) s JOIN days "
          "ON s.day = d WHERE month = 2", "the scan is below Window, which needs all rows"),
     ],
@@ -279,7 +293,8 @@ def test_a_plan_from_before_reuse_was_switched_off(session: SparkSession) -> Non
 def test_explain_says_why_keys_were_not_used(session: SparkSession, sql: str, reason: str) -> None:
     df = session.sql(sql)
     df.collect()
-    assert f"not usable: join key day ({reason})" in reasons(df)
+    key = "spread" if "spread" in sql else "day"
+    assert f"not usable: join key {key} ({reason})" in reasons(df)
 
 
 def test_explain_before_the_query_runs(session: SparkSession) -> None:

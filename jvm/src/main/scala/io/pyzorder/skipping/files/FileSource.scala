@@ -34,7 +34,7 @@ private[skipping] final class FileSource(
     val wrapped: FileIndex,
     val options: Map[String, String],
     val partitionSchema: StructType,
-    findTables: () => Seq[ListedMetadata],
+    findTables: Configuration => Seq[ListedMetadata],
     val table: Option[TableIdentifier],
     properties: Map[String, String]) {
 
@@ -53,7 +53,7 @@ private[skipping] final class FileSource(
   private def tables: Seq[ListedMetadata] = found.getOrElse(search())
 
   private def search(): Seq[ListedMetadata] = {
-    val tables = findTables()
+    val tables = findTables(hadoopConf)
     found = Some(tables)
     tables
   }

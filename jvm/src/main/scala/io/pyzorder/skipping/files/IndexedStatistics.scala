@@ -102,6 +102,10 @@ final class IndexedStatistics(
     if (reading.sketched && (snapshot.sketches ne Sketches.None)) ValueHash.of(indexed.dataType)
     else None
 
+  /** Whether some files have a sketch of the column. */
+  private[files] def hasSketches: Boolean =
+    hash.isDefined && snapshot.sketches.sizeOf(indexed)._1 > 0
+
   /** Whether a test of this column may use sketches. */
   @volatile private[files] var useSketches: Boolean = false
 

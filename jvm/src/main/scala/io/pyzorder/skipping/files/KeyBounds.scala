@@ -75,8 +75,8 @@ private[skipping] object KeyBounds {
 
   /**
    * The share of a scan's files that may contain a value which a single file of the sources
-   * contains, on average over some of these files. None if the scan has too many files. The keys
-   * and ranges of the scans are ignored, so the share is computed only once for each plan.
+   * contains, on average over some of these files. None if there are no files. The keys and ranges
+   * of the scans are ignored, so the share is computed only once for each plan.
    *
    * @param column the scan's column, or an order-preserving function of it
    */
@@ -88,17 +88,33 @@ private[skipping] object KeyBounds {
     scan.index.plan.share((known, own, column))(share(known, own, column))
   }
 
+  /**
+   * Whether almost all files of the scan have bounds that enclose any value of the column. Few
+   * files can then be skipped by their bounds, whichever keys the column must equal.
+   */
+  def isEverywhere(scan: FilteredScan, column: Expression): Boolean = column match {
+    case FilterColumn(own) =>
+      shareOfOne(Seq(ScannedColumn(scan, own)), scan, column).exists(_ >= Everywhere)
+    case _ => false
+  }
+
+  /** Whether files of the scan may have sketches of the column. */
+  def hasSketches(scan: FilteredScan, column: Expression): Boolean = column match {
+    case FilterColumn(own) =>
+      scan.unfiltered.estimated.iterator.flatMap(_.known).take(1)
+        .flatMap(_.facts(own)).exists(_.hasSketches)
+    case _ => false
+  }
+
   private def share(
       sources: Seq[ScannedColumn],
       scan: FilteredScan,
       column: Expression): Option[Double] = {
-    val files = scan.estimated
-    val sampled = math.min(MaxSampled, MaxTests / math.max(1, files.size))
-    if (files.isEmpty || sampled == 0) None
+    val files = sampled(scan.estimated, MaxTests)
+    if (files.isEmpty) None
     else {
       val found = sources.flatMap(source => source.scan.estimated.map(source -> _))
-      val shares = found.indices.by(math.max(1, found.size / sampled)).map { i =>
-        val (source, file) = found(i)
+      val shares = sampled(found.toIndexedSeq, MaxSampled).map { case (source, file) =>
         val ranges = new KeyRanges(column.dataType, 1)
         add(source, file, ranges)
         val filter = ranges.result.flatMap(JoinKeyFilter.of(column, _, ""))
@@ -109,6 +125,11 @@ private[skipping] object KeyBounds {
     }
   }
 
+  /** At most `number` elements, at equal distances. */
+  private def sampled[T](all: IndexedSeq[T], number: Int): IndexedSeq[T] =
+    if (all.size <= number) all
+    else (0 until number).map(i => all((i.toLong * all.size / number).toInt))
+
   private def add(source: ScannedColumn, file: ExaminedFile, ranges: KeyRanges): Unit = {
     val known = for (k <- file.known; facts <- k.facts(source.column)) yield (facts, k.entry)
     known.fold(ranges.addUnknown()) { case (facts, entry) =>
@@ -118,8 +139,11 @@ private[skipping] object KeyBounds {
 
   private val MaxSampled = 8
 
-  /** The maximum number of files that are compared with ranges. */
-  private val MaxTests = 500000
+  /** The maximum number of files that are compared with each range. */
+  private val MaxTests = 1000
+
+  /** See isEverywhere. */
+  private val Everywhere = 0.95
 
   /** @param text a description of the files, used only for display */
   private[files] final case class Known(ranges: KeyValues.Ranges, text: String)

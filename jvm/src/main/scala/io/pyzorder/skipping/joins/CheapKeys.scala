@@ -1,12 +1,12 @@
 package io.pyzorder.skipping.joins
 
-import org.apache.spark.sql.catalyst.expressions.{IsNotNull, PredicateHelper}
+import org.apache.spark.sql.catalyst.expressions.{Expression, IsNotNull, PredicateHelper}
 import org.apache.spark.sql.execution.{FileSourceScanExec, FilterExec, LocalTableScanExec}
 import org.apache.spark.sql.execution.{RangeExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeLike}
 
-import io.pyzorder.skipping.files.ZOrderFileIndex
+import io.pyzorder.skipping.files.{FilteredScan, KeyBounds, ZOrderFileIndex}
 
 /**
  * Decides whether a scan that could start immediately should wait for the keys of a broadcast.
@@ -16,22 +16,41 @@ import io.pyzorder.skipping.files.ZOrderFileIndex
  * Waiting then takes no longer than the scan itself would. The broadcast side must not contain a
  * scan that itself waits for keys. None of these conditions applies if the broadcast has already
  * been executed. In any case, the broadcast side must have the same rows each time it is executed,
- * because the scan cannot determine whether the join reuses the same broadcast.
+ * because the scan cannot determine whether the join reuses the same broadcast. Nor does a scan
+ * wait if almost all of its files may contain any value of the column.
  */
 private[joins] object CheapKeys extends PredicateHelper {
 
   /**
-   * Why the scan should not wait, or None if it should.
+   * Why the scan should not wait, as a sentence about the key. None if it should wait.
    *
+   * @param columns      the scan's columns that must equal the keys
    * @param isRestricted whether the broadcast side's rows are restricted by the keys of another
    *                     join, for which the scan should also wait
    */
   def obstacle(
       keys: BroadcastKeys,
+      scan: FilteredScan,
+      columns: Seq[Expression],
+      isRestricted: Boolean = false): Option[String] =
+    ofSource(keys, scan.index, isRestricted)
+      .map(why => s"the other side is not cheap, because $why")
+      .orElse(
+        if (columns.forall(c =>
+            KeyBounds.isEverywhere(scan, c) && !KeyBounds.hasSketches(scan, c)))
+          Some("almost all files may contain any of its values")
+        else None)
+
+  /**
+   * Why the broadcast side is too costly to wait for, whichever columns must equal the keys. None
+   * if it is cheap.
+   */
+  def ofSource(
+      keys: BroadcastKeys,
       index: ZOrderFileIndex,
       isRestricted: Boolean = false): Option[String] =
     ofAnyScan(keys, isRestricted).orElse(ofBytes(keys, index))
-      .orElse(keys.alternatives.flatMap(obstacle(_, index, isRestricted = false)).headOption)
+      .orElse(keys.alternatives.flatMap(ofSource(_, index, isRestricted = false)).headOption)
 
   /** Whether the keys are selective, and some scan should wait for them. */
   def mayHelp(keys: BroadcastKeys): Boolean =
@@ -42,13 +61,20 @@ private[joins] object CheapKeys extends PredicateHelper {
    * Whether skipping files of the scan may save more time than collecting the keys takes. The keys
    * of a row take about as long to collect as a row of the scan takes to read. If nothing restricts
    * the broadcast side's rows, their keys are likely to be in all files, unless there are only few
-   * rows.
+   * rows. The same is true if the bounds of almost all files enclose any key. Sketches help only if
+   * there are few keys.
    *
-   * @param rows the number of rows that have been broadcast
+   * @param rows    the number of rows that have been broadcast
+   * @param columns the scan's columns that must equal the keys
    */
-  def areWorthCollecting(keys: BroadcastKeys, rows: Long, index: ZOrderFileIndex): Boolean =
-    rows <= FewRows || isSelective(keys) || keys.restrictions.nonEmpty ||
-      rows * BytesPerRow <= index.sizeInBytes
+  def areWorthCollecting(
+      keys: BroadcastKeys,
+      rows: Long,
+      scan: FilteredScan,
+      columns: Seq[Expression]): Boolean =
+    rows <= FewRows || !columns.forall(KeyBounds.isEverywhere(scan, _)) &&
+      (isSelective(keys) || keys.restrictions.nonEmpty ||
+        rows * BytesPerRow <= scan.index.sizeInBytes)
 
   private val FewRows = 10000L
 

@@ -6,6 +6,7 @@ import scala.collection.mutable.ArrayBuffer
 import org.apache.spark.sql.catalyst.expressions.{DynamicPruning, Expression, NamedExpression}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.ExchangeQueryStageExec
 import org.apache.spark.sql.execution.aggregate.{
   BaseAggregateExec, HashAggregateExec, ObjectHashAggregateExec, SortAggregateExec
 }
@@ -104,7 +105,8 @@ private[joins] abstract class KeyPushdown[Source <: KeySource[Source]](
       project.withNewChildren(Seq(below(project.child, defined(wanted, project.projectList))))
     case _: SortExec | _: ColumnarToRowTransition | _: RowToColumnarTransition =>
       plan.withNewChildren(Seq(below(plan.children.head, wanted)))
-    case exchange: Exchange => if (isFinal(exchange)) plan else exchanged(exchange, wanted)
+    case exchange: Exchange =>
+      if (isStage(exchange) || isFinal(exchange)) plan else exchanged(exchange, wanted)
     case union: UnionExec if union.output.map(_.exprId).distinct.size == union.output.size =>
       union.withNewChildren(union.children.map { child =>
         below(child, wanted.map(_.below(union.output.map(_.exprId).zip(child.output).toMap)))
@@ -191,6 +193,16 @@ private[joins] abstract class KeyPushdown[Source <: KeySource[Source]](
     exchanges += PassedExchange(exchange, result, possible)
     result
   }
+
+  /**
+   * Whether the plan contains a stage for an equal exchange. Adaptive execution reuses the stage,
+   * which costs nothing, as long as the exchanges remain equal.
+   */
+  private def isStage(exchange: Exchange): Boolean =
+    stages.nonEmpty && stages(exchange.canonicalized)
+
+  private lazy val stages: Set[SparkPlan] =
+    whole.collect { case stage: ExchangeQueryStageExec => stage.plan.canonicalized }.toSet
 
   /** Whether Spark can reuse an exchange of another plan in place of this one. */
   protected def isReused(exchange: Exchange): Boolean = false

@@ -245,9 +245,12 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
       def isWaited(restriction: JoinedKey[BroadcastKeys]): Boolean =
         key.isWaited || restriction.isWaited
       val source = key.from.restrictedIf(restriction =>
-        !isWaited(restriction) || CheapKeys.obstacle(restriction.from, index).isEmpty)
+        !isWaited(restriction) || CheapKeys.ofSource(restriction.from, index).isEmpty)
       val kept = source.restrictions
-      val obstacle = if (key.isWaited) CheapKeys.obstacle(source, index, kept.nonEmpty) else None
+      lazy val scan = KeyOrigins.scanOf(index, files)
+      val obstacle =
+        if (key.isWaited) CheapKeys.obstacle(source, scan, columns.map(_.column), kept.nonEmpty)
+        else None
       if (obstacle.isEmpty) isSplitting ||= key.isWaited || kept.exists(isWaited)
       for (why <- obstacle; column <- columns) NotAwaited.add(files, column.column, why)
       if (obstacle.isEmpty) Some(source) else None

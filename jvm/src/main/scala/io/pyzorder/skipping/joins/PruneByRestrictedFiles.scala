@@ -102,7 +102,8 @@ object PruneByRestrictedFiles extends Rule[SparkPlan] {
           val ((old, _), (built, streamed)) = (sidesOf(before), sidesOf(after))
           if (old eq built) after
           else {
-            val moved = streamed.transform { case keyed: ScanWithKeysExec =>
+            // upwards, because the new sides must not be searched for the old one
+            val moved = streamed.transformUp { case keyed: ScanWithKeysExec =>
               keyed.withSide(old, built)
             }
             if (after.buildSide == BuildLeft) after.withNewChildren(Seq(built, moved))
@@ -148,7 +149,7 @@ object PruneByRestrictedFiles extends Rule[SparkPlan] {
         files: FileSourceScanExec): KeyOrigins.Origin =
       origin.copy(keyed = origin.keyed.map { keyed =>
         def isKept(key: ScanKeys): Boolean =
-          CheapKeys.obstacle(key.from, index, key.from.restrictions.nonEmpty).isEmpty &&
+          CheapKeys.ofSource(key.from, index, key.from.restrictions.nonEmpty).isEmpty &&
             key.sides.map(keyed.sides).forall(isUnchanging)
         keyed.copy(restrictions = keyed.restrictions.only(isKept, KeyOrigins.columnsOf(files)))
       })

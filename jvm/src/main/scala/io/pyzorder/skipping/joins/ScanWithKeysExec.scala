@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.execution.pyzorder.BuildSide
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
-import io.pyzorder.skipping.files.{FileRanges, ZOrderFileIndex}
+import io.pyzorder.skipping.files.{FileRanges, FilteredScan, ZOrderFileIndex}
 import io.pyzorder.skipping.plan.SkippingScanExec
 import io.pyzorder.skipping.predicate.JoinKeyFilter
 
@@ -140,8 +140,10 @@ private[joins] final case class ScanWithKeysExec(
     }
 
   private def areWorthCollecting(wanted: ScanKeys, executed: BuildSide): Boolean =
-    ScanWithKeysExec.indexOf(scan).exists(index =>
-      executed.finalRowCount.exists(CheapKeys.areWorthCollecting(wanted.from, _, index)))
+    executed.finalRowCount.exists { rows =>
+      ScanWithKeysExec.filtered(scan).exists(
+        CheapKeys.areWorthCollecting(wanted.from, rows, _, wanted.keys.map(_.column)))
+    }
 
   /**
    * The filters derived from the files of other scans. If these files cannot be listed, there are
@@ -232,6 +234,13 @@ private[joins] object ScanWithKeysExec {
   /** Matches a scan that has a skipping index. */
   object Index {
     def unapply(scan: SparkPlan): Option[ZOrderFileIndex] = indexOf(scan)
+  }
+
+  /** The indexed scan with its own filters. */
+  private def filtered(scan: SparkPlan): Option[FilteredScan] = scan match {
+    case SkippingScanExec(files) => filtered(files)
+    case files: FileSourceScanExec => indexOf(files).map(KeyOrigins.scanOf(_, files))
+    case _ => None
   }
 
   def indexOf(scan: SparkPlan): Option[ZOrderFileIndex] = scan match {

@@ -192,7 +192,7 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
       obstacle: String): String =
     if (obstacle != SkippingDiagnostics.NotWaited) obstacle
     else NotAwaited.why(scan, key).fold(obstacle)(why =>
-      s"$obstacle: the other side is not cheap, because $why")
+      s"$obstacle: $why")
 
   /**
    * The expression as it is shown in FilePruner's reasons: column names lack the table's name, and

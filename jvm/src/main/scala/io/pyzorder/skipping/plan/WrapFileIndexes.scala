@@ -97,9 +97,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     val properties = relation.catalogTable.fold(Map.empty[String, String])(_.properties)
     val source = new FileSource(
       session, files.location, files.options, files.partitionSchema,
-      () =>
-        JournaledListing.tablesOf(
-          session.sessionState.newHadoopConf(), files.location.rootPaths, location),
+      JournaledListing.tablesOf(_, files.location.rootPaths, location),
       partitioned.map(_.identifier), properties)
     val name = relation.catalogTable.map(_.identifier.table)
       .orElse(source.folders.headOption.map(_.root).orElse(files.location.rootPaths.headOption)

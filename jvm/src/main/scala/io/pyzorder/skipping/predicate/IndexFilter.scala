@@ -225,7 +225,7 @@ object IndexFilter {
       if (values.length == 1) {
         val value = literal(values.head)
         s"($min <= $value AND $max >= $value)"
-      } else s"exists(array(${listed(values.map(literal))}), v -> v BETWEEN $min AND $max)"
+      } else s"exists(array(${listed(values)(literal)}), v -> v BETWEEN $min AND $max)"
   }
 
   /**
@@ -274,7 +274,7 @@ object IndexFilter {
       }
     }
     override def toString: String =
-      orNaN(s"NOT ($min = $max AND $min IN (${listed(values.map(literal))}))")
+      orNaN(s"NOT ($min = $max AND $min IN (${listed(values)(literal)}))")
   }
 
   /**
@@ -342,9 +342,10 @@ object IndexFilter {
   }
 
   /** The first values of a list, as shown to users. */
-  private def listed(values: Seq[String]): String =
-    if (values.length <= 20) values.mkString(", ")
-    else values.take(20).mkString("", ", ", s", … ${values.length} values")
+  private def listed(values: Seq[Any])(literal: Any => String): String = {
+    val more = if (values.length <= 20) Nil else Seq(s"… ${values.length} values")
+    (values.take(20).map(literal) ++ more).mkString(", ")
+  }
 
   /** The values in their type's order. */
   private[skipping] def sorted(column: FilterColumn, values: Iterable[Any]): Seq[Any] =
