@@ -61,9 +61,9 @@ def test_join_keys_change_no_answer(spark: SparkSession, tables: None) -> None:
                       f" {by_ranges}", flush=True)  # fmt: skip
     print(f"{done} of {COUNT} queries: join keys skip files in {skipped}, ranges in {by_ranges}")
     assert done >= 0.9 * COUNT
-    assert skipped and by_ranges
+    assert skipped
     if done >= 100:  # with fewer queries, the shares vary too much
-        assert skipped >= 0.3 * done
+        assert skipped >= 0.4 * done
         assert by_ranges >= 0.1 * done
 
 

@@ -55,11 +55,12 @@ def written(spark: SparkSession, folder: Path) -> Iterator[None]:
 
 @contextmanager
 def without_broadcasts(spark: SparkSession, adaptive: str) -> Iterator[None]:
-    """Makes joins shuffle both sides during the block."""
+    """Makes joins shuffle both sides during the block. The keys of small sides are not used."""
     with settings(
         spark,
         spark__sql__adaptive__enabled=adaptive,
         spark__sql__autoBroadcastJoinThreshold="-1",
+        spark__sql__optimizer__runtime__bloomFilter__creationSideThreshold="0",
         spark__sql__shuffle__partitions="2",
     ):
         yield

@@ -49,7 +49,8 @@ private[joins] final class BroadcastKeys(
    * copy. This is always true for a stage, because a stage is not executed again.
    */
   lazy val isRepeatable: Boolean =
-    (build.isStage || RepeatableRows(build.rows)) && others.forall(_.isRepeatable)
+    (build.isStage || RepeatableRows(ShuffledKeys.rowsOf(build))) &&
+      others.forall(_.isRepeatable)
 
   /**
    * This source with only the restrictions that `isKept` accepts. The same applies to the
@@ -120,9 +121,10 @@ private[joins] final class BroadcastKeys(
   /** The key, preceded by the table's name if the broadcast side reads exactly one table. */
   private def name(ordinal: Int): String = {
     val key = JoinedKey.displayed(built(ordinal)).sql
-    val tables = build.rows.collectLeaves().collect { case scan: FileSourceScanExec =>
-      scan.tableIdentifier.fold(scan.relation.location.rootPaths.head.getName)(_.table)
-    }
+    val tables =
+      ShuffledKeys.rowsOf(build).collectLeaves().collect { case scan: FileSourceScanExec =>
+        scan.tableIdentifier.fold(scan.relation.location.rootPaths.head.getName)(_.table)
+      }
     val own = if (tables.length == 1) s"${tables.head}.$key" else key
     val of = restrictions.map(r => r.from.name(r.ordinal)).distinct
     val whole = if (of.isEmpty) own else s"$own of ${of.mkString(" and ")}"

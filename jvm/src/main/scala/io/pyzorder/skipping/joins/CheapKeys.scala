@@ -83,20 +83,29 @@ private[joins] object CheapKeys extends PredicateHelper {
 
   /** Whether the source probably provides only some of the possible keys. */
   def isSelective(keys: BroadcastKeys): Boolean =
-    isSelective(keys.build.rows) && keys.alternatives.forall(isSelective)
+    isSelective(ShuffledKeys.rowsOf(keys.build)) && keys.alternatives.forall(isSelective)
+
+  /** Whether a scan should wait for the keys of these rows, which Spark shuffles. */
+  def mayBeShuffled(rows: SparkPlan): Boolean =
+    RepeatableRows(rows) && startsAtOnce(rows) && isSelective(rows)
 
   private def ofAnyScan(keys: BroadcastKeys, isRestricted: Boolean): Option[String] =
     if (!keys.isRepeatable) Some("its rows may differ each time it is executed")
-    else if (keys.build.isDone) None
-    else if (!startsAtOnce(keys.build.rows)) Some("it needs a shuffle or waits for keys itself")
-    else if (!isRestricted && !isSelective(keys.build.rows)) Some("it has no condition")
+    else if (isDone(keys)) None
+    else if (!startsAtOnce(ShuffledKeys.rowsOf(keys.build)))
+      Some("it needs a shuffle or waits for keys itself")
+    else if (!isRestricted && !isSelective(ShuffledKeys.rowsOf(keys.build)))
+      Some("it has no condition")
     else None
 
   private def ofBytes(keys: BroadcastKeys, index: ZOrderFileIndex): Option[String] =
-    if (!keys.build.isDone &&
-      keys.build.rows.collectLeaves().map(bytesOf).sum * 2 > index.sizeInBytes)
+    if (!isDone(keys) &&
+      bytesOf(ShuffledKeys.rowsOf(keys.build)) * 2 > index.sizeInBytes)
       Some("it reads more than half as many bytes as the scan")
     else None
+
+  private def isDone(keys: BroadcastKeys): Boolean =
+    keys.build.isDone || ShuffledKeys.isDone(keys.build)
 
   private def startsAtOnce(plan: SparkPlan): Boolean = !plan.exists {
     case _: ShuffleExchangeLike | _: ScanWithKeysExec => true
@@ -108,10 +117,15 @@ private[joins] object CheapKeys extends PredicateHelper {
       splitConjunctivePredicates(filter.condition).exists(!_.isInstanceOf[IsNotNull])
     case scan: FileSourceScanExec => scan.partitionFilters.exists(!_.isInstanceOf[IsNotNull])
     case _: LocalTableScanExec => true
+    case stage: QueryStageExec => isSelective(stage.plan)
+    case reused: ReusedExchangeExec => isSelective(reused.child)
     case _ => false
   }
 
-  private def bytesOf(leaf: SparkPlan): BigInt = leaf match {
+  /** The number of bytes that a plan reads from files. */
+  def bytesOf(plan: SparkPlan): BigInt = plan.collectLeaves().map(bytesOfLeaf).sum
+
+  private def bytesOfLeaf(leaf: SparkPlan): BigInt = leaf match {
     case scan: FileSourceScanExec => scan.relation.location.sizeInBytes
     case _: LocalTableScanExec | _: RangeExec | _: QueryStageExec | _: ReusedExchangeExec => 0
     case _ => Long.MaxValue

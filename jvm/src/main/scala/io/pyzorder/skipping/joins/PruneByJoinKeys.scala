@@ -39,11 +39,12 @@ import io.pyzorder.skipping.predicate.FilterColumn
  * all pairs are equal, so each pair yields its own filter. Any further join conditions only drop
  * more rows.
  *
- * A sort-merge or shuffled hash join does not itself provide keys, because a shuffle reveals its
- * size but not its keys. However, the keys of one side of any join may come from a broadcast in the
- * plan of that side (see BroadcastOrigins). The other side is restricted by all values that this
- * broadcast has for the key, if KeyPushdown.prunable allows it. In a hash join, this also restricts
- * the broadcast side. The files of one side also provide ranges of keys for the other side (see
+ * A sort-merge or shuffled hash join has no broadcast side, and a shuffle reveals its size but not
+ * its keys. If one side is small, its keys are broadcast after the shuffle (see ShuffledKeys). The
+ * keys of one side of any join may also come from a broadcast in the plan of that side (see
+ * BroadcastOrigins). In either case, the other side is restricted by all values that the broadcast
+ * has for the key, if KeyPushdown.prunable allows it. In a hash join, this also restricts the
+ * broadcast side. The files of one side also provide ranges of keys for the other side (see
  * PruneByFileRanges).
  *
  * Keys that restrict the rows of a broadcast side also restrict the keys that this side provides
@@ -79,7 +80,7 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
   private def maxKeys: Int = ZOrderConf.joinMaxKeys.get(conf)
 
   private def joinsKeys(plan: SparkPlan): Boolean =
-    plan.exists(_.isInstanceOf[BroadcastHashJoinExec]) &&
+    plan.exists { case join: BaseJoinExec => join.leftKeys.nonEmpty; case _ => false } &&
       plan.exists(ScanWithKeysExec.indexOf(_).exists(_.isWorthKeys))
 
   private class Pass(whole: SparkPlan, shared: KeyPushdown.Shared[BroadcastKeys])
@@ -108,8 +109,13 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
           val left = below(hash.left, ofLeft ++ keysOf(hash, right, ofBuilt))
           hash.withNewChildren(Seq(left, right))
         case _ =>
-          val left = below(join.left, ofLeft ++ moreOfLeft)
-          join.withNewChildren(Seq(left, below(join.right, ofRight ++ moreOfRight)))
+          def ofShuffledRight =
+            if (toLeft) shuffled(join, join.right, join.rightKeys, join.leftKeys) else Nil
+          def ofShuffledLeft =
+            if (toRight) shuffled(join, join.left, join.leftKeys, join.rightKeys) else Nil
+          val left = below(join.left, ofLeft ++ moreOfLeft ++ ofShuffledRight)
+          val right = below(join.right, ofRight ++ moreOfRight ++ ofShuffledLeft)
+          join.withNewChildren(Seq(left, right))
       }
     }
 
@@ -173,6 +179,20 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
         source <- BroadcastOrigins(other, their).filter(origin => mayProvideKeys(origin.build))
           .map(sourceOf).filter(CheapKeys.mayHelp).take(PruneByJoinKeys.MaxOrigins)
       } yield JoinedKey(our, 0, source, isWaited = true)
+
+    /** Keys for one side of a join that Spark shuffles, if the other side is small. */
+    private def shuffled(
+        join: BaseJoinExec,
+        other: SparkPlan,
+        theirs: Seq[Expression],
+        ours: Seq[Expression]): Seq[JoinedKey[BroadcastKeys]] =
+      for {
+        build <-
+          ShuffledKeys.of(other, theirs, BroadcastKeys.RowsPerKey * maxKeys, isAdaptive).toSeq
+        if isDeterministic(join)
+        source = new BroadcastKeys(build, build.side.output, maxKeys)
+        (column, i) <- ours.zipWithIndex
+      } yield JoinedKey(column, i, source, isWaited = true)
 
     private def sourceOf(origin: BroadcastOrigins.Origin): BroadcastKeys =
       known.computeIfAbsent(origin.build.side, _ => mutable.Map.empty)

@@ -30,7 +30,7 @@ private[joins] object RepeatableRows {
       case _: QueryStageExec | _: ReusedExchangeExec => true
       case _: FilterExec | _: ProjectExec | _: SortExec | _: UnionExec => true
       case _: Exchange | _: ColumnarToRowTransition | _: RowToColumnarTransition => true
-      case _: BaseJoinExec => true
+      case _: BaseJoinExec | _: WholeStageCodegenExec | _: InputAdapter => true
       case aggregate @ (_: HashAggregateExec | _: ObjectHashAggregateExec |
           _: SortAggregateExec) =>
         val groups = aggregate.asInstanceOf[BaseAggregateExec]

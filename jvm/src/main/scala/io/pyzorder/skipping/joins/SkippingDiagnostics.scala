@@ -143,7 +143,7 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
         Some("both sides are read before any key is known, and " +
           (if (isShared) "a subquery may read the same table"
            else if (isKnown) "the key ranges on the other side do not rule out any files"
-           else "the other side's key is not in an index"))
+           else "the other side's key is neither in an index nor cheap to compute"))
     }
     obstacle =>
       fixed.orElse(obstacle).getOrElse(

@@ -10,7 +10,9 @@ import org.apache.spark.sql.catalyst.expressions.{
 import org.apache.spark.sql.catalyst.plans.physical.BroadcastPartitioning
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
-import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, ReusedExchangeExec}
+import org.apache.spark.sql.execution.exchange.{
+  BroadcastExchangeExec, BroadcastExchangeLike, ReusedExchangeExec
+}
 import org.apache.spark.sql.execution.joins.{HashJoin, HashedRelation, HashedRelationBroadcastMode}
 
 /**
@@ -103,6 +105,12 @@ final class BuildSide private (
 }
 
 object BuildSide {
+
+  /** Broadcasts rows as the hash table of a join with these keys. */
+  def broadcast(rows: SparkPlan, keys: Seq[Attribute]): SparkPlan = {
+    val bound = HashJoin.rewriteKeyExpr(keys).map(BindReferences.bindReference(_, rows.output))
+    BroadcastExchangeExec(HashedRelationBroadcastMode(bound), rows)
+  }
 
   /** Matches broadcasts of hash tables, except the null-aware ones that Spark uses for NOT IN. */
   def unapply(plan: SparkPlan): Option[BuildSide] = exchangeOf(plan).flatMap { exchange =>
