@@ -256,6 +256,13 @@ def test_many_keys_that_all_files_may_contain_are_not_collected(session: SparkSe
     assert used == {("day", 60000): True, ("spread", 60000): False, ("spread", 20): True}
 
 
+def test_keys_of_a_table_whose_index_is_too_large_for_the_driver(session: SparkSession) -> None:
+    """Its statistics are not known during planning, but a Spark job finds the files to skip."""
+    with settings(session, spark__sql__zorder__index__driverLimit="1"):
+        df = checked(session, f"{SOLD} JOIN {JULY} ON s.day = d")
+        assert counts(df, "sales") == (MONTH,)
+
+
 def test_without_reuse_no_keys_are_used(session: SparkSession) -> None:
     with settings(session, spark__sql__exchange__reuse="false"):
         df = checked(session, f"{SOLD} JOIN {JULY} ON s.day = d")

@@ -100,6 +100,24 @@ def test_the_small_side_is_read_once(session: SparkSession) -> None:
     assert sum(more.values()) == 20 + 20 * MONTH  # of `days`, and of 5 files of `sales`
 
 
+def test_a_small_side_that_keys_restrict(session: SparkSession) -> None:
+    """Keys of the days restrict `web`, so its rows differ from those whose keys would be broadcast.
+    If they were broadcast, `web` would be read twice."""
+    sql = f"""
+        SELECT w.q, count(*) FROM (SELECT day, q FROM web WHERE q > 3) w
+        LEFT SEMI JOIN (SELECT day, pad FROM sales UNION ALL SELECT day, pad FROM sales) s
+        ON w.day = s.day JOIN {JULY} ON w.day = d GROUP BY w.q"""
+    df = checked(session, sql)
+    assert counts(df, "web") == (MONTH,)
+
+
+def test_a_range_with_many_numbers(session: SparkSession) -> None:
+    side = "(SELECT CAST(id AS INT) AS d FROM range({}) WHERE id % 20 = 3)"
+    sql = f"SELECT s.q FROM sales s JOIN {side} ON s.day = d"
+    assert counts(checked(session, sql.format(20)), "sales") == (1,)
+    assert counts(checked(session, sql.format(20_000_000)), "sales") == (ALL,)
+
+
 def records_read(spark: SparkSession) -> dict[int, int]:
     """The number of rows that each stage so far has read from files."""
     jvm, context = spark._jvm, spark._jsc.sc()

@@ -90,13 +90,18 @@ private[skipping] object KeyBounds {
 
   /**
    * Whether almost all files of the scan have bounds that enclose any value of the column. Few
-   * files can then be skipped by their bounds, whichever keys the column must equal.
+   * files can then be skipped by their bounds, whichever keys the column must equal. False if this
+   * is not known, for example because the index is too large for the driver.
    */
-  def isEverywhere(scan: FilteredScan, column: Expression): Boolean = column match {
-    case FilterColumn(own) =>
-      shareOfOne(Seq(ScannedColumn(scan, own)), scan, column).exists(_ >= Everywhere)
-    case _ => false
-  }
+  def isEverywhere(scan: FilteredScan, column: Expression): Boolean =
+    try column match {
+        case FilterColumn(own) if scan.index.numFiles <= MaxFiles =>
+          val files = sampled(scan.unfiltered.estimated, MaxTests)
+          files.forall(_.known.exists(known => known.facts(own).exists(_.bounded(known.entry)))) &&
+          shareOfOne(Seq(ScannedColumn(scan, own)), scan, column).exists(_ >= Everywhere)
+        case _ => false
+      }
+    catch { case NonFatal(_) => false }
 
   /** Whether files of the scan may have sketches of the column. */
   def hasSketches(scan: FilteredScan, column: Expression): Boolean = column match {
@@ -144,6 +149,9 @@ private[skipping] object KeyBounds {
 
   /** See isEverywhere. */
   private val Everywhere = 0.95
+
+  /** With more files than this, it takes too long to see whether a column is everywhere. */
+  private val MaxFiles = 100000
 
   /** @param text a description of the files, used only for display */
   private[files] final case class Known(ranges: KeyValues.Ranges, text: String)

@@ -301,8 +301,10 @@ final class ZOrderFileIndex private (
    * Opening a few small files takes less time.
    */
   private[skipping] def isWorthKeys: Boolean = couldSkip &&
-    (seen.indexes.map(_.numFiles).sum > ZOrderFileIndex.FewFiles ||
-      sizeInBytes > ZOrderFileIndex.FewBytes)
+    (numFiles > ZOrderFileIndex.FewFiles || sizeInBytes > ZOrderFileIndex.FewBytes)
+
+  /** The number of files that were indexed when the query was planned. */
+  private[files] def numFiles: Long = seen.indexes.map(_.numFiles.toLong).sum
 
   /** Whether skipping is enabled and some of the files may be indexed. */
   def maySkip: Boolean = pruner.isEnabled && indexes.nonEmpty

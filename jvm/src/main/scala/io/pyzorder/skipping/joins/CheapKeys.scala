@@ -3,7 +3,7 @@ package io.pyzorder.skipping.joins
 import org.apache.spark.sql.catalyst.expressions.{Expression, IsNotNull, PredicateHelper}
 import org.apache.spark.sql.execution.{FileSourceScanExec, FilterExec, LocalTableScanExec}
 import org.apache.spark.sql.execution.{RangeExec, SparkPlan}
-import org.apache.spark.sql.execution.adaptive.QueryStageExec
+import org.apache.spark.sql.execution.adaptive.{QueryStageExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeLike}
 
 import io.pyzorder.skipping.files.{FilteredScan, KeyBounds, ZOrderFileIndex}
@@ -16,8 +16,8 @@ import io.pyzorder.skipping.files.{FilteredScan, KeyBounds, ZOrderFileIndex}
  * Waiting then takes no longer than the scan itself would. The broadcast side must not contain a
  * scan that itself waits for keys. None of these conditions applies if the broadcast has already
  * been executed. In any case, the broadcast side must have the same rows each time it is executed,
- * because the scan cannot determine whether the join reuses the same broadcast. Nor does a scan
- * wait if almost all of its files may contain any value of the column.
+ * because the scan cannot determine whether the join reuses the same broadcast. A scan never waits
+ * for keys of a column if almost all of its files may contain any value of that column.
  */
 private[joins] object CheapKeys extends PredicateHelper {
 
@@ -72,9 +72,10 @@ private[joins] object CheapKeys extends PredicateHelper {
       rows: Long,
       scan: FilteredScan,
       columns: Seq[Expression]): Boolean =
-    rows <= FewRows || !columns.forall(KeyBounds.isEverywhere(scan, _)) &&
+    rows <= FewRows ||
       (isSelective(keys) || keys.restrictions.nonEmpty ||
-        rows * BytesPerRow <= scan.index.sizeInBytes)
+        rows * BytesPerRow <= scan.index.sizeInBytes) &&
+      !columns.forall(KeyBounds.isEverywhere(scan, _))
 
   private val FewRows = 10000L
 
@@ -85,9 +86,14 @@ private[joins] object CheapKeys extends PredicateHelper {
   def isSelective(keys: BroadcastKeys): Boolean =
     isSelective(ShuffledKeys.rowsOf(keys.build)) && keys.alternatives.forall(isSelective)
 
-  /** Whether a scan should wait for the keys of these rows, which Spark shuffles. */
-  def mayBeShuffled(rows: SparkPlan): Boolean =
-    RepeatableRows(rows) && startsAtOnce(rows) && isSelective(rows)
+  /**
+   * Whether scans should wait for the keys of these rows, which Spark shuffles for a join. Keys of
+   * other joins must not restrict the rows, because the shuffle for the join would then differ from
+   * the one whose keys are broadcast.
+   */
+  def areCheapWhenShuffled(rows: SparkPlan): Boolean =
+    RepeatableRows(rows) && startsAtOnce(rows) && isSelective(rows) &&
+      !rows.exists(ScanWithKeysExec.indexOf(_).exists(_.isWorthKeys))
 
   private def ofAnyScan(keys: BroadcastKeys, isRestricted: Boolean): Option[String] =
     if (!keys.isRepeatable) Some("its rows may differ each time it is executed")
@@ -109,6 +115,7 @@ private[joins] object CheapKeys extends PredicateHelper {
 
   private def startsAtOnce(plan: SparkPlan): Boolean = !plan.exists {
     case _: ShuffleExchangeLike | _: ScanWithKeysExec => true
+    case stage: ShuffleQueryStageExec => !stage.isMaterialized
     case _ => false
   }
 
@@ -127,6 +134,7 @@ private[joins] object CheapKeys extends PredicateHelper {
 
   private def bytesOfLeaf(leaf: SparkPlan): BigInt = leaf match {
     case scan: FileSourceScanExec => scan.relation.location.sizeInBytes
+    case stage: QueryStageExec if !stage.isMaterialized => bytesOf(stage.plan)
     case _: LocalTableScanExec | _: RangeExec | _: QueryStageExec | _: ReusedExchangeExec => 0
     case _ => Long.MaxValue
   }

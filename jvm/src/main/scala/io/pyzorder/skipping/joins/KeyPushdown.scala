@@ -202,7 +202,9 @@ private[joins] abstract class KeyPushdown[Source <: KeySource[Source]](
     stages.nonEmpty && stages(exchange.canonicalized)
 
   private lazy val stages: Set[SparkPlan] =
-    whole.collect { case stage: ExchangeQueryStageExec => stage.plan.canonicalized }.toSet
+    whole.collect { case stage: ExchangeQueryStageExec =>
+      Seq(stage.canonicalized, stage.plan.canonicalized)
+    }.flatten.toSet
 
   /** Whether Spark can reuse an exchange of another plan in place of this one. */
   protected def isReused(exchange: Exchange): Boolean = false

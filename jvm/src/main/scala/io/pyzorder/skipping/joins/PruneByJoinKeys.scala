@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.exchange.Exchange
 import org.apache.spark.sql.execution.joins.{BaseJoinExec, BroadcastHashJoinExec}
 import org.apache.spark.sql.execution.pyzorder.BuildSide
@@ -87,6 +88,9 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
       extends KeyPushdown[BroadcastKeys](whole, shared) {
 
     private val known = new IdentityHashMap[SparkPlan, mutable.Map[Expression, BroadcastKeys]]
+
+    /** Whether the plan is a stage of adaptive execution, in which keys have been passed down. */
+    private lazy val isStage: Boolean = whole.exists(_.isInstanceOf[QueryStageExec])
 
     override def result: SparkPlan = withFinalSides(super.result)
 
@@ -186,10 +190,10 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
         other: SparkPlan,
         theirs: Seq[Expression],
         ours: Seq[Expression]): Seq[JoinedKey[BroadcastKeys]] =
-      for {
+      if (!isDeterministic(join) || !isAdaptive && isStage) Nil
+      else for {
         build <-
           ShuffledKeys.of(other, theirs, BroadcastKeys.RowsPerKey * maxKeys, isAdaptive).toSeq
-        if isDeterministic(join)
         source = new BroadcastKeys(build, build.side.output, maxKeys)
         (column, i) <- ours.zipWithIndex
       } yield JoinedKey(column, i, source, isWaited = true)
@@ -250,7 +254,9 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
         if columns.nonEmpty
         source <- sourceFor(keys.head, columns, index, files)
       } yield source -> columns
-      if (found.isEmpty) scan else ScanWithKeysExec(scan, found)
+      // adaptive execution may pass a scan from a stage that already has its keys
+      if (found.isEmpty || scan.isInstanceOf[ScanWithKeysExec]) scan
+      else ScanWithKeysExec(scan, found)
     }
 
     /**

@@ -21,8 +21,8 @@ import io.pyzorder.skipping.predicate.JoinKeyFilter
  * A scan that skips the files that contain none of the keys of joins above it. The broadcast sides
  * of these joins are children of this node, so they are executed before the scan. Adaptive
  * execution starts a stage only when all stages below it are done. Without adaptive execution, this
- * node itself waits for the broadcasts. The joins reuse the same broadcasts, so none is executed
- * twice.
+ * node itself waits for the broadcasts. The joins reuse the same broadcasts, or the shuffles that
+ * they read (see ShuffledKeys), so nothing is executed twice.
  *
  * There are no deadlocks, because a scan waits only for broadcasts that are below it, and a plan is
  * a finite tree. Spark reuses a broadcast in place of another only if their trees are equal. If a

@@ -1,5 +1,6 @@
 package io.pyzorder.skipping.joins
 
+import org.apache.spark.SparkEnv
 import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
@@ -15,8 +16,8 @@ import org.apache.spark.sql.execution.pyzorder.BuildSide
  * broadcast as they would for the broadcast side of a hash join.
  *
  * The broadcast reads the rows that have been shuffled for the join. Spark executes equal shuffles
- * only once, so the side is not read a second time, and the join sees the same rows. A shuffle that
- * waits for keys itself is not used, so there are no deadlocks (see ScanWithKeysExec).
+ * only once, so the side is not read a second time, and the join sees the same rows. A shuffle of
+ * rows that wait for keys is not used, so there are no deadlocks (see ScanWithKeysExec).
  *
  * As for Spark's runtime Bloom filters, the side must not be larger than
  * `spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold`. Because even a small file can
@@ -41,7 +42,9 @@ private[joins] object ShuffledKeys {
     side match {
       case _: SortExec | _: AQEShuffleReadExec =>
         of(side.children.head, keys, maxRows, isAdaptive)
-      case Shuffled(rows) if keys.nonEmpty && CheapKeys.mayBeShuffled(rows) && isSmall(side) =>
+      case Shuffled(rows)
+          if keys.nonEmpty && !side.supportsColumnar &&
+            CheapKeys.areCheapWhenShuffled(rows) && isSmall(side) =>
         BuildSide.unapply(broadcast(if (isAdaptive) side else CoalesceExec(Tasks, side), keys,
             maxRows))
       case _ => None
@@ -57,14 +60,23 @@ private[joins] object ShuffledKeys {
     }
   }
 
-  private def isSmall(shuffle: SparkPlan): Boolean =
-    size(shuffle) <= shuffle.conf.runtimeFilterCreationSideThreshold
+  /**
+   * Whether the side is so small that the driver can take its keys. If it could not, the query
+   * would fail.
+   */
+  private def isSmall(shuffle: SparkPlan): Boolean = {
+    val bytes = size(shuffle)
+    val limit = SparkEnv.get.conf.getSizeAsBytes("spark.driver.maxResultSize", "1g")
+    bytes <= shuffle.conf.runtimeFilterCreationSideThreshold && (limit <= 0 || bytes * 20 <= limit)
+  }
 
-  /** The size of the shuffled rows or, if the shuffle is not done, of the files that it reads. */
+  /** The size of the shuffled rows or, if the shuffle is not done, of what it reads. */
   private def size(shuffle: SparkPlan): BigInt = shuffle match {
     case stage: ShuffleQueryStageExec if stage.isMaterialized =>
       stage.getRuntimeStatistics.sizeInBytes
-    case Shuffled(rows) => CheapKeys.bytesOf(rows)
+    case Shuffled(rows) =>
+      val numbers = rows.collect { case range: RangeExec => range.numElements }.sum
+      CheapKeys.bytesOf(rows) + numbers * java.lang.Long.BYTES
   }
 
   private def broadcast(shuffled: SparkPlan, keys: Seq[Expression], maxRows: Long): SparkPlan = {
