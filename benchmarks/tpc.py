@@ -6,13 +6,13 @@ The large tables have about 80 files each and are Z-ordered by their date key an
 queries run in one session, in pairs: one run with skipping and one without. A first pair, which is
 not measured, compiles the query. Each result is the median over the other pairs.
 
-`files` is the number of files that the query opens in the large tables.
-`model` is the number that tpc_model predicts, or `-` if the prediction needs too much memory or
-time. `by conditions` counts the files that the query's own conditions skip, `by joins` those that
-only joins skip. `how` says what skips them: the keys of broadcasts, the key ranges of other tables'
-files, or both. The answers are compared with DuckDB's, and with the answers without
-skipping. DuckDB generates the data and the text of the queries. `--continue` keeps the measurements
-of an earlier run with the same jar and arguments. Writes only to the folder demo-output.
+`files` is the number of files that the query opens in the large tables. `model` is the number that
+tpc_model predicts, or `-` if the prediction needs too much memory or time. `by conditions` counts
+the files that the query's own conditions skip, `by joins` those that only joins skip. `how` says
+what skips them: the keys of broadcasts, the key ranges of other tables' files, or both. The answers
+are compared with DuckDB's, and with the answers without skipping. DuckDB generates the data and the
+text of the queries. `--continue` keeps the measurements of an earlier run with the same jar and
+arguments. Writes only to the folder demo-output, except for the table of results.
 """
 
 from __future__ import annotations
