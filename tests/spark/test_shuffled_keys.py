@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.joins import checked, counts, fact_tables, scans_of
+from tests.support.joins import checked, counts, fact_tables, scans_of, stage_rows
 from tests.support.scans import settings
 
 ALL = 20
@@ -94,10 +94,10 @@ def test_explain_names_the_keys(session: SparkSession) -> None:
 def test_the_small_side_is_read_once(session: SparkSession) -> None:
     sql = f"SELECT s.q, d FROM sales s JOIN {JULY} ON s.day = d"
     session.sql(sql).collect()
-    before = records_read(session)
+    before = stage_rows(session)
     session.sql(sql).collect()
-    more = {stage: rows for stage, rows in records_read(session).items() if stage not in before}
-    assert sum(more.values()) == 20 + 20 * MONTH  # of `days`, and of 5 files of `sales`
+    more = [read for stage, (read, _) in stage_rows(session).items() if stage not in before]
+    assert sum(more) == 20 + 20 * MONTH  # of `days`, and of 5 files of `sales`
 
 
 def test_a_small_side_that_keys_restrict(session: SparkSession) -> None:
@@ -116,17 +116,6 @@ def test_a_range_with_many_numbers(session: SparkSession) -> None:
     sql = f"SELECT s.q FROM sales s JOIN {side} ON s.day = d"
     assert counts(checked(session, sql.format(20)), "sales") == (1,)
     assert counts(checked(session, sql.format(20_000_000)), "sales") == (ALL,)
-
-
-def records_read(spark: SparkSession) -> dict[int, int]:
-    """The number of rows that each stage so far has read from files."""
-    jvm, context = spark._jvm, spark._jsc.sc()
-    context.listenerBus().waitUntilEmpty()
-    stages = context.statusStore().stageList(
-        None, False, False, spark.sparkContext._gateway.new_array(jvm.double, 0), None
-    )
-    found = [stages.apply(i) for i in range(stages.size())]
-    return {stage.stageId(): stage.inputRecords() for stage in found}
 
 
 def test_a_side_above_sparks_threshold(session: SparkSession) -> None:

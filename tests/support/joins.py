@@ -84,6 +84,17 @@ def checked(spark: SparkSession, sql: str) -> DataFrame:
     return df
 
 
+def stage_rows(spark: SparkSession) -> dict[int, tuple[int, int]]:
+    """For each stage so far, the number of rows that it read from files and wrote to a shuffle."""
+    jvm, context = spark._jvm, spark._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+    stages = context.statusStore().stageList(
+        None, False, False, spark.sparkContext._gateway.new_array(jvm.double, 0), None
+    )
+    found = [stages.apply(i) for i in range(stages.size())]
+    return {stage.stageId(): (stage.inputRecords(), stage.shuffleWriteRecords()) for stage in found}
+
+
 def select_list(text: str) -> list[str]:
     """The expressions in a SELECT list."""
     found, depth, start = [], 0, 0

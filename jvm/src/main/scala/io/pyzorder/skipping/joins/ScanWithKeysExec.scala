@@ -60,16 +60,22 @@ private[joins] final case class ScanWithKeysExec(
   override def vectorTypes: Option[Seq[String]] = scan.vectorTypes
 
   /**
-   * The scan alone, restricted to the files that may contain one of the keys. The plans in `sides`
-   * must already have been broadcast.
+   * The scan alone, restricted to the files that may contain one of the keys, and to the rows that
+   * contain one of the keys of joins in later stages. The plans in `sides` must already have been
+   * broadcast.
    *
    * @param joined the broadcasts of the joins in the scan's own stage
    */
   def withKeys(joined: Seq[AnyRef]): SparkPlan = {
-    val found = filters(restrictions.keys, build => joined.exists(_ eq build.broadcast))
-    val others = fileRanges
-    if (found.isEmpty && others.isEmpty) scan
-    else ScanWithKeysExec.mapIndex(scan)(_.withJoins(found).withRanges(others))
+    def isJoined(build: BuildSide): Boolean = joined.exists(_ eq build.broadcast)
+    val (ofStage, ofOthers) =
+      restrictions.keys.partition(key => BuildSide.unapply(sides(key.sides.head)).exists(isJoined))
+    val early = filters(ofOthers, isJoined)
+    val found = filters(ofStage, isJoined) ++ early
+    val ranges = fileRanges
+    if (found.isEmpty && ranges.isEmpty) scan
+    else EarlyRowFilter(
+      ScanWithKeysExec.mapIndex(scan)(_.withJoins(found).withRanges(ranges)), early)
   }
 
   /**

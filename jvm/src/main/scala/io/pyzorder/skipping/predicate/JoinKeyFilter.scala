@@ -8,10 +8,14 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, InSet}
  * filters are equal, because they then keep the same files, no matter which joins they are derived
  * from.
  *
- * @param filter the filter, on one column
+ * @param column a column of the files, or an order-preserving function of it, which must equal one
+ *               of the keys
+ * @param filter the filter, on this column
  * @param text   a description of the keys, used only for display
  */
 final class JoinKeyFilter private (
+    val column: Expression,
+    val keys: KeyValues,
     val filter: IndexFilter,
     val text: String) {
 
@@ -35,7 +39,7 @@ object JoinKeyFilter {
    * @param text   a description of the keys
    */
   def of(column: Expression, keys: KeyValues, text: String): Option[JoinKeyFilter] =
-    filter(column, keys).map(new JoinKeyFilter(_, text))
+    filter(column, keys).map(new JoinKeyFilter(column, keys, _, text))
 
   private def filter(column: Expression, keys: KeyValues): Option[IndexFilter] = keys match {
     case KeyValues.Each(values) if values.isEmpty => Some(IndexFilter.Never)
