@@ -14,8 +14,9 @@ import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeyFilter, KeyValues}
  *
  * A row without any of the keys does not affect the query's result (see PruneByJoinKeys). This
  * includes rows in which the column is null. Floating-point columns are not tested, because equal
- * values may have different representations. Neither are functions of a column other than widening
- * casts, because they could fail for a row that the query never evaluates them for.
+ * values may have different representations. Functions of a column are not tested either, because
+ * they could fail for a row that a filter above the scan drops. Casts between exact numbers that
+ * only widen the type cannot fail.
  */
 private[joins] object EarlyRowFilter {
 
@@ -28,45 +29,78 @@ private[joins] object EarlyRowFilter {
 
   private def condition(scan: SparkPlan, filter: JoinKeyFilter): Option[Expression] =
     filter.keys match {
-      case KeyValues.Each(values) if values.nonEmpty && isExact(filter.column.dataType) =>
-        columnOf(scan, filter.column).map(IsJoinKey(_, values))
+      case each: KeyValues.Each if each.values.nonEmpty && isExact(filter.column.dataType) =>
+        columnOf(scan, filter.column).map(IsJoinKey(_, each))
       case _ => None
     }
 
-  /** Whether two values of this type are equal in Spark only if they are equal as JVM objects. */
+  /**
+   * Whether two values of this type are equal in Spark only if they are equal as JVM objects, and
+   * can be compared quickly.
+   */
   private def isExact(dataType: DataType): Boolean = dataType match {
     case FloatType | DoubleType | BinaryType => false
+    case decimal: DecimalType => isCompact(decimal)
     case other => FilterColumn.isOrdered(other)
   }
+
+  /** Whether the unscaled values fit into a long. */
+  private def isCompact(decimal: DecimalType): Boolean =
+    decimal.precision <= Decimal.MAX_LONG_DIGITS
 
   private def columnOf(scan: SparkPlan, column: Expression): Option[Expression] = column match {
     case a: AttributeReference => scan.output.filter(_.name == a.name) match {
         case Seq(found) if found.dataType == a.dataType => Some(found)
         case _ => None
       }
-    case cast: Cast if Cast.canUpCast(cast.child.dataType, cast.dataType) =>
+    case cast: Cast
+        if isExactNumber(cast.child.dataType) && isExactNumber(cast.dataType) &&
+          Cast.canUpCast(cast.child.dataType, cast.dataType) =>
       columnOf(scan, cast.child).map(child => cast.withNewChildren(Seq(child)))
     case _ => None
+  }
+
+  private def isExactNumber(dataType: DataType): Boolean = dataType match {
+    case ByteType | ShortType | IntegerType | LongType | _: DecimalType => true
+    case _ => false
   }
 }
 
 /**
  * Whether a value is one of the keys; null if the value is null. Unlike Spark's InSet, this keeps
  * the keys out of the generated code, which therefore need not be compiled again for other keys.
+ * Numbers, dates, times and decimals are compared as longs, so the keys are a compact array.
  */
-private[joins] final case class IsJoinKey(child: Expression, keys: Set[Any])
+private[joins] final case class IsJoinKey(child: Expression, keys: KeyValues.Each)
     extends UnaryExpression with Predicate {
 
-  override def nullSafeEval(value: Any): Any = keys.contains(value)
-
-  override protected def doGenCode(context: CodegenContext, code: ExprCode): ExprCode = {
-    val set = context.addReferenceObj("joinKeys", keys, classOf[Set[Any]].getName)
-    defineCodeGen(context, code, value => s"$set.contains($value)")
+  /** The keys in ascending order, if they are numbers. */
+  @transient private lazy val numbers: Option[Array[Long]] = {
+    val found = keys.values.toArray.collect {
+      case number: java.lang.Number => number.longValue
+      case decimal: Decimal => decimal.toUnscaledLong
+    }
+    java.util.Arrays.sort(found)
+    if (found.length == keys.values.size) Some(found) else None
   }
 
-  override def toString: String = s"$child is one of ${keys.size} join keys"
+  override def nullSafeEval(value: Any): Any = keys.values.contains(value)
 
-  override def sql: String = s"${child.sql} is one of ${keys.size} join keys"
+  override protected def doGenCode(context: CodegenContext, code: ExprCode): ExprCode =
+    numbers match {
+      case Some(sorted) =>
+        val array = context.addReferenceObj("joinKeys", sorted, "long[]")
+        val asLong = if (child.dataType.isInstanceOf[DecimalType]) ".toUnscaledLong()" else ""
+        defineCodeGen(
+          context, code, value => s"java.util.Arrays.binarySearch($array, $value$asLong) >= 0")
+      case None =>
+        val set = context.addReferenceObj("joinKeys", keys.values, classOf[Set[Any]].getName)
+        defineCodeGen(context, code, value => s"$set.contains($value)")
+    }
+
+  override def toString: String = s"$child is a join key ($keys)"
+
+  override def sql: String = s"${child.sql} is a join key ($keys)"
 
   override protected def withNewChildInternal(newChild: Expression): IsJoinKey =
     copy(child = newChild)

@@ -61,17 +61,18 @@ private[joins] final case class ScanWithKeysExec(
 
   /**
    * The scan alone, restricted to the files that may contain one of the keys, and to the rows that
-   * contain one of the keys of joins in later stages. The plans in `sides` must already have been
-   * broadcast.
+   * contain one of the selective keys of joins in later stages. The plans in `sides` must already
+   * have been broadcast.
    *
    * @param joined the broadcasts of the joins in the scan's own stage
    */
   def withKeys(joined: Seq[AnyRef]): SparkPlan = {
     def isJoined(build: BuildSide): Boolean = joined.exists(_ eq build.broadcast)
-    val (ofStage, ofOthers) =
-      restrictions.keys.partition(key => BuildSide.unapply(sides(key.sides.head)).exists(isJoined))
-    val early = filters(ofOthers, isJoined)
-    val found = filters(ofStage, isJoined) ++ early
+    val (ofRows, ofFiles) = restrictions.keys.partition(key =>
+      (CheapKeys.isSelective(key.from) || key.from.restrictions.nonEmpty) &&
+        !BuildSide.unapply(sides(key.sides.head)).exists(isJoined))
+    val early = filters(ofRows, isJoined)
+    val found = filters(ofFiles, isJoined) ++ early
     val ranges = fileRanges
     if (found.isEmpty && ranges.isEmpty) scan
     else EarlyRowFilter(

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, InSet}
  *
  * @param column a column of the files, or an order-preserving function of it, which must equal one
  *               of the keys
+ * @param keys   the keys
  * @param filter the filter, on this column
  * @param text   a description of the keys, used only for display
  */
