@@ -14,6 +14,7 @@ EXTRAS ?= test
 CASES ?= 50000
 JOIN_QUERIES ?= 1000
 JOIN_SEED ?= 0
+JOIN_SESSIONS ?= 3
 MINUTES ?= 30
 JOBS ?= 2
 
@@ -136,7 +137,8 @@ fuzz: jar ## Compare the results of CASES=50000 random queries with and without 
 	$(RUN) -m tests.fuzz --cases $(CASES)
 
 fuzz-joins: jar ## Compare the results of JOIN_QUERIES=1000 random joins with and without skipping, on two cores; fails if a query hangs
-	JOIN_QUERIES=$(JOIN_QUERIES) JOIN_SEED=$(JOIN_SEED) PYZORDER_TEST_MASTER='local[2]' $(RUN) -m pytest -s tests/fuzz/test_joins.py
+	JOIN_QUERIES=$(JOIN_QUERIES) JOIN_SEED=$(JOIN_SEED) JOIN_SESSIONS=$(JOIN_SESSIONS) \
+	  PYZORDER_TEST_MASTER='local[2]' $(RUN) -m pytest -s tests/fuzz/test_joins.py
 
 soak: jar ## Run OPTIMIZE for MINUTES=30 while other processes write, alter, query and kill
 	$(RUN) -m tests.soak --minutes $(MINUTES)

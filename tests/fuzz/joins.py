@@ -36,8 +36,8 @@ ROWS = """
 """
 
 
-def create(spark: SparkSession, folder: Path) -> None:
-    """Creates the tables as temporary views."""
+def write(spark: SparkSession, folder: Path) -> None:
+    """Writes the tables."""
     for i, name in enumerate((*FACTS, *DIMENSIONS)):
         fact = name in FACTS
         rows, files = (120, 12) if fact else (40, 2)
@@ -57,11 +57,18 @@ def create(spark: SparkSession, folder: Path) -> None:
             with settings(spark, spark__sql__zorder__write__index="false"):
                 more = spark.range(rows, rows + 10, 1, 1).selectExpr(*select_list(columns))
                 more.write.mode("append").parquet(str(folder / name))
+
+
+def create_views(spark: SparkSession, folder: Path) -> None:
+    """Creates a temporary view of each table."""
+    for name in (*FACTS, *DIMENSIONS):
         spark.read.parquet(str(folder / name)).createOrReplaceTempView(name)
 
 
 def settings_of(random: Random) -> dict[str, str]:
-    """Session settings that affect how joins are planned."""
+    """Session settings that affect how joins are planned and executed."""
+    # Each plan runs only once, so compiling it would take longer than interpreting it.
+    is_compiled = random.random() < 0.1
     return {
         "spark__sql__adaptive__enabled": random.choice(["true", "true", "false"]),
         "spark__sql__autoBroadcastJoinThreshold": random.choice(
@@ -73,9 +80,8 @@ def settings_of(random: Random) -> dict[str, str]:
         "spark__sql__optimizer__dynamicPartitionPruning__enabled": random.choice(["true", "false"]),
         "spark__sql__shuffle__partitions": "2",
         "spark__sql__files__openCostInBytes": "0",
-        # Each plan runs only once, so compiling it would take longer than interpreting it.
-        "spark__sql__codegen__factoryMode": "NO_CODEGEN",
-        "spark__sql__codegen__wholeStage": random.choice(["true"] + ["false"] * 9),
+        "spark__sql__codegen__factoryMode": "CODEGEN_ONLY" if is_compiled else "NO_CODEGEN",
+        "spark__sql__codegen__fallback": "false",
     }
 
 

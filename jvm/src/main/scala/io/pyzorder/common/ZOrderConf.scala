@@ -186,11 +186,12 @@ object ZOrderConf {
   val joinMaxKeys: Setting[Int] = new Setting(
     "spark.sql.zorder.join.maxKeys",
     "10000",
-    "Up to this many distinct keys from a join's broadcast side are used individually to skip " +
-      "files on the other side. If there are more keys, they are combined into this many ranges. " +
-      "If the broadcast side has more than 100 times this many rows, no keys are used. If the " +
-      "key ranges of the files on one side are used to skip files on the other, they are " +
-      "combined into at most this many ranges. 0 disables skipping by join keys.",
+    "Up to this many distinct keys from one side of a join, if it is broadcast or small, are " +
+      "used individually to skip files on the other side. If there are more keys, they are " +
+      "combined into this many ranges. If the one side has more than 100 times this many rows, " +
+      "no keys are used. If the key ranges of the files on one side are used to skip files on " +
+      "the other, they are combined into at most this many ranges. 0 disables skipping by join " +
+      "keys.",
     notNegativeInt)
 
   /** The unit is hours. */
