@@ -40,13 +40,9 @@ private[joins] object EarlyRowFilter {
    */
   private def isExact(dataType: DataType): Boolean = dataType match {
     case FloatType | DoubleType | BinaryType => false
-    case decimal: DecimalType => isCompact(decimal)
+    case decimal: DecimalType => decimal.precision <= Decimal.MAX_LONG_DIGITS
     case other => FilterColumn.isOrdered(other)
   }
-
-  /** Whether the unscaled values fit into a long. */
-  private def isCompact(decimal: DecimalType): Boolean =
-    decimal.precision <= Decimal.MAX_LONG_DIGITS
 
   private def columnOf(scan: SparkPlan, column: Expression): Option[Expression] = column match {
     case a: AttributeReference => scan.output.filter(_.name == a.name) match {
@@ -69,7 +65,7 @@ private[joins] object EarlyRowFilter {
 /**
  * Whether a value is one of the keys; null if the value is null. Unlike Spark's InSet, this keeps
  * the keys out of the generated code, which therefore need not be compiled again for other keys.
- * Numbers, dates, times and decimals are compared as longs, so the keys are a compact array.
+ * The generated code compares numbers, dates, times and decimals as longs in a sorted array.
  */
 private[joins] final case class IsJoinKey(child: Expression, keys: KeyValues.Each)
     extends UnaryExpression with Predicate {
