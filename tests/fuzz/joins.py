@@ -72,13 +72,14 @@ def settings_of(random: Random) -> dict[str, str]:
     return {
         "spark__sql__adaptive__enabled": random.choice(["true", "true", "false"]),
         "spark__sql__autoBroadcastJoinThreshold": random.choice(
-            ["-1", "8k", "20k", "20k", "20k", "10m"]
+            ["-1", "8k", "20k", "20k", "20k", "20k", "10m", "10m"]
         ),
         "spark__sql__join__preferSortMergeJoin": random.choice(["true", "false"]),
-        "spark__sql__exchange__reuse": random.choice(["true"] * 7 + ["false"]),
-        "spark__sql__zorder__join__maxKeys": random.choice(["10000"] * 4 + ["3", "1"]),
+        "spark__sql__exchange__reuse": random.choice(["true"] * 15 + ["false"]),
+        "spark__sql__zorder__join__maxKeys": random.choice(["10000"] * 8 + ["3", "1"]),
         "spark__sql__optimizer__dynamicPartitionPruning__enabled": random.choice(["true", "false"]),
-        "spark__sql__shuffle__partitions": "2",
+        "spark__sql__shuffle__partitions": random.choice(["2", "2", "1"]),
+        "spark__sql__files__minPartitionNum": random.choice(["1", "1", "1", "2"]),
         "spark__sql__files__openCostInBytes": "0",
         "spark__sql__codegen__factoryMode": "CODEGEN_ONLY" if is_compiled else "NO_CODEGEN",
         "spark__sql__codegen__fallback": "false",
@@ -94,7 +95,7 @@ class Queries:
 
     def query(self) -> str:
         """A query that combines all rows of a random relation into a single row."""
-        relation = self.relation(self.random.choice([1, 1, 2, 2, 2, 3]))
+        relation = self.relation(self.random.choice([1, 1, 1, 2, 2, 3]))
         if self.random.random() < 0.95:
             relation = f"({self.star(relation)})"
         hashed = f"pmod(xxhash64({', '.join(INTEGERS)}, s, x + 0.0D, d), 1000003)"
@@ -104,7 +105,7 @@ class Queries:
         """A relation that is joined with one or two dimensions, which restrict its rows."""
         outer = self.name()
         joins = ""
-        for _ in range(self.random.choice([1, 1, 2])):
+        for _ in range(self.random.choice([1, 1, 1, 2])):
             inner = self.name()
             key = self.random.choice(["k", "k", "tag", "s", "d", "n"])
             kind = self.random.choice(["JOIN", "JOIN", "LEFT SEMI JOIN"])
@@ -129,7 +130,7 @@ class Queries:
     def fact(self) -> str:
         """A large table, often with a condition that only a few files can satisfy."""
         name = self.random.choice(FACTS)
-        where = f" WHERE {self.condition(name)}" if self.random.random() < 0.4 else ""
+        where = f" WHERE {self.condition(name)}" if self.random.random() < 0.25 else ""
         return f"(SELECT {', '.join(COLUMNS)} FROM {name}{where})"
 
     def dimension(self) -> str:

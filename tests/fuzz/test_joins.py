@@ -39,19 +39,21 @@ def tables(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
 
 
 def test_join_keys_change_no_answer(spark: SparkSession, tables: Path) -> None:
-    idle: SimpleQueue[SparkSession] = SimpleQueue()
-    idle.put(spark)
+    # Each session keeps its thread. For every thread that calls the JVM, the JVM starts a thread,
+    # which keeps its last query in memory.
+    idle: SimpleQueue[tuple[SparkSession, ThreadPoolExecutor]] = SimpleQueue()
+    idle.put((spark, ThreadPoolExecutor(1)))
     for _ in range(SESSIONS - 1):
         session = spark.newSession()
         create_views(session, tables)
-        idle.put(session)
+        idle.put((session, ThreadPoolExecutor(1)))
 
     def compared_when_idle(seed: int) -> tuple[bool, bool] | None:
-        session = idle.get()
+        session, thread = idle.get()
         try:
-            return compared(session, seed)
+            return compared(session, thread, seed)
         finally:
-            idle.put(session)
+            idle.put((session, thread))
 
     skipped = by_ranges = done = 0
     pool = ThreadPoolExecutor(SESSIONS)
@@ -102,7 +104,9 @@ def test_an_equal_stage_is_reused_without_keys(spark: SparkSession, tables: Path
         assert rows(spark.sql(sql)) == expected
 
 
-def compared(spark: SparkSession, seed: int) -> tuple[bool, bool] | None:
+def compared(
+    spark: SparkSession, thread: ThreadPoolExecutor, seed: int
+) -> tuple[bool, bool] | None:
     """Asserts that a query returns the same rows with and without skipping. Returns whether join
     keys skip files, and whether ranges of join keys do. None if Spark cannot answer the query."""
     queries = Queries(seed)
@@ -115,7 +119,7 @@ def compared(spark: SparkSession, seed: int) -> tuple[bool, bool] | None:
             return None
         df = spark.sql(sql)
         try:
-            found = in_time(df, f"seed {seed}: {sql}")
+            found = in_time(df, thread, f"seed {seed}: {sql}")
         except FAILURES as error:
             raise AssertionError(f"seed {seed}: {sql}\n{error}") from None
         assert found == expected, f"seed {seed}: {sql}"
@@ -123,11 +127,11 @@ def compared(spark: SparkSession, seed: int) -> tuple[bool, bool] | None:
         return bool(scans), any("file" in keys for scan in scans for keys in scan["joinKeys"])
 
 
-def in_time(df: DataFrame, what: str) -> list[str]:
-    """Returns the rows of a query, and fails if the query takes longer than SECONDS."""
-    pool = ThreadPoolExecutor(1)
+def in_time(df: DataFrame, thread: ThreadPoolExecutor, what: str) -> list[str]:
+    """Returns the rows of a query, which runs in `thread`, and fails if the query takes longer than
+    SECONDS."""
     try:
-        return pool.submit(rows, df).result(SECONDS)
+        return thread.submit(rows, df).result(SECONDS)
     except TimeoutError:
         jvm: Any = df.sparkSession._jvm
         traces = jvm.java.lang.Thread.getAllStackTraces().entrySet().toArray()
@@ -135,5 +139,3 @@ def in_time(df: DataFrame, what: str) -> list[str]:
         text = "\n".join(stack for stack in stacks if "pyzorder" in stack)
         df.sparkSession.sparkContext.cancelAllJobs()
         raise AssertionError(f"{what} takes longer than {SECONDS} seconds\n{text}") from None
-    finally:
-        pool.shutdown(wait=False)
