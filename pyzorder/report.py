@@ -54,6 +54,7 @@ class Health:
     advice: str | None
     sketches: int = 0
     sketch_bytes: int = 0
+    value_lists: int = 0
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,23 @@ from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
+import xxhash
 
 from pyzorder.index.pointers import IndexedColumn, SegmentRef, Unusable
 from pyzorder.index.snapshot_statistics import Flags
 from pyzorder.index.snapshots import Snapshot, warn_once
 from pyzorder.index.stores import Store
 
-#: The kind of sketch that this module reads. Sketches of other kinds are ignored.
-_GOLOMB = 1
+#: The kinds of sketches that this module reads. Sketches of other kinds are ignored.
+_HASHES, _VALUES = 1, 2
 
 _HASH_BITS = 64
 _MOST_BITS = 62
 _MOST_BUCKET_BITS = 16
+
+#: The maximum number of values in all lists of a column, and their maximum total size in bytes.
+_MOST_LISTED = 1 << 12
+_MOST_LISTED_BYTES = 1 << 19
 
 #: The maximum number of hashes that a lookup decodes in one segment.
 _MOST_VALUES = 1 << 22
@@ -44,8 +49,8 @@ _MOST_CACHED = 64 << 20
 
 
 @dataclass(frozen=True)
-class _Column:
-    """The part of a directory that describes one column.
+class _HashColumn:
+    """The part of a directory that describes a column whose sketches consist of hashes.
 
     Attributes:
         bits: for each file, the length of its hashes in bits; 0 if the file has no sketch.
@@ -57,6 +62,19 @@ class _Column:
     bits: npt.NDArray[np.uint8]
     rices: npt.NDArray[np.uint8]
     blocks: list[tuple[int, int, int]]
+
+
+@dataclass(frozen=True)
+class _ListColumn:
+    """The part of a directory that describes a column whose sketches are lists of values.
+
+    Attributes:
+        rices: for each file, one more than the parameter of its Rice code; 0 if it has no list.
+        block: the start, length and CRC-32 of the block.
+    """
+
+    rices: npt.NDArray[np.uint8]
+    block: tuple[int, int, int]
 
 
 def may_hold(
@@ -131,6 +149,8 @@ class _Segment:
         result = np.ones(len(files), dtype=bool)
         if found is None:
             return result
+        if isinstance(found, _ListColumn):
+            return self._may_list(found, hashes, files, sizes)
         known = np.flatnonzero((files >= 0) & (files < len(found.bits)))
         known = known[found.bits[files[known]] > 0]
         known = known[[len(hashes) <= _MOST_FALSE << int(found.rices[f]) for f in files[known]]]
@@ -158,13 +178,46 @@ class _Segment:
             result[known] = True
         return result
 
-    def _codes(self, column: _Column, bucket: int) -> list[bytes]:
+    def _may_list(
+        self,
+        column: _ListColumn,
+        hashes: Sequence[int],
+        files: npt.NDArray[np.int64],
+        sizes: npt.NDArray[np.int64],
+    ) -> Flags:
+        """Like `may_hold`, for a column with lists of values."""
+        block = _Bytes(self._read(*column.block))
+        count = block.number()
+        if count > _MOST_LISTED:
+            raise Unusable("its lists have too many values")
+        values = [block.take(block.number()) for _ in range(count)]
+        if sum(map(len, values)) > _MOST_LISTED_BYTES:
+            raise Unusable("the values of its lists are too long")
+        wanted = set(hashes)
+        ids = [i for i, value in enumerate(values) if xxhash.xxh64_intdigest(value) in wanted]
+        codes = [block.take(block.number()) for _ in range(np.count_nonzero(column.rices))]
+        positions = np.cumsum(column.rices > 0) - 1
+        budget = _Budget(_MOST_VALUES)
+        result = np.ones(len(files), dtype=bool)
+        known = np.flatnonzero((files >= 0) & (files < len(column.rices)))
+        for place in known[column.rices[files[known]] > 0]:
+            file = files[place]
+            code = codes[positions[file]]
+            if len(code) > max(sizes[place], _SHORT):
+                raise Unusable("a sketch is longer than its file")
+            rice = int(column.rices[file]) - 1
+            result[place] = bool(ids) and contains(code, 0, rice, ids, budget)
+        return result
+
+    def _codes(self, column: _HashColumn, bucket: int) -> list[bytes]:
         """Returns the encoded hashes of each file that has a sketch of the column."""
         start, length, crc32 = column.blocks[bucket]
         block = _Bytes(self._read(start, length, crc32))
         return [block.take(block.number()) for _ in range(np.count_nonzero(column.bits))]
 
-    def _column(self, wanted: IndexedColumn, num_files: int, most: int) -> _Column | None:
+    def _column(
+        self, wanted: IndexedColumn, num_files: int, most: int
+    ) -> _HashColumn | _ListColumn | None:
         """Returns the directory's description of a column, or None if the directory lacks the
         column."""
         directory = _Bytes(self._directory())
@@ -177,8 +230,9 @@ class _Segment:
         for _ in range(columns):
             kind, length = directory.number(), directory.number()
             entry = _Bytes(directory.take(directory.number()))
-            if kind == _GOLOMB and _is_about(entry, wanted):
-                return _parsed(entry, files, start, min(start + length, self._ref.directory))
+            if kind in (_HASHES, _VALUES) and _is_about(entry, wanted):
+                parse = _hash_column if kind == _HASHES else _list_column
+                return parse(entry, files, start, min(start + length, self._ref.directory))
             start += length
         return None
 
@@ -247,7 +301,17 @@ def _is_about(entry: _Bytes, wanted: IndexedColumn) -> bool:
     )
 
 
-def _parsed(entry: _Bytes, files: int, start: int, end: int) -> _Column:
+def _list_column(entry: _Bytes, files: int, start: int, end: int) -> _ListColumn:
+    if files > entry.remaining:
+        raise Unusable("its directory is damaged")
+    rices = [entry.number() for _ in range(files)]
+    if max(rices, default=0) > _MOST_BITS + 1:
+        raise Unusable("its directory is damaged")
+    block = start, end - start, int.from_bytes(entry.take(4), "big")
+    return _ListColumn(np.array(rices, dtype=np.uint8), block)
+
+
+def _hash_column(entry: _Bytes, files: int, start: int, end: int) -> _HashColumn:
     bucket_bits = entry.number()
     if bucket_bits > _MOST_BUCKET_BITS or files > entry.remaining:
         raise Unusable("its directory is damaged")
@@ -265,7 +329,7 @@ def _parsed(entry: _Bytes, files: int, start: int, end: int) -> _Column:
         start += length
     if start > end:
         raise Unusable("its directory is damaged")
-    return _Column(bucket_bits, bits, rices, blocks)
+    return _HashColumn(bucket_bits, bits, rices, blocks)
 
 
 class _Bytes:

@@ -210,8 +210,9 @@ def session(spark: SparkSession, world: World) -> Iterator[None]:
         spark__sql__zorder__index__maxStaleness="1h" if world.stale else "0s",
         spark__sql__codegen__wholeStage="false",
         spark__sql__adaptive__enabled="false",
-        # The budget allows sketches even for files with only a few rows.
-        spark__sql__zorder__index__sketchBudget="1",
+        # The budgets allow sketches even for files with only a few rows. The sketches are lists of
+        # values if these fit into the budget, and hashes otherwise.
+        spark__sql__zorder__index__sketchBudget="1" if world.ansi else "0.03",
         # Spark's own pushdown is off, because it loses rows with NaN or -0.0 in files from other
         # writers.
         spark__sql__parquet__filterPushdown="false",

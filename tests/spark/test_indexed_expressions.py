@@ -18,7 +18,7 @@ from pyzorder.engines.indexing import index_files
 from tests.support import scans, sketches
 from tests.support.sampled import long
 
-FILES, ROWS = 16, 100
+FILES, ROWS = 16, 300
 
 COLUMNS = [
     "id",
@@ -403,13 +403,13 @@ def test_forged_texts(spark: SparkSession, people: None) -> None:
     for number, text in enumerate(FORGED):
         forge(spark, 1, text)
         start = time.monotonic()
-        rows(spark, 5000 + 100 * number, 1).write.insertInto("people")
+        rows(spark, 5000 + ROWS * number, 1).write.insertInto("people")
         spark.sql("REFRESH SKIPPING INDEX ON people")
         assert time.monotonic() - start < 60, text[:80]
         assert [path[1] for path in indexed_paths(spark)[1:]] == [text]
     assert opened(spark, "id = 77") == 1
     spark.sql("OPTIMIZE people ZORDER BY (n)")
-    assert spark.sql("SELECT count(*) FROM people").first() == (FILES * ROWS + 100 * len(FORGED),)
+    assert spark.sql("SELECT count(*) FROM people").first() == (ROWS * (FILES + len(FORGED)),)
     assert spark._jvm.System.getProperty("d34.hacked") is None
 
 

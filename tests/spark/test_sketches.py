@@ -18,7 +18,7 @@ from pyzorder.index.pointers import IndexedColumn
 from tests.support import indexes, scans, sketches
 from tests.support.tables import data_files
 
-FILES, ROWS = 16, 100
+FILES, ROWS = 16, 300
 
 
 @pytest.fixture
@@ -256,7 +256,7 @@ def test_optimize_and_vacuum(spark: SparkSession, table: Path) -> None:
     """OPTIMIZE adds sketches for new files. After VACUUM, no sketches of the replaced files
     remain."""
     before = sketches.segments(table)
-    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", "20k")
+    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", "60k")
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
     files = len(data_files(table))
     assert 4 < files < FILES and not set(before) & set(sketches.segments(table))

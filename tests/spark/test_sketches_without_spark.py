@@ -19,16 +19,16 @@ from pyzorder.engines.indexing import index_files
 from tests.support import scans, sketches
 from tests.support.tables import data_files
 
-FILES, ROWS = 16, 100
+FILES = 16
 
 
-@pytest.fixture
-def table(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(params=[100, 300], ids=["lists", "hashes"])
+def table(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     """A table whose files all span the same range of `key`, `name`, `price` and `at`, with sketches
-    of these columns."""
+    of these columns. The sketches are lists of values if each file has few of them."""
     folder = tmp_path / "t"
     with scans.settings(spark, **{sketches.BUDGET.replace(".", "__"): "1"}):
-        spark.range(0, FILES * ROWS, 1, FILES).selectExpr(
+        spark.range(0, FILES * request.param, 1, FILES).selectExpr(
             "id",
             "(id * 7919) % 1000003 AS key",
             "concat('n', (id * 7919) % 1000003) AS name",
@@ -50,10 +50,10 @@ LOOKUPS = {
     f"key = '{value(77)}'": 1, f"KEY = {value(77)} AND name = 'n{value(77)}'": 1,
     f"key = {value(77)} AND name = 'n{value(1500)}'": 0,
     f"key = {value(77)} OR name = 'n{value(1500)}'": 2,
-    f"key = {value(77)} OR id = 200": 2, f"name = 'n{value(77)}'": 1, "name = 'none'": 0,
+    f"key = {value(77)} OR id = 700": 2, f"name = 'n{value(77)}'": 1, "name = 'none'": 0,
     f"name IN ('n{value(77)}', 'n{value(78)}')": 1, f"price = {value(77) / 100}": 1,
     f"price = {value(77) / 100}000": 1, f"price = {value(77) / 100}1": 0, "price = 1.2345678901": 0,
-    f"at = TIMESTAMP'1970-01-02 00:00:00Z' OR key = {value(77)}": 1,
+    f"at = TIMESTAMP'1970-01-03 00:00:00Z' OR key = {value(77)}": 1,
 }  # fmt: skip
 
 

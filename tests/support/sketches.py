@@ -83,6 +83,21 @@ class Sketch:
         return xxh64(data) >> (64 - self.bits) in self.hashes
 
 
+@dataclass
+class ValueList:
+    """The bytes of all values of a column in a file."""
+
+    data_type: Any
+    values: set[bytes]
+
+    @property
+    def hashes(self) -> set[int]:
+        return {xxh64(value) for value in self.values}
+
+    def may_contain(self, data: bytes) -> bool:
+        return data in self.values
+
+
 class _Reader:
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
@@ -119,7 +134,7 @@ def stored(table: Path) -> list[str]:
     return sorted(file.name for file in (table / "_zorder" / "_index").glob("_sketch-*"))
 
 
-def read(table: Path, segment: dict[str, Any]) -> dict[str, list[Sketch | None]]:
+def read(table: Path, segment: dict[str, Any]) -> dict[str, list[Sketch | ValueList | None]]:
     """For each column of a segment, the sketch of each file."""
     data = (table / "_zorder" / "_index" / segment["file"]).read_bytes()
     assert len(data) == segment["length"]
@@ -127,20 +142,35 @@ def read(table: Path, segment: dict[str, Any]) -> dict[str, list[Sketch | None]]
     assert zlib.crc32(directory) == segment["crc32"]
     reader = _Reader(directory)
     files, columns = reader.number(), reader.number()
-    found: dict[str, list[Sketch | None]] = {}
+    found: dict[str, list[Sketch | ValueList | None]] = {}
     blocks = _Reader(data[: segment["directory"]])
     for _ in range(columns):
-        assert reader.number() == 1
+        kind = reader.number()
         end = blocks.at + reader.number()
-        name, sketches = _column(_Reader(reader.bytes()), files, blocks)
+        entry = _Reader(reader.bytes())
+        name = ".".join(entry.bytes().decode() for _ in range(entry.number()))
+        sketches: list[Sketch | ValueList | None]
+        sketches = list({1: _hashes, 2: _lists}[kind](entry, files, blocks, end))
+        assert entry.at == len(entry.data)
         found[name] = sketches
         assert blocks.at == end
     assert reader.at == len(directory) and blocks.at == segment["directory"]
     return found
 
 
-def _column(entry: _Reader, files: int, blocks: _Reader) -> tuple[str, list[Sketch | None]]:
-    name = ".".join(entry.bytes().decode() for _ in range(entry.number()))
+def _lists(entry: _Reader, files: int, blocks: _Reader, end: int) -> Iterator[ValueList | None]:
+    data_type = json.loads(entry.bytes())
+    rices = [entry.number() for _ in range(files)]
+    block = _Reader(blocks.bytes(end - blocks.at))
+    assert zlib.crc32(block.data) == int.from_bytes(entry.bytes(4), "big")
+    values = [block.bytes() for _ in range(block.number())]
+    for rice in rices:
+        ids = decode(block.bytes(), 0, rice - 1) if rice else None
+        yield None if ids is None else ValueList(data_type, {values[i] for i in ids})
+    assert block.at == len(block.data)
+
+
+def _hashes(entry: _Reader, files: int, blocks: _Reader, end: int) -> list[Sketch | None]:
     data_type = json.loads(entry.bytes())
     bucket_bits = entry.number()
     sketches: list[Sketch | None] = []
@@ -157,5 +187,4 @@ def _column(entry: _Reader, files: int, blocks: _Reader) -> tuple[str, list[Sket
                 base = bucket << (sketch.bits - bucket_bits)
                 sketch.hashes |= set(decode(block.bytes(), base, rice))
         assert block.at == len(block.data)
-    assert entry.at == len(entry.data)
-    return name, sketches
+    return sketches

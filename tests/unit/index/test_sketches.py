@@ -20,7 +20,7 @@ from pyzorder.index.snapshot_writer import publish
 from pyzorder.index.snapshots import Snapshot, latest
 from pyzorder.index.stores import LocalStore
 from pyzorder.index.table_folder import TableFolder
-from tests.support.sketches import decode
+from tests.support.sketches import decode, xxh64
 
 STORE = LocalStore()
 A = IndexedColumn(("a",), "long")
@@ -29,6 +29,12 @@ A = IndexedColumn(("a",), "long")
 #: bits.
 BLOCK = bytes.fromhex("041c00ffe2")
 DIRECTORY = bytes.fromhex("02010105130101610622 6c6f6e6722 00 00 08 04 05 f44dc7dc")
+
+#: The other example: file 1 has a list of the values 3 and 20.
+LIST_BLOCK = bytes.fromhex("02 08 0300000000000000 08 1400000000000000 01 3f")
+LIST_DIRECTORY = bytes.fromhex("0201 02 15 10 01 01 61 06 226c6f6e6722 00 01 a0b64846")
+
+EXAMPLES = [(BLOCK, DIRECTORY), (LIST_BLOCK, LIST_DIRECTORY)]
 SEGMENT = "_sketch-1-6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 HASHES = (3, 20, 21, 200)
 
@@ -70,6 +76,15 @@ def test_the_example(tmp_path: Path) -> None:
     assert ask(snapshot, *range(30, 99)) == [True, True]  # too many to be worthwhile
 
 
+def test_the_example_of_a_list(tmp_path: Path) -> None:
+    snapshot = snapshot_of(tmp_path, LIST_BLOCK + LIST_DIRECTORY, LIST_DIRECTORY)
+    for value in range(-50, 50):
+        hashes = [xxh64(value.to_bytes(8, "little", signed=True)), 77]
+        found = sketches.may_hold(STORE, snapshot, A, hashes, np.array([0, 1]))
+        assert list(found) == [True, value in (3, 20)]
+    assert list(sketches.may_hold(STORE, snapshot, A, [], np.array([0, 1]))) == [True, False]
+
+
 @pytest.mark.parametrize(
     "column", [IndexedColumn(("b",), "long"), IndexedColumn(("a",), "integer")]
 )
@@ -77,24 +92,46 @@ def test_other_columns(tmp_path: Path, column: IndexedColumn) -> None:
     assert ask(snapshot_of(tmp_path, BLOCK + DIRECTORY), 1, column=column) == [True, True]
 
 
-@pytest.mark.parametrize("at", range(len(BLOCK + DIRECTORY)))
-def test_damaged(tmp_path: Path, at: int, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("block", "directory", "at"), [(b, d, i) for b, d in EXAMPLES for i in range(len(b + d))]
+)
+def test_damaged(
+    tmp_path: Path, block: bytes, directory: bytes, at: int, caplog: pytest.LogCaptureFixture
+) -> None:
     """A forged directory may have the right checksum. It can exclude files wrongly, but a
     lookup never raises an error."""
-    data = bytearray(BLOCK + DIRECTORY)
+    data = bytearray(block + directory)
     data[at] ^= 0x55
     with caplog.at_level(logging.WARNING):
-        assert ask(snapshot_of(tmp_path / "a", bytes(data)), 1) == [True, True]
+        assert ask(snapshot_of(tmp_path / "a", bytes(data), directory), 1) == [True, True]
     assert SEGMENT in caplog.text
-    directory = bytes(data[len(BLOCK) :])
-    assert len(ask(snapshot_of(tmp_path / "b", bytes(data), directory), 1)) == 2
+    forged = bytes(data[len(block) :])
+    assert len(ask(snapshot_of(tmp_path / "b", bytes(data), forged), 1)) == 2
 
 
-@pytest.mark.parametrize("length", range(len(BLOCK + DIRECTORY)))
-def test_truncated(tmp_path: Path, length: int) -> None:
-    data = (BLOCK + DIRECTORY)[:length]
-    directory = data[len(BLOCK) :]
-    assert ask(snapshot_of(tmp_path, data, directory), 1) == [True, True]
+@pytest.mark.parametrize(
+    ("block", "directory", "length"), [(b, d, i) for b, d in EXAMPLES for i in range(len(b + d))]
+)
+def test_truncated(tmp_path: Path, block: bytes, directory: bytes, length: int) -> None:
+    data = (block + directory)[:length]
+    assert ask(snapshot_of(tmp_path, data, data[len(block) :]), 1) == [True, True]
+
+
+def test_a_list_with_too_many_values(tmp_path: Path) -> None:
+    for count, length in (5000, 0), (100, 6000):
+        values = (number(length) + bytes(length)) * count
+        block = number(count) + values + bytes.fromhex("01 3f")
+        entry = LIST_DIRECTORY[5:-4] + zlib.crc32(block).to_bytes(4, "big")
+        directory = b"\x02\x01\x02" + number(len(block)) + number(len(entry)) + entry
+        assert ask(snapshot_of(tmp_path / str(count), block + directory, directory), 1) == [
+            True,
+            True,
+        ]
+
+
+def number(value: int) -> bytes:
+    """A variable-length integer (varint)."""
+    return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + number(value >> 7)
 
 
 def test_one_sketch_for_two_files(tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
       "The statement to run now; null if none would pay off; the same in every row")
     .always("sketches", LongType, "Number of files with a sketch of this column")
     .always("sketch_bytes", LongType, "Size of these sketches in the index, in bytes")
+    .always("value_lists", LongType,
+      "Number of these sketches that list all values of the column instead of their hashes")
     .attributes
 
   override def run(sparkSession: SparkSession): Seq[Row] = {
@@ -67,7 +69,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
         .filter(s => s.bounds.isDefined || s.empty)
       val health = ColumnHealth.of(column.dataType, known.flatMap(_.bounds))
       val share = openedShare(column, valid, files.size)
-      val (sketches, sketchBytes) = snapshot.sketches.sizeOf(column)
+      val sketches = snapshot.sketches.sizeOf(column)
       Row(
         column.label,
         column.dataType.sql,
@@ -82,8 +84,9 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
         last.orNull,
         next.verdict,
         next.advice.orNull,
-        sketches.toLong,
-        sketchBytes)
+        sketches.files.toLong,
+        sketches.bytes,
+        sketches.lists.toLong)
     }
   }
 

@@ -112,8 +112,10 @@ object IndexedScan {
                 if index.joins.isEmpty && index.mayAnswer && !relation.isStreaming &&
                   files.bucketSpec.isEmpty && !ignoresCorruptFiles(files) &&
                   filters.forall(isPlain(_, relation)) =>
-              Some(split(plan, projects, filters, relation, files, index)).filter(scan =>
-                PredicateRules(scan.judgedFilters).mayNotBeTrue != IndexFilter.Always)
+              Some(split(plan, projects, filters, relation, files, index)).filter { scan =>
+                val mayNotBeTrue = PredicateRules(scan.judgedFilters).mayNotBeTrue
+                mayNotBeTrue != IndexFilter.Always && index.hasListsFor(mayNotBeTrue)
+              }
             case _ => None
           }
         case _ => None

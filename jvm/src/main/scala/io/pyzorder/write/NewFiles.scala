@@ -12,7 +12,7 @@ import org.apache.spark.util.SerializableConfiguration
 
 import io.pyzorder.index.collect.{SketchedColumns, StatisticsTracker}
 import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
-import io.pyzorder.index.sketch.CodedHashes
+import io.pyzorder.index.sketch.ColumnSketch
 
 /**
  * A file that one task of a write job has written.
@@ -21,14 +21,14 @@ import io.pyzorder.index.sketch.CodedHashes
  *                   by "/". For a partition outside the table's folder, the values of the partition
  *                   columns instead
  * @param statistics the columns' statistics, keyed by IndexedColumn.name
- * @param sketches   the hashes of the columns' values, keyed by IndexedColumn.name
+ * @param sketches   the columns' sketches, keyed by IndexedColumn.name
  */
 final case class NewFile(
     folder: Either[InternalRow, String],
     name: String,
     numRecords: Long,
     statistics: Map[String, ColumnStatistics],
-    sketches: Map[String, CodedHashes])
+    sketches: Map[String, ColumnSketch])
 
 /**
  * Collects statistics of every file that is written, in addition to what Spark's tracker counts.
@@ -78,11 +78,11 @@ private final class TaskFiles(
     depth: Int,
     newTracker: () => StatisticsTracker,
     result: StatisticsTracker => Map[String, ColumnStatistics],
-    hashes: StatisticsTracker => Map[String, CodedHashes])
+    hashes: StatisticsTracker => Map[String, ColumnSketch])
     extends WriteTaskStatsTracker {
 
   private val trackers = mutable.LinkedHashMap.empty[String, StatisticsTracker]
-  private val sketches = mutable.HashMap.empty[String, Map[String, CodedHashes]]
+  private val sketches = mutable.HashMap.empty[String, Map[String, ColumnSketch]]
   private val partitions = mutable.HashMap.empty[String, InternalRow]
   private var partition = InternalRow.empty
 

@@ -12,8 +12,7 @@ import org.apache.orc.TypeDescription.Category
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-import io.pyzorder.index.memory.LongBounds
-import io.pyzorder.index.model.{Calendars, IndexedColumns, TruncatedBounds}
+import io.pyzorder.index.model.{Calendars, IndexedColumns, LongValue, TruncatedBounds}
 
 /** Reads statistics from ORC footers if they provably describe the values that Spark reads. */
 private[index] object OrcFooterStatistics {
@@ -106,8 +105,8 @@ private[index] object OrcFooterStatistics {
         // A value that does not fit into column.dataType would be read as null.
         if (ends.exists(!fitsInto(_, column.dataType))) Some(FooterAnswer.Unknown)
         else answer(
-          LongBounds.toCatalyst(numbers.getMinimum, column.dataType),
-          LongBounds.toCatalyst(numbers.getMaximum, column.dataType))
+          LongValue.toCatalyst(numbers.getMinimum, column.dataType),
+          LongValue.toCatalyst(numbers.getMaximum, column.dataType))
       case (booleans: BooleanColumnStatistics, BooleanType) =>
         val trues = booleans.getTrueCount
         val values = statistics.getNumberOfValues

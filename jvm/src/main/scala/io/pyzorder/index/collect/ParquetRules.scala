@@ -10,8 +10,7 @@ import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName._
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 
-import io.pyzorder.index.memory.LongBounds
-import io.pyzorder.index.model.{Calendars, IndexedColumns, TruncatedBounds}
+import io.pyzorder.index.model.{Calendars, IndexedColumns, LongValue, TruncatedBounds}
 
 /** Relates the stored values and bounds of a Parquet column to the values of a Spark type. */
 private[index] object ParquetRules {
@@ -113,8 +112,8 @@ private[index] object ParquetRules {
           FooterAnswer.Unknown // Spark would truncate values to fit column.dataType
         } else {
           answer(
-            LongBounds.toCatalyst(least, column.dataType),
-            LongBounds.toCatalyst(greatest, column.dataType),
+            LongValue.toCatalyst(least, column.dataType),
+            LongValue.toCatalyst(greatest, column.dataType),
             exact = origin.byParquetMr)
         }
       case _ => scan // unsigned integers, TIME
@@ -148,8 +147,8 @@ private[index] object ParquetRules {
       if (overflows(least, factor) || overflows(greatest, factor)) {
         FooterAnswer.Unknown
       } else {
-        val a = LongBounds.toCatalyst(least * factor, column.dataType)
-        val b = LongBounds.toCatalyst(greatest * factor, column.dataType)
+        val a = LongValue.toCatalyst(least * factor, column.dataType)
+        val b = LongValue.toCatalyst(greatest * factor, column.dataType)
         if (origin.datetimeByFile || Calendars.isModern(a, column.dataType)) {
           answer(a, b, origin.byParquetMr)
         } else {

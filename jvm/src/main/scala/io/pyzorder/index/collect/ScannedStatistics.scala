@@ -22,7 +22,7 @@ import org.apache.spark.sql.types._
 import io.pyzorder.common.{JobDescription, TaskFunction}
 import io.pyzorder.index.model.{ColumnStatistics, DataFiles, IndexedColumn, IndexedColumns}
 import io.pyzorder.index.model.ReadSettings
-import io.pyzorder.index.sketch.CodedHashes
+import io.pyzorder.index.sketch.ColumnSketch
 import io.pyzorder.storage.ExactFileIndex
 
 /** Collects statistics in one Spark job, which reads the values themselves, as a query does. */
@@ -37,13 +37,12 @@ private[index] object ScannedStatistics {
    * What a scan has found in a file.
    *
    * @param statistics the columns' statistics, keyed by IndexedColumn.name
-   * @param sketches   the hashes of each column's values, except for columns with too many distinct
-   *                   values
+   * @param sketches   each column's sketch, except for columns with too many distinct values
    */
   final case class Scanned(
       numRecords: Long,
       statistics: Map[String, ColumnStatistics],
-      sketches: Map[String, CodedHashes])
+      sketches: Map[String, ColumnSketch])
 
   /**
    * Scans columns of files.
@@ -226,8 +225,8 @@ private[index] object ScannedStatistics {
         name -> ColumnStatistics.merge(known, b.statistics(name), types(name))
       },
       for {
-        (name, codes) <- a.sketches
-        both <- b.sketches.get(name).flatMap(codes.union)
+        (name, sketch) <- a.sketches
+        both <- b.sketches.get(name).flatMap(sketch.union)
       } yield name -> both)
     parts.groupBy(_._1).map { case (file, pieces) => file -> pieces.map(_._2).reduce(merge _) }
   }

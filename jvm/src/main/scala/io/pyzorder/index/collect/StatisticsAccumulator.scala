@@ -7,7 +7,6 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 
-import io.pyzorder.index.memory.LongBounds
 import io.pyzorder.index.model.{ColumnStatistics, IndexedColumns, LongValue, TruncatedBounds}
 
 /** Accumulates one column's statistics. */
@@ -86,7 +85,7 @@ private final class LongAccumulator(dataType: DataType, value: LongValue)
   override def result: ColumnStatistics =
     if (!values) statistics(None, empty = true)
     else statistics(
-      Some((LongBounds.toCatalyst(min, dataType), LongBounds.toCatalyst(max, dataType))))
+      Some((LongValue.toCatalyst(min, dataType), LongValue.toCatalyst(max, dataType))))
 }
 
 /**

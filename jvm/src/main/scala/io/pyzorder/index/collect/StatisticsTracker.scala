@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types._
 
 import io.pyzorder.index.model.{Calendars, ColumnStatistics, IndexedColumn, IndexedColumns}
-import io.pyzorder.index.sketch.{CodedHashes, DistinctHashes, ValueHash}
+import io.pyzorder.index.sketch.{ColumnSketch, DistinctHashes, ValueBytes, ValueHash}
 
 /**
  * A writer's statistics for the string or binary values that it wrote to a column.
@@ -67,7 +67,8 @@ final class StatisticsTracker(
       if (!sketched.names(column.name) || cells(i).isInstanceOf[NullsAccumulator] ||
         fields(i).dataType != column.dataType) None
       else ValueHash.of(column.dataType)
-    hash.map(new DistinctHashes(_, sketched.hashesPerColumn)).orNull
+    hash.map(new DistinctHashes(
+        _, sketched.hashesPerColumn, ValueBytes.of(column.dataType))).orNull
   }.toArray
 
   private val areElements: Array[Boolean] = cells.indices.map(ofElements).toArray
@@ -138,19 +139,19 @@ final class StatisticsTracker(
     columns.zip(cells).map { case (column, cell) => column.name -> cell.result }.toMap
 
   /**
-   * The hashes of each column's values, keyed by IndexedColumn.name. Columns with too many distinct
-   * values are left out. Frees the memory in which the hashes were collected, so hashes of rows
+   * The sketch of each column, keyed by IndexedColumn.name. Columns with too many distinct values
+   * are left out. Frees the memory in which the hashes were collected, so hashes of rows
    * that are added afterwards are lost.
    *
    * @param fileSize the size of the rows' file, if it is known. Sketches within the file's budget
    *                 need not be truncated by the driver
    */
-  def sketches(fileSize: Option[Long]): Map[String, CodedHashes] = {
+  def sketches(fileSize: Option[Long]): Map[String, ColumnSketch] = {
     val most = sketched.bytesPerColumn(fileSize)
     val found = for {
       (column, i) <- columns.zipWithIndex if hashes(i) != null
-      codes <- hashes(i).result.flatMap(CodedHashes.of(_, most))
-    } yield column.name -> codes
+      sketch <- ColumnSketch.of(hashes(i), most)
+    } yield column.name -> sketch
     hashes.indices.foreach(hashes(_) = null)
     found.toMap
   }
@@ -162,7 +163,7 @@ final class StatisticsTracker(
    */
   def writtenSketches(
       timestampMillis: Boolean,
-      fileSize: Option[Long] = None): Map[String, CodedHashes] =
+      fileSize: Option[Long] = None): Map[String, ColumnSketch] =
     sketches(fileSize).filterNot { case (name, _) =>
       timestampMillis && columns.exists(c => c.name == name && c.dataType == TimestampType)
     }

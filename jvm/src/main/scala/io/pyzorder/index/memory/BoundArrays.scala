@@ -4,6 +4,8 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 
+import io.pyzorder.index.model.LongValue
+
 /** The minimum and maximum of one column in each file, stored in compact arrays. */
 sealed abstract class BoundArrays {
 
@@ -34,7 +36,7 @@ sealed abstract class BoundsBuilder {
 final class LongBounds(val mins: PackedLongs, val maxs: PackedLongs) extends BoundArrays {
 
   override def value(i: Int, least: Boolean, dataType: DataType): Any =
-    LongBounds.toCatalyst(if (least) mins(i) else maxs(i), dataType)
+    LongValue.toCatalyst(if (least) mins(i) else maxs(i), dataType)
 
   override def estimatedBytes: Long = mins.estimatedBytes + maxs.estimatedBytes
 }
@@ -65,16 +67,6 @@ object LongBounds {
     case v: Int => v.toLong
     case v: Long => v
     case v: Decimal => v.toUnscaledLong
-  }
-
-  /** Converts a long to Catalyst's internal representation. */
-  def toCatalyst(value: Long, dataType: DataType): Any = dataType match {
-    case BooleanType => value != 0
-    case ByteType => value.toByte
-    case ShortType => value.toShort
-    case IntegerType | DateType | _: YearMonthIntervalType => value.toInt
-    case d: DecimalType => Decimal(value, d.precision, d.scale)
-    case _ => value
   }
 }
 

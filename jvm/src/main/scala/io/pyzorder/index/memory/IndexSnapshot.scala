@@ -120,6 +120,20 @@ final class IndexSnapshot(
       case stored => sketches.mayHold(stored, column, hashes)
     }
 
+  /**
+   * Tests entries with a list of the column's values. The returned function is false only if the
+   * list contains no value that passes the test. None if no entry can have such a list. The result
+   * is valid for the same scans as the entries' bounds.
+   *
+   * @param test   identifies the test: equal objects stand for the same test
+   * @param passes the test; its argument is never null
+   */
+  def someValue(
+      column: IndexedColumn,
+      test: AnyRef,
+      passes: Any => Boolean): Option[Int => Boolean] =
+    sketches.someValue(column, test, passes).map(test => i => test(files.sketches(i)))
+
   private def resolve(
       schema: StructType,
       path: Seq[String],

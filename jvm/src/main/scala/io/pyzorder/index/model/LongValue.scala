@@ -31,4 +31,14 @@ private[index] object LongValue {
     case other =>
       throw new IllegalArgumentException(s"type ${other.simpleString} has no statistics")
   }
+
+  /** Converts a long to Catalyst's internal representation. */
+  def toCatalyst(value: Long, dataType: DataType): Any = dataType match {
+    case BooleanType => value != 0
+    case ByteType => value.toByte
+    case ShortType => value.toShort
+    case IntegerType | DateType | _: YearMonthIntervalType => value.toInt
+    case d: DecimalType => Decimal(value, d.precision, d.scale)
+    case _ => value
+  }
 }

@@ -11,7 +11,15 @@ import java.util.Arrays
  * @param rice  the parameter of the Rice code
  * @param count the number of distinct hashes after truncation
  */
-final case class CodedHashes(bits: Int, rice: Int, count: Int, code: Array[Byte]) {
+final case class CodedHashes(bits: Int, rice: Int, count: Int, code: Array[Byte])
+    extends ColumnSketch {
+
+  override def size: Long = code.length.toLong
+
+  override def hashes: Option[CodedHashes] = Some(this)
+
+  override def union(other: ColumnSketch): Option[ColumnSketch] =
+    other.hashes.flatMap(unionWith)
 
   /** The hashes in ascending order, as `bits`-bit numbers. */
   def prefixes: Array[Long] = {
@@ -22,11 +30,11 @@ final case class CodedHashes(bits: Int, rice: Int, count: Int, code: Array[Byte]
   /**
    * These hashes, truncated further to fit into `most` bytes; None if too few bits would remain.
    */
-  def limitedTo(most: Long): Option[CodedHashes] =
+  override def limitedTo(most: Long): Option[CodedHashes] =
     if (code.length <= most) Some(this) else CodedHashes.fitting(prefixes, bits, most)
 
   /** Merges the hashes of two parts of a file; None if too few bits would remain. */
-  def union(other: CodedHashes): Option[CodedHashes] =
+  private[sketch] def unionWith(other: CodedHashes): Option[CodedHashes] =
     if (count == 0) Some(other)
     else if (other.count == 0) Some(this)
     else {
@@ -106,12 +114,7 @@ object CodedHashes {
   /** The number of bits needed to represent a count. */
   private def widthOf(count: Int): Int = 32 - Integer.numberOfLeadingZeros(count)
 
-  /**
-   * The Rice parameter that gives the shortest code: 2^rice is as close as possible to 0.69 times
-   * the average gap.
-   */
   private def riceOf(count: Int, bits: Int): Int = {
-    val gap = 0.69 * (1L << bits).toDouble / math.max(1, count)
-    math.max(0, math.round(math.log(gap) / math.log(2)).toInt)
+    RiceCode.parameterFor((1L << bits).toDouble / math.max(1, count))
   }
 }

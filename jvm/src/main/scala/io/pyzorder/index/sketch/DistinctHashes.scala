@@ -5,23 +5,28 @@ import java.util.Arrays
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
 
 /**
- * Collects the distinct hashes of a column's values. When their number reaches `limit`, gives up
- * and frees its memory.
+ * Collects the distinct hashes of a column's values, and the values themselves while they are few.
+ * When the number of hashes reaches `limit`, gives up and frees its memory.
  *
  * The hashes are appended to an array. When the array is full, it is sorted and duplicates are
  * removed, and if most hashes remain, the array is enlarged. This takes much less time than a hash
  * table if most values are distinct.
  */
-final class DistinctHashes(hash: ValueHash, limit: Int) {
+final class DistinctHashes(hash: ValueHash, limit: Int, bytes: Option[ValueBytes]) {
 
   private var hashes = new Array[Long](1 << 10)
   private var count = 0
+  private var distinct = bytes.map(new DistinctValues(_)).orNull
 
   /** Adds a non-null value. */
   def add(row: SpecializedGetters, ordinal: Int): Unit = if (hashes != null) {
     val value = hash(row, ordinal)
-    // If rows are sorted by the column, equal values are adjacent.
-    if (count == 0 || hashes(count - 1) != value) append(value)
+    if (distinct != null) {
+      if (!distinct.add(value, row, ordinal)) append(value)
+      if (distinct.isFull) distinct = null
+    } else if (count == 0 || hashes(count - 1) != value) {
+      append(value) // if rows are sorted by the column, equal values are adjacent
+    }
   }
 
   private def append(value: Long): Unit = {
@@ -44,6 +49,10 @@ final class DistinctHashes(hash: ValueHash, limit: Int) {
     count = DistinctHashes.withoutRepetitions(hashes, count)
     if (count >= limit) hashes = null
   }
+
+  /** The values themselves, or None if there are too many. */
+  def values: Option[ValueList] =
+    if (hashes == null) None else Option(distinct).map(_.result)
 
   /**
    * The distinct hashes, or None if there are too many. They are not sorted, but nearly so. In the

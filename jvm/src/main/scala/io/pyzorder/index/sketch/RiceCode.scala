@@ -35,6 +35,13 @@ private[sketch] object RiceCode {
     to.pad()
   }
 
+  /**
+   * The Rice parameter that gives the shortest code: 2^rice is as close as possible to 0.69 times
+   * the average gap.
+   */
+  def parameterFor(gap: Double): Int =
+    math.max(0, math.round(math.log(0.69 * gap) / math.log(2)).toInt)
+
   /** The number of bits needed to encode all values with base 0, without padding. */
   def sizeOf(values: Array[Long], rice: Int): Long = {
     var bits = values.length.toLong * (rice + 1)

@@ -3,8 +3,6 @@ package io.pyzorder.index.sketch
 import java.nio.ByteBuffer
 import java.nio.charset.StandardCharsets.UTF_8
 
-import scala.collection.mutable.ArrayBuilder
-
 import org.apache.spark.sql.types.DataType
 
 import io.pyzorder.index.model.IndexedColumn
@@ -19,136 +17,36 @@ final class SegmentDirectory(val numFiles: Int, val columns: Seq[SegmentColumn])
 /**
  * One column of a segment.
  *
- * @param column     the column, with the type that its values had when they were hashed
- * @param bucketBits how many of a hash's highest bits select its block
- * @param bits       for each file, the number of bits in each of its hashes; 0 if it has no sketch
- * @param rices      for each file, the parameter of its Rice code
- * @param starts     the position of each block in the segment, followed by the end of the last
- *                   block
- * @param checksums  the CRC-32 of each block
+ * @param column   the column, with the type that its values had when they were hashed or listed
+ * @param sketched the number of files with a sketch
+ * @param start    the position of the column's first block in the segment
+ * @param end      the end of the column's last block
  */
-final class SegmentColumn(
+abstract class SegmentColumn(
     val column: IndexedColumn,
-    val bucketBits: Int,
-    val bits: Array[Byte],
-    val rices: Array[Byte],
-    val starts: Array[Int],
-    val checksums: Array[Int]) {
-
-  /** For each file, its position among the files with a sketch. */
-  private val positions = bits.map(b => if (b == 0) 0 else 1).scanLeft(0)(_ + _)
-
-  /** The number of files with a sketch. */
-  def sketched: Int = positions.last
-
-  /** Identifies the only block that can contain the hash. */
-  def bucketOf(hash: Long): Int = if (bucketBits == 0) 0 else (hash >>> (64 - bucketBits)).toInt
-
-  /**
-   * Whether the file's part of a block contains any of the hashes in `hashes(from until until)`.
-   * These hashes must be in unsigned order and belong to this block.
-   */
-  def contains(
-      file: Int,
-      block: SketchBlock,
-      hashes: Array[Long],
-      from: Int,
-      until: Int): Boolean = {
-    val reader = partOf(file, block, bucketOf(hashes(from)))
-    val shift = 64 - bits(file)
-    var i = from
-    var known = reader.next()
-    var found = false
-    var count = 0
-    while (!found && i < until && known >= 0) {
-      val wanted = hashes(i) >>> shift
-      if (known == wanted) found = true
-      else if (known < wanted) {
-        count += 1
-        SegmentDirectory.checkCount(count)
-        known = reader.next()
-      } else i += 1
-    }
-    found
-  }
-
-  /** A file's hashes in one block, in ascending order. */
-  private[sketch] def partOf(file: Int, block: SketchBlock, bucket: Int): RiceReader =
-    block.part(
-      positions(file), bucket.toLong << (bits(file) - bucketBits), rices(file).toInt)
-
-  /**
-   * The hashes of a file, or None if it has no sketch.
-   *
-   * @param blocks all blocks of the column
-   * @param most   the maximum length of the sketch in bytes
-   */
-  def hashesOf(file: Int, blocks: IndexedSeq[SketchBlock], most: Long): Option[CodedHashes] =
-    if (bits(file) == 0) None
-    else {
-      SegmentDirectory.checkLength(blocks.map(_.lengthOf(positions(file)).toLong).sum, most)
-      val values = new ArrayBuilder.ofLong
-      var count = 0
-      blocks.indices.foreach { bucket =>
-        val reader = partOf(file, blocks(bucket), bucket)
-        val end = (bucket + 1L) << (bits(file) - bucketBits)
-        var value = reader.next()
-        while (value >= 0) {
-          count += 1
-          SegmentDirectory.checkCount(count)
-          if (value >= end) {
-            throw new IllegalStateException("a sketch has a value that belongs to another block")
-          }
-          values += value
-          value = reader.next()
-        }
-      }
-      Some(CodedHashes.coded(values.result(), bits(file).toInt))
-    }
-
-  def estimatedBytes: Int =
-    6 * bits.length + 8 * checksums.length + column.path.map(2 * _.length + 64).sum + 100
-}
-
-/**
- * A block in memory. For each file with a sketch, it contains the encoded hashes that belong to one
- * bucket.
- */
-final class SketchBlock(bytes: Array[Byte], starts: Array[Int], ends: Array[Int]) {
-
-  private[sketch] def part(position: Int, base: Long, rice: Int): RiceReader =
-    new RiceReader(bytes, starts(position), ends(position), base, rice)
-
-  private[sketch] def lengthOf(position: Int): Int = ends(position) - starts(position)
+    val sketched: Int,
+    val start: Int,
+    val end: Int) {
 
   /** The approximate heap size in bytes. */
-  def estimatedBytes: Int = bytes.length + 8 * starts.length + 100
+  def estimatedBytes: Int = column.path.map(2 * _.length + 64).sum + 100
 }
 
-object SketchBlock {
+object SegmentColumn {
 
-  /** Parses a block. Throws if the block is not a list of `files` byte strings. */
-  def of(bytes: Array[Byte], files: Int): SketchBlock = {
-    val buffer = new SegmentBuffer(bytes)
-    buffer.check(files)
-    val starts, ends = new Array[Int](files)
-    (0 until files).foreach { i =>
-      val length = buffer.length()
-      starts(i) = buffer.position
-      buffer.skip(length)
-      ends(i) = buffer.position
-    }
-    new SketchBlock(bytes, starts, ends)
-  }
+  /** For each file, its position among the files with a sketch. Their parameters are not 0. */
+  private[sketch] def positions(parameters: Array[Byte]): Array[Int] =
+    parameters.map(p => if (p == 0) 0 else 1).scanLeft(0)(_ + _)
 }
 
 object SegmentDirectory {
 
   /**
-   * The kind of sketch that consists of CodedHashes. Readers ignore columns with other kinds of
+   * The kinds of sketches: CodedHashes and ValueLists. Readers ignore columns with other kinds of
    * sketches.
    */
-  private[sketch] val Golomb = 1
+  private[sketch] val Hashes = 1
+  private[sketch] val Values = 2
 
   private[sketch] val MaxBucketBits = 16
 
@@ -186,20 +84,36 @@ object SegmentDirectory {
       val kind = buffer.number()
       val length = buffer.number(end - start)
       val entry = new SegmentBuffer(buffer.bytes())
-      if (kind == Golomb) columns += columnOf(entry, numFiles, start, start + length)
+      if (kind == Hashes) columns += hashColumnOf(entry, numFiles, start, start + length)
+      if (kind == Values) columns += listColumnOf(entry, numFiles, start, start + length)
       start += length
     }
     new SegmentDirectory(numFiles, columns.result())
   }
 
-  private def columnOf(
+  private def columnOf(buffer: SegmentBuffer): IndexedColumn = {
+    val path =
+      List.fill(buffer.number(IndexedColumn.MaxDepth))(new String(buffer.bytes(), UTF_8))
+    IndexedColumn(path, typeOf(new String(buffer.bytes(), UTF_8)))
+  }
+
+  private def listColumnOf(
       buffer: SegmentBuffer,
       numFiles: Int,
       start: Int,
-      end: Int): SegmentColumn = {
-    val path =
-      List.fill(buffer.number(IndexedColumn.MaxDepth))(new String(buffer.bytes(), UTF_8))
-    val dataType = typeOf(new String(buffer.bytes(), UTF_8))
+      end: Int): ListColumn = {
+    val column = columnOf(buffer)
+    buffer.check(numFiles)
+    val rices = Array.fill(numFiles)(buffer.number(MaxBits + 1).toByte)
+    new ListColumn(column, rices, start, end, buffer.checksum())
+  }
+
+  private def hashColumnOf(
+      buffer: SegmentBuffer,
+      numFiles: Int,
+      start: Int,
+      end: Int): HashColumn = {
+    val column = columnOf(buffer)
     val bucketBits = buffer.number(MaxBucketBits)
     buffer.check(numFiles)
     val bits, rices = new Array[Byte](numFiles)
@@ -219,7 +133,7 @@ object SegmentDirectory {
       starts(i + 1) = starts(i) + buffer.number(end - starts(i))
       checksums(i) = buffer.checksum()
     }
-    new SegmentColumn(IndexedColumn(path, dataType), bucketBits, bits, rices, starts, checksums)
+    new HashColumn(column, bucketBits, bits, rices, starts, checksums)
   }
 
   /**

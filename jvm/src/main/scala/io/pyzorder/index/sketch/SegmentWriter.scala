@@ -23,11 +23,14 @@ object SegmentWriter {
   /**
    * Encodes the sketches of some files.
    *
+   * A column whose sketches are all lists of values is written as lists, unless the lists have too
+   * many different values. Otherwise, the hashes of the values are written.
+   *
    * @param columns for each column, the sketch of each file, or None if the file has no sketch
    */
   def encode(
       numFiles: Int,
-      columns: Seq[(IndexedColumn, IndexedSeq[Option[CodedHashes]])]): SegmentBytes = {
+      columns: Seq[(IndexedColumn, IndexedSeq[Option[ColumnSketch]])]): SegmentBytes = {
     val blocks = new ByteArrayOutputStream()
     val directory = new ByteArrayOutputStream()
     val to = new Numbers(directory)
@@ -35,8 +38,19 @@ object SegmentWriter {
     to.number(columns.length)
     columns.foreach { case (column, files) =>
       val (entry, before) = (new ByteArrayOutputStream(), blocks.size)
-      write(column, files, new Numbers(entry), blocks)
-      to.number(SegmentDirectory.Golomb)
+      val description = new Numbers(entry)
+      description.number(column.path.length)
+      column.path.foreach(part => description.bytes(part.getBytes(UTF_8)))
+      description.bytes(column.dataType.json.getBytes(UTF_8))
+      val kind = listsOf(files) match {
+        case Some(lists) =>
+          writeLists(lists, description, blocks)
+          SegmentDirectory.Values
+        case None =>
+          writeHashes(files.map(_.flatMap(_.hashes)), description, blocks)
+          SegmentDirectory.Hashes
+      }
+      to.number(kind)
       to.number(blocks.size - before)
       to.bytes(entry.toByteArray)
     }
@@ -45,15 +59,47 @@ object SegmentWriter {
     SegmentBytes(blocks.toByteArray, start)
   }
 
-  private def write(
-      column: IndexedColumn,
+  /** The lists with a common dictionary; None if there are none, or if some file has hashes. */
+  private def listsOf(
+      files: IndexedSeq[Option[ColumnSketch]]): Option[IndexedSeq[Option[ValueList]]] = {
+    val lists = files.map(_.collect { case list: ValueList => list })
+    if (lists.forall(_.isEmpty) || lists.count(_.isDefined) < files.count(_.isDefined)) None
+    else ValueDictionary.common(lists)
+  }
+
+  private def writeLists(
+      files: IndexedSeq[Option[ValueList]],
+      directory: Numbers,
+      blocks: ByteArrayOutputStream): Unit = {
+    val block = new ByteArrayOutputStream()
+    val to = new Numbers(block)
+    val dictionary = files.flatten.headOption.fold(Array.empty[Array[Byte]])(_.dictionary)
+    to.number(dictionary.length)
+    dictionary.foreach(to.bytes)
+    files.foreach {
+      case Some(list) =>
+        val rice = RiceCode.parameterFor(dictionary.length.toDouble / math.max(1, list.ids.length))
+        val sink = new BitSink
+        RiceCode.encode(list.ids.map(_.toLong), 0, list.ids.length, 0L, rice, sink)
+        directory.number(rice + 1)
+        to.bytes(sink.result)
+      case None => directory.number(0)
+    }
+    directory.checksum(checksumOf(block))
+    block.writeTo(blocks)
+  }
+
+  private def checksumOf(block: ByteArrayOutputStream): Long = {
+    val crc = new CRC32()
+    crc.update(block.toByteArray)
+    crc.getValue
+  }
+
+  private def writeHashes(
       files: IndexedSeq[Option[CodedHashes]],
       directory: Numbers,
       blocks: ByteArrayOutputStream): Unit = {
     val bucketBits = bucketBitsOf(files.flatten)
-    directory.number(column.path.length)
-    column.path.foreach(part => directory.bytes(part.getBytes(UTF_8)))
-    directory.bytes(column.dataType.json.getBytes(UTF_8))
     directory.number(bucketBits)
     files.foreach {
       case Some(codes) =>
@@ -68,10 +114,8 @@ object SegmentWriter {
       val block = new ByteArrayOutputStream()
       val to = new Numbers(block)
       slices.foreach(slice => to.bytes(slice(bucket)))
-      val crc = new CRC32()
-      crc.update(block.toByteArray)
       directory.number(block.size)
-      directory.checksum(crc.getValue)
+      directory.checksum(checksumOf(block))
       block.writeTo(blocks)
     }
   }

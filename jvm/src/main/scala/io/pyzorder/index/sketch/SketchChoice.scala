@@ -32,13 +32,14 @@ private[pyzorder] object SketchChoice {
    *
    * @param files the statistics and the sketch of the column in each file
    */
-  def pays(dataType: DataType, files: Seq[(ColumnStatistics, CodedHashes)]): Option[Boolean] =
+  def pays(dataType: DataType, files: Seq[(ColumnStatistics, ColumnSketch)]): Option[Boolean] =
     if (files.length < FewFiles) None
     else {
       val step = math.max(1, files.length / SampledFiles)
       val sample = files.indices.by(step).map(files)
       val byBounds = shareByBounds(dataType, sample.flatMap(_._1.bounds))
-      Some(byBounds >= LeastShare && shareBySketches(sample.map(_._2)) <= byBounds / 2)
+      val hashes = sample.flatMap(_._2.hashes)
+      Some(byBounds >= LeastShare && shareBySketches(hashes) <= byBounds / 2)
     }
 
   private def shareByBounds(dataType: DataType, bounds: Seq[(Any, Any)]): Double = {

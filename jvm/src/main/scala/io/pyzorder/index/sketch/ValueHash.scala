@@ -26,7 +26,7 @@ abstract class ValueHash extends Serializable {
 
 object ValueHash {
 
-  private val Seed = 0L
+  private[sketch] val Seed = 0L
 
   /**
    * The hash function for a type. None if equal values may have different bytes, as under a

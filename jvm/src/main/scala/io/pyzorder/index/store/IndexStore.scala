@@ -202,6 +202,7 @@ object IndexStore {
       sketches =
         if (ref.sketches.isEmpty) Sketches.None
         else new StoredSketches(fileSystem, ref.folder, ref.sketches,
+          ref.sketched.getOrElse(ref.columns.map(_.name)).toSet,
           IndexWarnings.sketches(ref.folder, _, _)))
   }
 

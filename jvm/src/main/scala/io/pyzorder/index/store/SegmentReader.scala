@@ -6,7 +6,7 @@ import java.util.zip.CRC32
 import com.google.common.cache.{Cache, CacheBuilder, Weigher}
 import org.apache.hadoop.fs.{FileSystem, Path}
 
-import io.pyzorder.index.sketch.{SegmentColumn, SegmentDirectory, SketchBlock}
+import io.pyzorder.index.sketch.{HashColumn, ListBlock, ListColumn, SegmentDirectory, SketchBlock}
 import io.pyzorder.storage.{FileSystems, Links, TableFolder}
 
 /**
@@ -28,13 +28,19 @@ private[store] final class SegmentReader(
       SegmentDirectory.parse(bytes, Math.toIntExact(ref.directory))
     }(_.estimatedBytes)
 
-  def block(column: SegmentColumn, bucket: Int): SketchBlock = {
+  def block(column: HashColumn, bucket: Int): SketchBlock = {
     val start = column.starts(bucket)
     cached(Key(path.toString, start, bucket)) {
       val bytes = read(start.toLong, column.starts(bucket + 1) - start, column.checksums(bucket))
       SketchBlock.of(bytes, column.sketched)
     }(_.estimatedBytes)
   }
+
+  def lists(column: ListColumn): ListBlock =
+    cached(Key(path.toString, column.start, 0)) {
+      val bytes = read(column.start.toLong, column.end - column.start, column.checksum)
+      ListBlock.of(bytes, column.sketched)
+    }(_.estimatedBytes)
 
   private def read(position: Long, length: Int, checksum: Int): Array[Byte] = {
     if (Links.inOwn(path)) throw new IOException("it is a symbolic link")

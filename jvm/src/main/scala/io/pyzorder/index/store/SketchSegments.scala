@@ -10,7 +10,8 @@ import org.apache.hadoop.fs.Path
 
 import io.pyzorder.common.ReadFailure
 import io.pyzorder.index.model.{FileEntry, FileSketches, IndexedColumn}
-import io.pyzorder.index.sketch.{CodedHashes, NewSketches, SegmentWriter, SketchChoice}
+import io.pyzorder.index.sketch.{ColumnSketch, HashColumn, ListColumn, NewSketches}
+import io.pyzorder.index.sketch.{SegmentWriter, SketchChoice}
 import io.pyzorder.storage.{MetadataFiles, TableFolder}
 
 /**
@@ -91,16 +92,20 @@ private[store] final class SketchSegments(
   private def stored(ref: SegmentRef, users: Seq[(FileEntry, Int)]): Seq[Sketched] =
     reading(ref) { reader =>
       val directory = reader.directory
-      val live = directory.columns.filter(c => columns.contains(c.column))
-      val blocks = live.map(c => c -> c.checksums.indices.map(reader.block(c, _)))
+      val live = directory.columns.filter(c => columns.contains(c.column)).map {
+        case own: HashColumn =>
+          val blocks = own.checksums.indices.map(reader.block(own, _))
+          own.column -> ((file: Int, most: Long) => own.hashesOf(file, blocks, most))
+        case own: ListColumn =>
+          val block = reader.lists(own)
+          own.column -> ((file: Int, most: Long) => own.listOf(file, block, most))
+      }
       users.map { case (entry, number) =>
         Sketched(
           entry.path,
-          blocks.flatMap { case (own, all) =>
-            own.hashesOf(number, all, entry.size).map(own.column -> _)
-          }.toMap)
+          live.flatMap { case (column, read) => read(number, entry.size).map(column -> _) }.toMap)
       }
-    }.getOrElse(Nil).filter(_.codes.nonEmpty)
+    }.getOrElse(Nil).filter(_.columns.nonEmpty)
 
   private def reading[T](ref: SegmentRef)(read: SegmentReader => T): Option[T] =
     try Some(read(new SegmentReader(fileSystem, folder, ref)))
@@ -129,25 +134,25 @@ private[store] final class SketchSegments(
         for {
           statistics <- entry.statistics.get(column.name)
           if statistics.bounds.isDefined && !statistics.settingsDependent
-          codes <- sketches.byColumn.get(column.name).flatMap(_.limitedTo(most))
-        } yield (entry.path, statistics, codes)
+          sketch <- sketches.byColumn.get(column.name).flatMap(_.limitedTo(most))
+        } yield (entry.path, statistics, sketch)
       }
     }.filter { case (column, known) =>
-      SketchChoice.pays(column.dataType, known.map { case (_, s, codes) => (s, codes) })
+      SketchChoice.pays(column.dataType, known.map { case (_, s, sketch) => (s, sketch) })
         .getOrElse(isFirst || present(column))
     }
-    val codes = for {
-      (column, known) <- byColumn; (path, _, codes) <- known
-    } yield path -> (column -> codes)
-    val grouped = codes.groupBy(_._1)
+    val sketches = for {
+      (column, known) <- byColumn; (path, _, sketch) <- known
+    } yield path -> (column -> sketch)
+    val grouped = sketches.groupBy(_._1)
     files.flatMap(entry =>
       grouped.get(entry.path).map(found => Sketched(entry.path, found.map(_._2).toMap)))
   }
 
   private def write(version: Long, files: Seq[Sketched]): Option[(SegmentRef, Seq[Sketched])] = {
-    val own = columns.filter(column => files.exists(_.codes.contains(column)))
+    val own = columns.filter(column => files.exists(_.columns.contains(column)))
     val encoded = SegmentWriter.encode(
-      files.length, own.map(column => column -> files.map(_.codes.get(column)).toIndexedSeq))
+      files.length, own.map(column => column -> files.map(_.columns.get(column)).toIndexedSeq))
     if (encoded.bytes.length > SegmentRef.MaxBytes) None
     else {
       val crc = new CRC32()
@@ -175,8 +180,8 @@ private[store] object SketchSegments {
         .flatten.distinct).filter(_.nonEmpty)
 
   /** The sketches of one file, by column. */
-  private final case class Sketched(path: String, codes: Map[IndexedColumn, CodedHashes]) {
-    def bytes: Long = codes.values.map(_.code.length.toLong).sum
+  private final case class Sketched(path: String, columns: Map[IndexedColumn, ColumnSketch]) {
+    def bytes: Long = columns.values.map(_.size).sum
   }
 
   /** Small segments are merged if there are more segments than this. */

@@ -2,11 +2,13 @@ package io.pyzorder.index.store
 
 import java.util.concurrent.ConcurrentHashMap
 
-import org.apache.hadoop.fs.FileSystem
+import com.google.common.cache.{Cache, CacheBuilder}
+import org.apache.hadoop.fs.{FileSystem, Path}
 
 import io.pyzorder.common.ReadFailure
 import io.pyzorder.index.model.{FileSketches, IndexedColumn}
-import io.pyzorder.index.sketch.{SegmentColumn, Sketches}
+import io.pyzorder.index.sketch.{HashColumn, ListBlock, ListColumn, SegmentColumn, Sketches}
+import io.pyzorder.index.sketch.{SketchSize, ValueBytes}
 import io.pyzorder.storage.TableFolder
 
 /**
@@ -16,12 +18,14 @@ import io.pyzorder.storage.TableFolder
  * Cached snapshots refer to this object, so it does not keep a Hadoop configuration, which would
  * take more memory than the snapshot of a small table.
  *
- * @param warn called with the segment's name and the failure
+ * @param sketched the names of the columns that may have lists
+ * @param warn     called with the segment's name and the failure
  */
 private[store] final class StoredSketches(
     fileSystem: FileSystem,
     folder: TableFolder,
     segments: Seq[SegmentRef],
+    sketched: Set[String],
     warn: (String, Throwable) => Unit)
     extends Sketches {
   import StoredSketches._
@@ -39,20 +43,62 @@ private[store] final class StoredSketches(
       reading(segment, otherwise = true) { reader =>
         val directory = reader.directory
         number >= directory.numFiles || number < 0 ||
-        directory.columns.find(_.column == column).forall(mayHold(reader, _, number, hashes))
+        find(reader, column).forall {
+          case own: HashColumn => mayHold(reader, own, number, hashes)
+          case own: ListColumn =>
+            val block = reader.lists(own)
+            own.containsAny(number, block, id => Sketches.contains(hashes, block.hashes(id)))
+        }
       }
     case _ => true
   }
 
-  override def sizeOf(column: IndexedColumn): (Int, Long) = {
-    val found = readers.keys.toSeq.flatMap { segment =>
-      reading(segment, otherwise = Option.empty[(Int, Long)]) { reader =>
-        reader.directory.columns.find(_.column == column).map(own =>
-          (own.sketched, (own.starts.last - own.starts.head).toLong))
+  /** A segment's lists are read, and their values tested, when its first file is tested. */
+  override def someValue(
+      column: IndexedColumn,
+      test: AnyRef,
+      passes: Any => Boolean): Option[FileSketches => Boolean] =
+    if (!sketched.contains(column.name) || ValueBytes.of(column.dataType).isEmpty) None
+    else {
+      val found = new ConcurrentHashMap[String, Option[Listed]]
+      Some {
+        case FileSketches.Stored(segment, number) if !unusable.contains(segment) =>
+          found.computeIfAbsent(segment, listed(_, column, test, passes)).forall { lists =>
+            number >= lists.numFiles || number < 0 ||
+            reading(segment, otherwise = true)(_ =>
+              lists.column.containsAny(number, lists.block, lists.passing(_)))
+          }
+        case _ => true
       }
     }
-    (found.map(_._1).sum, found.map(_._2).sum)
+
+  private def listed(
+      segment: String,
+      column: IndexedColumn,
+      test: AnyRef,
+      passes: Any => Boolean): Option[Listed] =
+    reading(segment, otherwise = Option.empty[(Int, ListColumn, ListBlock, Array[Any])]) { reader =>
+      find(reader, column).collect { case own: ListColumn =>
+        val block = reader.lists(own)
+        (reader.directory.numFiles, own, block, block.values.map(own.bytes.decode))
+      }
+    }.map { case (numFiles, own, block, values) =>
+      val path = new Path(folder.index, segment).toString
+      val passing = tested.get((path, column, test), () => values.map(passes))
+      Listed(numFiles, own, block, passing)
+    }
+
+  override def sizeOf(column: IndexedColumn): SketchSize = {
+    val found = readers.keys.toSeq.flatMap(segment =>
+      reading(segment, otherwise = Option.empty[SegmentColumn])(find(_, column)))
+    SketchSize(
+      found.map(_.sketched).sum,
+      found.collect { case own: ListColumn => own.sketched }.sum,
+      found.map(own => (own.end - own.start).toLong).sum)
   }
+
+  private def find(reader: SegmentReader, column: IndexedColumn): Option[SegmentColumn] =
+    reader.directory.columns.find(_.column == column)
 
   private def reading[T](segment: String, otherwise: T)(read: SegmentReader => T): T =
     try readers.get(segment).fold(otherwise)(read)
@@ -65,7 +111,7 @@ private[store] final class StoredSketches(
   /** Searches each bucket's block for the hashes that belong to the bucket. */
   private def mayHold(
       reader: SegmentReader,
-      column: SegmentColumn,
+      column: HashColumn,
       file: Int,
       hashes: Array[Long]): Boolean =
     column.bits(file) == 0 || hashes.length > (MostFalse << column.rices(file)) || {
@@ -83,6 +129,26 @@ private[store] final class StoredSketches(
 }
 
 private object StoredSketches {
+
+  /**
+   * The lists of a column in one segment.
+   *
+   * @param passing for each value of the block, whether it passes a test
+   */
+  private final case class Listed(
+      numFiles: Int,
+      column: ListColumn,
+      block: ListBlock,
+      passing: Array[Boolean])
+
+  /**
+   * For the path of a segment, a column and a test, which of the values in the lists pass. A query
+   * tests the same values several times. A cached result never becomes outdated, because segment
+   * names are not reused. The path is complete, so a forged table cannot affect others.
+   */
+  private val tested: Cache[(String, IndexedColumn, AnyRef), Array[Boolean]] =
+    CacheBuilder.newBuilder().maximumSize(512)
+      .build[(String, IndexedColumn, AnyRef), Array[Boolean]]()
 
   /**
    * The maximum number of hashes to look up in a file, as a multiple of 2^rice, which is roughly

@@ -10,7 +10,7 @@ import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.index.collect.{SketchedColumns, StatisticsTracker}
 import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
-import io.pyzorder.index.sketch.CodedHashes
+import io.pyzorder.index.sketch.ColumnSketch
 import io.pyzorder.storage.TableFolder
 
 /**
@@ -21,7 +21,7 @@ import io.pyzorder.storage.TableFolder
  * @param size       its size in bytes
  * @param numRecords its number of rows
  * @param statistics the statistics of each column, keyed by IndexedColumn.name
- * @param sketches   the hashes of the columns' values, keyed by IndexedColumn.name
+ * @param sketches   the columns' sketches, keyed by IndexedColumn.name
  */
 final case class WrittenFile(
     stagedPath: String,
@@ -29,7 +29,7 @@ final case class WrittenFile(
     size: Long,
     numRecords: Long,
     statistics: Map[String, ColumnStatistics],
-    sketches: Map[String, CodedHashes])
+    sketches: Map[String, ColumnSketch])
 
 /**
  * Writes the rows of one task to one file in the staging folder. Each attempt of a task uses a

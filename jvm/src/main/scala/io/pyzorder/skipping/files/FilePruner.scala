@@ -12,7 +12,7 @@ import io.pyzorder.index.model.{EvaluationSettings, ExpressionColumn, ReadSettin
 import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.skipping.predicate.{ConstantFileFilter, FileTest, FilterColumn, IndexFilter}
 import io.pyzorder.skipping.predicate.{IndexedExpressions, JoinKeyFilter, KeyRanges, KeyValues}
-import io.pyzorder.skipping.predicate.{PredicateRules, ZValueRangeFilter}
+import io.pyzorder.skipping.predicate.{ListedValuesFilter, PredicateRules, ZValueRangeFilter}
 import io.pyzorder.storage.listing.ChangedFiles
 
 /**
@@ -57,7 +57,9 @@ final class FilePruner private[skipping] (
     val expressions = indexedExpressions(indexes)
     val filters = predicates.map(p => p -> PredicateRules(expressions.in(p)).mayBeTrue) ++
       expressions.implied(predicates).map(p => p -> PredicateRules(p).mayBeTrue)
-    val own = filters.map(_._2).foldLeft(IndexFilter.Always: IndexFilter)(IndexFilter.and)
+    val own = PredicateRules.together(
+      predicates.map(expressions.in),
+      filters.map(_._2).foldLeft(IndexFilter.Always: IndexFilter)(IndexFilter.and))
     val filter = joins.map(_.filter).foldLeft(own)(IndexFilter.and)
     val enabled = isEnabled
     val snapshots = if (enabled && filter != IndexFilter.Always) load(indexes) else Nil
@@ -76,7 +78,10 @@ final class FilePruner private[skipping] (
 
     val notUsed = filters.collect { case (p, IndexFilter.Always) => p.sql } ++
       unknown.map(p => s"${p.sql} (its subquery runs later)")
-    val evaluated = filters.collect { case (p, _: ConstantFileFilter) => p.sql }
+    val evaluated = filters.collect {
+      case (p, IndexFilter.And(_: ConstantFileFilter, _: ListedValuesFilter)) => p.sql
+      case (p, _: ConstantFileFilter) => p.sql
+    }
     val reasons =
       if (!enabled) Seq(s"${ZOrderConf.skippingEnabled.key} is false")
       else if (indexes.isEmpty) Seq("the table has no index")
@@ -88,7 +93,8 @@ final class FilePruner private[skipping] (
         val bare = filter.columns.filterNot(c => judges.exists(_.knows(c))).map(_.sql(""))
         (if (notUsed.isEmpty) Nil else Seq(s"not usable: ${notUsed.mkString(", ")}")) ++
           (if (evaluated.isEmpty) Nil
-           else Seq(s"usable only for files with a single value: ${evaluated.mkString(", ")}")) ++
+           else Seq("usable only for files with a single value or a list of values: " +
+             evaluated.mkString(", "))) ++
           (if (changed.isEmpty) Nil
            else Seq(s"indexed under other settings: ${changed.mkString(", ")}")) ++
           (if (bare.isEmpty) Nil else Seq(s"no statistics: ${bare.distinct.mkString(", ")}"))
@@ -134,6 +140,12 @@ final class FilePruner private[skipping] (
     if (asked) forgetChanged(listed, indexes, judged, _.indexed)
     judged.map(_.examined(outcomes))
   }
+
+  /** Whether some index has the lists of values without which the filter keeps every file. */
+  def hasListsFor(indexes: Seq[SnapshotRef], filter: IndexFilter): Boolean =
+    !filter.needsLists ||
+      judgesOf(load(indexes.filterNot(isLarge)), IndexFilter.Always).exists(judge =>
+        filter.columns.flatMap(judge.facts(_)).exists(_.hasLists))
 
   /**
    * Whether each of the columns has a single value in at least half of the files of some index. In

@@ -7,7 +7,7 @@ import io.pyzorder.index.memory.{ColumnArrays, DoubleBounds, IndexSnapshot, Long
 import io.pyzorder.index.model.{ExpressionColumn, IndexedColumn}
 import io.pyzorder.index.sketch.{Sketches, ValueHash}
 import io.pyzorder.skipping.predicate.{BoundComparison, ColumnStatisticsView, FileTest}
-import io.pyzorder.skipping.predicate.FilterColumn
+import io.pyzorder.skipping.predicate.{FilterColumn, ListedValuesFilter}
 
 /**
  * The statistics of one column in a snapshot.
@@ -104,7 +104,7 @@ final class IndexedStatistics(
 
   /** Whether some files have a sketch of the column. */
   private[files] def hasSketches: Boolean =
-    hash.isDefined && snapshot.sketches.sizeOf(indexed)._1 > 0
+    hash.isDefined && snapshot.sketches.sizeOf(indexed).files > 0
 
   /** Whether a test of this column may use sketches. */
   @volatile private[files] var useSketches: Boolean = false
@@ -120,6 +120,21 @@ final class IndexedStatistics(
         values.flatMap(ValueHash.ofLiteral(_, indexed.dataType, hash)).toArray)
       new FileTest {
         override def mayMatch(file: Int): Boolean = snapshot.mayHold(file, indexed, hashes)
+      }
+    }
+
+  /** Whether some files have a list of the column's values. */
+  private[files] def hasLists: Boolean =
+    hash.isDefined && snapshot.sketches.sizeOf(indexed).lists > 0
+
+  override def someValue(
+      filter: ListedValuesFilter,
+      passes: Any => Boolean): Option[FileTest] =
+    if (hash.isEmpty) None
+    else snapshot.someValue(indexed, filter, passes).map { test =>
+      useSketches = true
+      new FileTest {
+        override def mayMatch(file: Int): Boolean = !bounded(file) || test(file)
       }
     }
 

@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.index.model.ReadSettings
 import io.pyzorder.index.store.SnapshotRef
-import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeyFilter, KeyValues}
+import io.pyzorder.skipping.predicate.{FilterColumn, IndexFilter, JoinKeyFilter, KeyValues}
 import io.pyzorder.storage.TableFolder
 import io.pyzorder.storage.listing.ChangedFiles
 
@@ -311,6 +311,9 @@ final class ZOrderFileIndex private (
 
   /** Whether the index may also be used for aggregates and LIMIT, in addition to skipping files. */
   def mayAnswer: Boolean = maySkip && !indexes.exists(pruner.isLarge)
+
+  /** Whether the index has the lists of values without which the filter keeps every file. */
+  def hasListsFor(filter: IndexFilter): Boolean = pruner.hasListsFor(indexes, filter)
 
   /** Whether, in most of the indexed files, each of the columns has a single value. */
   def mostFilesHaveOneValue(columns: Seq[FilterColumn]): Boolean =

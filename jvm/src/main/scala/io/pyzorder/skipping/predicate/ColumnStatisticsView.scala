@@ -73,6 +73,15 @@ abstract class ColumnStatisticsView {
    * sketches. The values are neither null nor NaN. Called only if `bounded` returns true.
    */
   def mayHold(values: Seq[Any]): FileTest = IndexFilter.Keep
+
+  /**
+   * Tests the values themselves, where the index lists all non-null values of a file. A file that
+   * fails the test has no non-null value that passes it. None if no file can have a list.
+   *
+   * @param filter identifies the test
+   * @param passes the test of a value, which is not null
+   */
+  def someValue(filter: ListedValuesFilter, passes: Any => Boolean): Option[FileTest] = None
 }
 
 /** Compares a file's bounds with one value. Each result has the sign of `bound - value`. */

@@ -86,7 +86,8 @@ object ConstantFileFilter {
     case _: Unevaluable | _: HigherOrderFunction | _: Generator => true
     case _: StringRepeat | _: StringSpace | _: StringLPad | _: StringRPad => true
     case _: Sequence | _: ArrayRepeat => true
-    case _: RLike | _: LikeAll | _: LikeAny | _: RegExpReplace | _: RegExpExtractBase => true
+    case _: RLike | _: MultiLikeBase | _: RegExpReplace | _: RegExpExtractBase => true
+    case _: StringSplit | _: StringToMap | _: FormatString | _: Levenshtein => true
     // Java's matcher tries all ways to divide the value among the percent signs.
     case Like(_, Literal(pattern, _), _) =>
       String.valueOf(pattern).count(_ == '%') > MostPercentSigns

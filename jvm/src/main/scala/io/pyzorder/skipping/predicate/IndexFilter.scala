@@ -33,6 +33,9 @@ trait IndexFilter {
 
   /** The number of leaf filters in this filter. */
   def size: Int = 1
+
+  /** Whether the filter keeps every file, except for files whose values are listed. */
+  def needsLists: Boolean = false
 }
 
 object IndexFilter {
@@ -71,7 +74,11 @@ object IndexFilter {
       }
     override def columns: Seq[FilterColumn] = (left.columns ++ right.columns).distinct
     override val size: Int = saturated(left.size, right.size)
-    override def toString: String = s"($left AND $right)"
+    override def needsLists: Boolean = left.needsLists && right.needsLists
+    override def toString: String = right match {
+      case _: ListedValuesFilter => left.toString // like sketches, lists are not shown
+      case _ => s"($left AND $right)"
+    }
   }
 
   /**
@@ -84,18 +91,26 @@ object IndexFilter {
       }
     override def columns: Seq[FilterColumn] = (left.columns ++ right.columns).distinct
     override val size: Int = saturated(left.size, right.size)
+    override def needsLists: Boolean = left.needsLists || right.needsLists
     override def toString: String = s"($left OR $right)"
   }
 
   private def saturated(left: Int, right: Int): Int =
     math.min(left.toLong + right, Int.MaxValue).toInt
 
-  /** `left AND right`. A side that can prove nothing is dropped. */
+  /**
+   * `left AND right`. A side that can prove nothing is dropped. Lists of values are tested last,
+   * because they must be read from storage.
+   */
   def and(left: IndexFilter, right: IndexFilter): IndexFilter = (left, right) match {
     case (Never, _) | (_, Never) => Never
     case (Always, other) => other
     case (other, Always) => other
     case (l, r) if l == r => l
+    case (l, lists: ListedValuesFilter) => And(l, lists)
+    case (lists: ListedValuesFilter, r) => and(r, lists)
+    case (And(l, lists: ListedValuesFilter), r) => and(and(l, r), lists)
+    case (l, And(r, lists: ListedValuesFilter)) => and(and(l, r), lists)
     case (l, r) => And(l, r)
   }
 

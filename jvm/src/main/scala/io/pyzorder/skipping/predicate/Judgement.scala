@@ -1,5 +1,8 @@
 package io.pyzorder.skipping.predicate
 
+import org.apache.spark.sql.catalyst.expressions.{EqualNullSafe, Expression, IsNotNull, IsNull}
+import org.apache.spark.sql.catalyst.expressions.{Literal, Not}
+
 import io.pyzorder.skipping.predicate.IndexFilter.{Always, Never}
 import io.pyzorder.skipping.predicate.Outcomes.{
   Everything, False, NotNull, NotTrue, Nothing, Null, True
@@ -15,6 +18,16 @@ object Outcomes {
   val NotFalse = 5
   val NotTrue = 6
   val Everything = 7
+
+  /** The predicate that is TRUE for the rows for which `predicate` has one of the outcomes. */
+  def test(predicate: Expression, outcomes: Int): Expression = outcomes match {
+    case True => predicate
+    case False => Not(predicate)
+    case Null => IsNull(predicate)
+    case NotNull => IsNotNull(predicate)
+    case NotTrue => Not(EqualNullSafe(predicate, Literal(true)))
+    case NotFalse => Not(EqualNullSafe(predicate, Literal(false)))
+  }
 
   /** The outcomes after NOT, which swaps TRUE and FALSE. */
   def negated(outcomes: Int): Int =

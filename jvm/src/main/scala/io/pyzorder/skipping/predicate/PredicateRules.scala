@@ -29,10 +29,59 @@ import io.pyzorder.skipping.predicate.Outcomes.{False, NotNull, NotTrue, Null, T
 object PredicateRules {
 
   /** The judgement of the predicates' conjunction, which is TRUE if there are no predicates. */
-  def apply(predicates: Seq[Expression]): Judgement =
-    predicates.map(apply).reduceOption(_.and(_)).getOrElse(Judgement.constant(true))
+  def apply(predicates: Seq[Expression]): Judgement = {
+    val whole = predicates.map(apply).reduceOption(_.and(_)).getOrElse(Judgement.constant(true))
+    new Judgement(whole.isTotal,
+      {
+        case True => together(predicates, whole.may(True))
+        case outcomes => whole.may(outcomes)
+      })
+  }
 
-  def apply(predicate: Expression): Judgement = predicate match {
+  /**
+   * The filter for the predicates' conjunction, refined by the values of columns to which several
+   * of the predicates apply: a file with the values 1 and 9 has no row with `c > 3 AND c < 6`,
+   * though it has rows that satisfy one or the other.
+   *
+   * @param filter the conjunction of the predicates' own filters
+   */
+  def together(predicates: Seq[Expression], filter: IndexFilter): IndexFilter =
+    predicates.flatMap(p => ListedValuesFilter.of(p).map(_.column -> p)).groupBy(_._1).values
+      .filter(_.length > 1).flatMap(own => ListedValuesFilter.of(own.map(_._2).reduce(And(_, _))))
+      .foldLeft(filter)(IndexFilter.and)
+
+  /**
+   * The judgement of a predicate. The largest parts that reference only one column are also
+   * evaluated for the column's values, in files for which the index lists these. Smaller parts need
+   * not be, because they would rule out no further files.
+   */
+  def apply(predicate: Expression): Judgement = Listing(predicate)
+
+  private object Listing extends PredicateRules {
+    override def apply(predicate: Expression): Judgement =
+      if (ListedValuesFilter.of(predicate).isEmpty) rule(predicate)
+      else {
+        val ruled = Plain(predicate)
+        new Judgement(ruled.isTotal,
+          {
+            case outcomes => ListedValuesFilter.of(Outcomes.test(predicate, outcomes))
+                .foldLeft(ruled.may(outcomes))(IndexFilter.and)
+          })
+      }
+  }
+
+  private object Plain extends PredicateRules {
+    override def apply(predicate: Expression): Judgement = rule(predicate)
+  }
+}
+
+/** The rules for each kind of predicate. */
+private sealed abstract class PredicateRules {
+
+  /** The judgement of a predicate or of a part of it. */
+  def apply(predicate: Expression): Judgement
+
+  protected def rule(predicate: Expression): Judgement = predicate match {
     case And(l, r) => apply(l).and(apply(r))
     case Or(l, r) => apply(l).or(apply(r))
     case Not(child) => !apply(child)
@@ -131,20 +180,16 @@ object PredicateRules {
       evaluated(predicate, False, whenFalse),
       evaluated(predicate, Null, whenNull))
 
-  private def evaluated(predicate: => Expression, outcome: Int, filter: IndexFilter): IndexFilter =
+  private def evaluated(predicate: Expression, outcome: Int, filter: IndexFilter): IndexFilter =
     if (filter != Always) filter
-    else ConstantFileFilter.of(outcome match {
-      case True => predicate
-      case False => Not(predicate)
-      case Null => IsNull(predicate)
-    }).getOrElse(Always)
+    else ConstantFileFilter.of(Outcomes.test(predicate, outcome)).getOrElse(Always)
 
   /**
    * The judgement of a predicate without a rule. ConstantFileFilters evaluate the predicate, and
    * evaluation may fail. For EndsWith and Contains, and for predicates that may be NULL in any row,
-   * `mayNotBeTrue` keeps every file. Otherwise, metadata-only queries would check in the store
-   * whether each file has changed, only to avoid reading the few files for which a
-   * ConstantFileFilter can prove something. This would cost more than it saves.
+   * `mayNotBeTrue` keeps every file whose values are not listed. Otherwise, metadata-only queries
+   * would check in the store whether each file has changed, only to avoid reading the few files for
+   * which a ConstantFileFilter can prove something. This would cost more than it saves.
    */
   private def unruled(predicate: Expression): Judgement = {
     lazy val whenNull = nullsOf(predicate)

@@ -57,7 +57,8 @@ class CodedHashesSuite extends AnyFunSuite {
 
   test("the union of two parts contains the hashes of both") {
     val (a, b) = (hashes(100), hashes(5000))
-    val both = CodedHashes.of(a, Long.MaxValue).get.union(CodedHashes.of(b, 8000).get).get
+    val both =
+      CodedHashes.of(a, Long.MaxValue).get.union(CodedHashes.of(b, 8000).get).get.hashes.get
     assert(both.prefixes.toSeq == prefixesOf(a ++ b, both.bits))
   }
 
@@ -67,7 +68,7 @@ class CodedHashesSuite extends AnyFunSuite {
   private def directoryOf(segment: SegmentBytes): SegmentDirectory =
     SegmentDirectory.parse(segment.bytes.drop(segment.directory), segment.directory)
 
-  private def blockOf(segment: SegmentBytes, column: SegmentColumn)(bucket: Int): SketchBlock =
+  private def blockOf(segment: SegmentBytes, column: HashColumn)(bucket: Int): SketchBlock =
     SketchBlock.of(
       segment.bytes.slice(column.starts(bucket), column.starts(bucket + 1)), column.sketched)
 
@@ -80,7 +81,8 @@ class CodedHashesSuite extends AnyFunSuite {
       val directory = directoryOf(segment)
       assert(directory.numFiles == sizes.length)
       assert(directory.columns.map(_.column) == columns)
-      directory.columns.zipWithIndex.foreach { case (column, c) =>
+      directory.columns.zipWithIndex.foreach { case (found, c) =>
+        val column = found.asInstanceOf[HashColumn]
         val blocks = column.checksums.indices.map(blockOf(segment, column))
         assert(
           sizes.indices.map(column.hashesOf(_, blocks, Long.MaxValue).map(_.prefixes.toSeq)) ==
