@@ -266,8 +266,13 @@ private[skipping] final class PlanState {
 
 private[skipping] object PlanState {
 
+  /**
+   * The values are weak, too, because a filter with a subquery refers to the subquery's plan, and
+   * so to the tracker. The plan's file indexes keep its state in memory. Without a file index,
+   * nothing needs the state.
+   */
   private val plans: Cache[QueryPlanningTracker, PlanState] =
-    CacheBuilder.newBuilder().weakKeys().build[QueryPlanningTracker, PlanState]()
+    CacheBuilder.newBuilder().weakKeys().weakValues().build[QueryPlanningTracker, PlanState]()
 
   /** The state of the plan that this thread is optimizing. */
   def ofPlan(): PlanState =
