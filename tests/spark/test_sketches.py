@@ -16,6 +16,7 @@ from pyzorder.index import LocalStore, TableFolder, snapshot_writer
 from pyzorder.index.entries import ColumnStatistics, FileEntry
 from pyzorder.index.pointers import IndexedColumn
 from tests.support import indexes, scans, sketches
+from tests.support.lookups import holding, opened, view
 from tests.support.tables import data_files
 
 FILES, ROWS = 16, 300
@@ -43,28 +44,6 @@ def rows(spark: SparkSession, start: int = 0, files: int = FILES) -> DataFrame:
         "CAST(pmod(xxhash64(id), 1000000) / 100 AS DECIMAL(9,2)) AS price",
         "id % 10 AS common",
     )
-
-
-def view(spark: SparkSession, table: Path) -> None:
-    spark.read.parquet(str(table)).createOrReplaceTempView("t")
-
-
-def opened(spark: SparkSession, table: Path, condition: str) -> int:
-    """Returns how many files a query opens, and asserts that its answer is the same as in plain
-    Spark."""
-    view(spark, table)
-    query = f"SELECT id FROM t WHERE {condition}"
-    found = sorted(row["id"] for row in spark.sql(query).collect())
-    with scans.plain(spark):
-        assert found == sorted(row["id"] for row in spark.sql(query).collect())
-    return len(scans.opened(spark.sql(query)))
-
-
-def holding(spark: SparkSession, table: Path, condition: str) -> int:
-    """The number of files with a matching row."""
-    view(spark, table)
-    (files,) = scans.truth(spark, "t", [condition])
-    return len(files["true"])
 
 
 CONDITIONS = [

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
 from tests.support import scans, sketches
+from tests.support.lookups import holding, opened, view
 from tests.support.tables import data_files
 
 FILES, ROWS = 16, 60
@@ -49,24 +50,6 @@ def rows(spark: SparkSession, start: int = 0, files: int = FILES) -> DataFrame:
             "id", *(f"IF(missing, NULL, {c}) AS {c}" for c in COLUMNS)
         )
     )  # fmt: skip
-
-
-def opened(spark: SparkSession, table: Path, condition: str) -> int:
-    """Returns how many files a query opens, and asserts that its answer is the same as in plain
-    Spark."""
-    spark.read.parquet(str(table)).createOrReplaceTempView("t")
-    query = f"SELECT id FROM t WHERE {condition}"
-    found = sorted(row["id"] for row in spark.sql(query).collect())
-    with scans.plain(spark):
-        assert found == sorted(row["id"] for row in spark.sql(query).collect())
-    return len(scans.opened(spark.sql(query)))
-
-
-def holding(spark: SparkSession, table: Path, condition: str) -> int:
-    """The number of files with a matching row."""
-    spark.read.parquet(str(table)).createOrReplaceTempView("t")
-    (files,) = scans.truth(spark, "t", [condition])
-    return len(files["true"])
 
 
 #: Conditions for which at least one file has a matching row, but not every file.
@@ -125,7 +108,7 @@ def test_other_conditions_open_all_files(spark: SparkSession, table: Path, condi
 
 
 def test_a_condition_that_fails_for_a_listed_value_fails(spark: SparkSession, table: Path) -> None:
-    spark.read.parquet(str(table)).createOrReplaceTempView("t")
+    view(spark, table)
     failing = "SELECT id FROM t WHERE 100 DIV (n - 20) = 7"
     with (
         scans.settings(spark, spark__sql__ansi__enabled="true"),
@@ -136,7 +119,7 @@ def test_a_condition_that_fails_for_a_listed_value_fails(spark: SparkSession, ta
 
 
 def test_counts_open_only_the_files_with_both_outcomes(spark: SparkSession, table: Path) -> None:
-    spark.read.parquet(str(table)).createOrReplaceTempView("t")
+    view(spark, table)
     mixed = {
         "n % 16 < 8 OR n IS NULL": 2,
         "n % 16 < 8 AND n IS NOT NULL AND n % 4 > 0": 0,
