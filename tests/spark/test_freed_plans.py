@@ -32,6 +32,10 @@ QUERIES = {
         "SELECT sum(s.q) FROM sales s JOIN days ON s.day = d JOIN web w ON s.ticket = w.ticket "
         "WHERE month = 1 AND w.q > (SELECT avg(q) FROM web JOIN days ON day = d WHERE month = 2)"
     ),
+    "keys for which a scan waits": (
+        "SELECT /*+ MERGE(r) */ sum(r.q) FROM sales s JOIN returns r ON s.ticket = r.ticket "
+        "JOIN days ON s.day = d WHERE month = 1"
+    ),
     "IN": "SELECT sum(q) FROM sales WHERE day IN (SELECT d FROM days WHERE month = 1)",
 }
 

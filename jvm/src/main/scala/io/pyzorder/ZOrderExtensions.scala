@@ -11,7 +11,7 @@ import io.pyzorder.expressions.ZOrderFunctions
 import io.pyzorder.metadataonly.{LimitStrategy, MetadataOnlyStrategy}
 import io.pyzorder.parser.ZOrderSqlParser
 import io.pyzorder.skipping.joins.{
-  ApplyJoinKeys, PruneByFileRanges, PruneByJoinKeys, PruneByRestrictedFiles
+  ApplyJoinKeys, LimitWaits, PruneByFileRanges, PruneByJoinKeys, PruneByRestrictedFiles
 }
 import io.pyzorder.skipping.plan.{CacheRelations, SkippingStrategy, WrapFileIndexes}
 import io.pyzorder.workload.RecordWorkload
@@ -43,6 +43,7 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
     extensions.injectQueryStagePrepRule(_ => PruneByFileRanges(isAdaptive = true))
     extensions.injectQueryStagePrepRule(_ => PruneByJoinKeys(isAdaptive = true))
     extensions.injectQueryStagePrepRule(_ => PruneByRestrictedFiles)
+    extensions.injectQueryStagePrepRule(_ => LimitWaits)
     extensions.injectQueryStageOptimizerRule(_ => ApplyJoinKeys)
     extensions.injectColumnar { _ =>
       new ColumnarRule { // the only extension point for plans without adaptive execution

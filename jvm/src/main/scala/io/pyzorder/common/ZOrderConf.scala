@@ -194,6 +194,15 @@ object ZOrderConf {
       "keys.",
     notNegativeInt)
 
+  /** The unit is milliseconds. */
+  val joinMaxWait: Setting[Long] = new Setting(
+    "spark.sql.zorder.join.maxWait",
+    "60s",
+    "How long a scan that could start immediately waits for the keys of a join, such as 500ms or " +
+      "2min. If the keys are not known by then, the scan starts without them and skips no files " +
+      "by these keys. With 0s, scans use only keys that they must wait for in any case.",
+    notNegativeMilliseconds)
+
   /** The unit is hours. */
   val vacuumRetention: TableSetting[Int] = new TableSetting(
     "spark.sql.zorder.vacuum.retentionHours",
@@ -248,7 +257,7 @@ object ZOrderConf {
     skippingEnabled, journalOverlay, targetFileSize, batchSize, method, curve, sampleSize,
     rewriteFactor, publishMethod, readersByPath, writeCluster, writeIndex, indexMaxColumns,
     indexDenyColumns, indexCacheSize, indexDriverLimit, sketchBudget, indexMaxStaleness,
-    indexTrusted, workloadRecord, joinMaxKeys,
+    indexTrusted, workloadRecord, joinMaxKeys, joinMaxWait,
     vacuumRetention, vacuumCheck, journalLease, journalTakeOver, testKillAt, testPauseAt)
 
   private def boolean(text: String): Boolean =

@@ -1,6 +1,7 @@
 package io.pyzorder.skipping.files
 
-import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
+import java.util.concurrent.atomic.AtomicReference
 
 import scala.annotation.tailrec
 import scala.collection.mutable
@@ -191,6 +192,12 @@ private[skipping] final class PlanState {
     exchanges.get(exchange.canonicalized).exists(_.exists(_ != exchange.outputSet))
   }
 
+  private val waits = new ConcurrentHashMap[SparkPlan, Wait]
+
+  /** The wait of the plan's scans for a broadcast. */
+  def waitFor(broadcast: SparkPlan): Wait =
+    waits.computeIfAbsent(broadcast.canonicalized, _ => new Wait)
+
   /** Whether the files of a source may still be listed again, because no scan uses them yet. */
   def mayListAnew(source: FileSource): Boolean =
     synchronized(!related(source).exists(_.isSettled))
@@ -277,6 +284,24 @@ private[skipping] object PlanState {
   /** The state of the plan that this thread is optimizing. */
   def ofPlan(): PlanState =
     QueryPlanningTracker.get.fold(new PlanState)(plans.get(_, () => new PlanState))
+
+  /** A wait for something that Spark executes. */
+  final class Wait {
+    private val begun = new AtomicReference[java.lang.Long]
+    private val condition = new AtomicReference[() => Boolean](() => false)
+
+    /** Starts the clock, unless it already runs. */
+    def begin(): Unit = begun.compareAndSet(null, System.nanoTime)
+
+    /** Whether the wait began at least this many milliseconds ago. */
+    def hasTaken(millis: Long): Boolean = millis == 0 ||
+      Option(begun.get).exists(System.nanoTime - _ >= TimeUnit.MILLISECONDS.toNanos(millis))
+
+    /** The wait ends as soon as the condition is met. */
+    def endIf(isMet: => Boolean): Unit = condition.set(() => isMet)
+
+    def hasEnded: Boolean = condition.get.apply()
+  }
 
   /** The files that one source lists, and the folders in which it looked for them. */
   private final class Listed(val source: FileSource, val state: TableState) {

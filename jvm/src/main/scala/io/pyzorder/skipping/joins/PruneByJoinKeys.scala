@@ -278,7 +278,8 @@ case class PruneByJoinKeys(isAdaptive: Boolean) extends Rule[SparkPlan] {
         if (key.isWaited) CheapKeys.obstacle(source, scan, columns.map(_.column), kept.nonEmpty)
         else None
       if (obstacle.isEmpty) isSplitting ||= key.isWaited || kept.exists(isWaited)
-      for (why <- obstacle; column <- columns) NotAwaited.add(files, column.column, why)
+      for (why <- obstacle; column <- columns)
+        NotAwaited.add(files, column.column, s"${NotAwaited.Starts}: $why")
       if (obstacle.isEmpty) Some(source) else None
     }
   }

@@ -72,21 +72,8 @@ object PruneByRestrictedFiles extends Rule[SparkPlan] {
       extends RangePushdown(whole, shared) {
 
     /** The broadcasts for which scans wait that could start without them. */
-    private val awaited: Set[SparkPlan] = sidesAwaited(whole, Nil).map(_.canonicalized).toSet
-
-    private def sidesAwaited(plan: SparkPlan, joined: Seq[SparkPlan]): Seq[SparkPlan] =
-      plan match {
-        case keyed: ScanWithKeysExec =>
-          keyed.sides.filterNot(side => joined.exists(_.sameResult(side)))
-        case join: BroadcastHashJoinExec =>
-          val (built, streamed) = sidesOf(join)
-          sidesAwaited(built, Nil) ++ sidesAwaited(streamed, built +: joined)
-        case exchange: Exchange => sidesAwaited(exchange.child, Nil)
-        case other => other.children.flatMap(sidesAwaited(_, joined))
-      }
-
-    private def sidesOf(join: BroadcastHashJoinExec): (SparkPlan, SparkPlan) =
-      if (join.buildSide == BuildLeft) (join.left, join.right) else (join.right, join.left)
+    private val awaited: Set[SparkPlan] =
+      LimitWaits.awaited(whole).flatMap(_._2).map(_.canonicalized).toSet
 
     /** Such a broadcast must remain equal to the copies that the scans wait for. */
     override protected def isFinal(exchange: Exchange): Boolean =
@@ -99,7 +86,8 @@ object PruneByRestrictedFiles extends Rule[SparkPlan] {
         ofRight: Seq[JoinedKey[FileKeys]]): SparkPlan =
       (join, super.joined(join, ofLeft, ofRight)) match {
         case (before: BroadcastHashJoinExec, after: BroadcastHashJoinExec) =>
-          val ((old, _), (built, streamed)) = (sidesOf(before), sidesOf(after))
+          val ((old, _), (built, streamed)) =
+            (LimitWaits.sidesOf(before), LimitWaits.sidesOf(after))
           if (old eq built) after
           else {
             // upwards, because the new sides must not be searched for the old one

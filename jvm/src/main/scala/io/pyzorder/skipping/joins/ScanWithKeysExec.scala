@@ -28,7 +28,8 @@ import io.pyzorder.skipping.predicate.JoinKeyFilter
  * a finite tree. Spark reuses a broadcast in place of another only if their trees are equal. If a
  * broadcast waited for itself through reuse, its tree would contain a tree equal to itself, which
  * is impossible. PruneByJoinKeys adds broadcasts to a scan before it has passed keys into them, and
- * then replaces each with its final form, but only if no scan in that form waits for keys.
+ * then replaces each with its final form, but only if no scan in that form waits for keys. A limit
+ * (see LimitWaits) has nothing below it that it could wait for.
  *
  * Two scans are equal only if their keys are equal. Spark therefore replaces an exchange above one
  * scan with an exchange above another only if both scans skip the same files.
@@ -70,7 +71,7 @@ private[joins] final case class ScanWithKeysExec(
     def isJoined(build: BuildSide): Boolean = joined.exists(_ eq build.broadcast)
     val (ofRows, ofFiles) = restrictions.keys.partition(key =>
       (CheapKeys.isSelective(key.from) || key.from.restrictions.nonEmpty) &&
-        !BuildSide.unapply(sides(key.sides.head)).exists(isJoined))
+        !built(key.sides.head).exists(isJoined))
     val early = filters(ofRows, isJoined)
     val found = filters(ofFiles, isJoined) ++ early
     val ranges = fileRanges
@@ -93,14 +94,37 @@ private[joins] final case class ScanWithKeysExec(
     }
   }
 
+  /**
+   * The same scan without the keys of some sides.
+   *
+   * @param dropped the sides
+   * @param why     the reason, which is recorded for each column
+   */
+  def without(dropped: Seq[SparkPlan], why: String): ScanWithKeysExec =
+    if (dropped.isEmpty) this
+    else {
+      def isDropped(keys: ScanKeys): Boolean =
+        keys.sides.map(sides).exists(side => dropped.exists(_ eq side))
+      for (files <- files; keys <- restrictions.keys.filter(isDropped); key <- keys.keys)
+        NotAwaited.add(files, key.column, why)
+      val kept = restrictions.only(keys => !isDropped(keys), Nil)
+      val used = kept.sides.sorted
+      val node = copy(sides = used.map(sides), restrictions = kept.moved(used.indexOf(_)))
+      node.copyTagsFrom(this)
+      node
+    }
+
+  /** The same scan, with changed sides that have the same rows. */
+  def withSides(change: SparkPlan => SparkPlan): ScanWithKeysExec = {
+    val node = copy(sides = sides.map(change))
+    node.copyTagsFrom(this)
+    node
+  }
+
   /** The same scan, with another copy of a broadcast side. */
   def withSide(before: SparkPlan, after: SparkPlan): ScanWithKeysExec =
     if (!sides.exists(_.sameResult(before))) this
-    else {
-      val moved = copy(sides = sides.map(side => if (side.sameResult(before)) after else side))
-      moved.copyTagsFrom(this)
-      moved
-    }
+    else withSides(side => if (side.sameResult(before)) after else side)
 
   protected override def doExecute(): RDD[InternalRow] = {
     chooseFiles
@@ -138,13 +162,18 @@ private[joins] final case class ScanWithKeysExec(
   private def filters(of: Seq[ScanKeys], isJoins: BuildSide => Boolean): Seq[JoinKeyFilter] =
     of.flatMap { wanted =>
       unlessItFails {
-        val executed = wanted.sides.map(sides).flatMap(BuildSide.unapply)
+        val executed = wanted.sides.flatMap(built)
         if (executed.size == wanted.sides.size && areWorthCollecting(wanted, executed.head) &&
           (wanted.from.isRepeatable || isJoins(executed.head)))
           wanted.from.filters(executed, wanted.keys)
         else Nil
       }
     }
+
+  private def built(position: Int): Option[BuildSide] = sides(position) match {
+    case AwaitedSideExec(side, _) => BuildSide.unapply(side)
+    case side => BuildSide.unapply(side)
+  }
 
   private def areWorthCollecting(wanted: ScanKeys, executed: BuildSide): Boolean =
     executed.finalRowCount.exists { rows =>

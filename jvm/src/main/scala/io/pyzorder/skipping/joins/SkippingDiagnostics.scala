@@ -99,7 +99,7 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
             visit(side, within(asked, side) ++ conditions, phase)
         }
       case exchange: Exchange =>
-        visit(exchange.child, asked.map(_.behind(SkippingDiagnostics.NotWaited)), phase)
+        visit(exchange.child, asked.map(_.behind(NotAwaited.Starts)), phase)
       case passing if SkippingDiagnostics.passesKeys(passing) =>
         passing.children.foreach(child => visit(child, within(asked, child), phase))
       case other =>
@@ -190,9 +190,8 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
       scan: FileSourceScanExec,
       key: Expression,
       obstacle: String): String =
-    if (obstacle != SkippingDiagnostics.NotWaited) obstacle
-    else NotAwaited.why(scan, key).fold(obstacle)(why =>
-      s"$obstacle: $why")
+    if (obstacle != NotAwaited.Starts) obstacle
+    else NotAwaited.why(scan, key).getOrElse(obstacle)
 
   /**
    * The expression as it is shown in FilePruner's reasons: column names lack the table's name, and
@@ -210,7 +209,6 @@ object SkippingDiagnostics {
 
   private val Later = "known only after the query has run"
   private val Few = "the table is so small that finding the keys would take longer than reading it"
-  private val NotWaited = "the scan starts before the key is known, and does not wait for it"
 
   /** Whether join keys from above the operator may reach the scans below it. */
   private def passesKeys(plan: SparkPlan): Boolean = plan match {

@@ -1,0 +1,129 @@
+package io.pyzorder.skipping.joins
+
+import java.lang.ref.WeakReference
+import java.util.UUID
+import java.util.concurrent.{CancellationException, CompletableFuture, Executors, TimeUnit}
+
+import scala.concurrent.{Future, Promise}
+
+import com.google.common.util.concurrent.ThreadFactoryBuilder
+import org.apache.spark.broadcast.Broadcast
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, Range, Statistics}
+import org.apache.spark.sql.execution.{BinaryExecNode, RangeExec, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.QueryStageExec
+import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike
+
+import io.pyzorder.skipping.files.PlanState
+
+/**
+ * A broadcast side for which a scan waits although it could start without it, and the limit of this
+ * wait.
+ */
+private[joins] final case class AwaitedSideExec(side: SparkPlan, limit: SparkPlan)
+    extends BinaryExecNode {
+
+  override def left: SparkPlan = side
+
+  override def right: SparkPlan = limit
+
+  override def output: Seq[Attribute] = side.output
+
+  override protected def doExecute(): RDD[InternalRow] = side.execute()
+
+  /** The limit has no influence on the rows, so exchanges with and without one are equal. */
+  override protected def doCanonicalize(): SparkPlan = side.canonicalized
+
+  override protected def withNewChildrenInternal(
+      newLeft: SparkPlan,
+      newRight: SparkPlan): AwaitedSideExec = {
+    (limit, newLeft) match {
+      case (limit: WaitLimitExec, stage: QueryStageExec) =>
+        limit.waiting.endIf(stage.isMaterialized)
+      case _ =>
+    }
+    copy(side = newLeft, limit = newRight)
+  }
+}
+
+/**
+ * A stage of adaptive execution that does nothing but end. It ends when the broadcast is done that
+ * a scan waits for, or when the scan has waited long enough. The time begins with the first wait
+ * for this broadcast in the query. Its result is never read.
+ *
+ * A broadcast that is reused may already be done when the scan's wait begins. Adaptive execution
+ * does not plan the query again in this case, so the end of this stage cannot be left to the rule.
+ *
+ * @param awaited the broadcast in canonical form; the same broadcast has only one limit in a query
+ * @param millis  the limit in milliseconds
+ * @param child   a plan without rows, because Spark requires a child
+ * @param waiting the wait for the broadcast
+ */
+private[joins] final case class WaitLimitExec(
+    awaited: SparkPlan,
+    millis: Long,
+    child: SparkPlan)(
+    @transient val waiting: PlanState.Wait)
+    extends BroadcastExchangeLike {
+
+  override def nodeName: String = "ZOrderWaitLimit"
+
+  override val runId: UUID = UUID.randomUUID
+
+  override protected def otherCopyArgs: Seq[AnyRef] = Seq(waiting)
+
+  @transient override lazy val relationFuture: CompletableFuture[Broadcast[Any]] = {
+    val future = new CompletableFuture[Broadcast[Any]]
+    val self = new WeakReference(this) // a query that has ended must not stay in memory
+    val look: Runnable = () =>
+      self.get match {
+        case null => throw new CancellationException
+        case limit => limit.endIfOver()
+      }
+    waiting.begin()
+    val looks = WaitLimitExec.clock.scheduleWithFixedDelay(
+      look, 0, WaitLimitExec.Interval, TimeUnit.MILLISECONDS)
+    future.whenComplete((_, _) => looks.cancel(false))
+    future
+  }
+
+  private def endIfOver(): Unit =
+    if (waiting.hasEnded || waiting.hasTaken(millis)) relationFuture.complete(null)
+
+  @transient override protected lazy val completionFuture: Future[Broadcast[Any]] = {
+    val done = Promise[Broadcast[Any]]()
+    relationFuture.whenComplete { (result, failure) =>
+      if (failure == null) done.success(result) else done.failure(failure)
+    }
+    done.future
+  }
+
+  override def runtimeStatistics: Statistics = Statistics(sizeInBytes = 0, rowCount = Some(0))
+
+  override protected def doExecute(): RDD[InternalRow] =
+    throw new UnsupportedOperationException(s"$nodeName has no rows")
+
+  override def simpleString(maxFields: Int): String = s"$nodeName [$millis ms]"
+
+  override protected def withNewChildInternal(newChild: SparkPlan): WaitLimitExec =
+    copy(child = newChild)(waiting)
+}
+
+private[joins] object WaitLimitExec {
+
+  /** How often a limit checks whether it is over, in milliseconds. */
+  private val Interval = 10L
+
+  private lazy val clock = Executors.newSingleThreadScheduledExecutor(
+    new ThreadFactoryBuilder().setNameFormat("pyzorder-wait-limits").setDaemon(true).build())
+
+  def apply(side: SparkPlan, millis: Long, waiting: PlanState.Wait): WaitLimitExec = {
+    val limit =
+      new WaitLimitExec(side.canonicalized, millis, RangeExec(Range(0, 0, 1, 1)))(waiting)
+    // the stage replaces no node of the query (see ShuffledKeys)
+    limit.setTagValue(SparkPlan.LOGICAL_PLAN_TAG, LocalRelation(Nil))
+    limit
+  }
+}
