@@ -78,6 +78,7 @@ def check(spark: SparkSession, folder: Path, world: World, by_python: bool = Fal
                 tally.skipped += total - opened
             check_rows(spark, VIEW, list(found)[:ROWS_OF])
             check_groups(spark, VIEW, list(world.columns)[-GROUPED:])
+            check_distinct(spark, VIEW, list(world.columns)[-GROUPED:], ["true", *found][:ROWS_OF])
             if world.sketched:
                 tally.sketched = by_sketches(spark, folder / "t", found)
         except AssertionError as error:
@@ -282,6 +283,20 @@ def check_groups(spark: SparkSession, view: str, columns: Sequence[str]) -> None
             f"SELECT {i} AS i, hex(CAST(CAST({c} AS STRING) AS BINARY)) AS v, count(*) AS n, "
             f"count(k) AS m FROM {view} GROUP BY {c}"
         for i, c in enumerate(columns)
+    })  # fmt: skip
+
+
+def check_distinct(
+    spark: SparkSession, view: str, columns: Sequence[str], predicates: Sequence[str]
+) -> None:
+    """Compares the distinct values of each column with and without skipping, among the rows that
+    each predicate selects."""
+    queries = [(column, predicate) for column in columns for predicate in predicates]
+    compare(spark, {
+        f"DISTINCT {c} WHERE {p}":
+            f"SELECT {i} AS i, hex(CAST(CAST({c} AS STRING) AS BINARY)) AS v FROM "
+            f"(SELECT DISTINCT {c} FROM {view} WHERE {p})"
+        for i, (c, p) in enumerate(queries)
     })  # fmt: skip
 
 

@@ -77,6 +77,8 @@ def settings_of(random: Random) -> dict[str, str]:
         "spark__sql__join__preferSortMergeJoin": random.choice(["true", "false"]),
         "spark__sql__exchange__reuse": random.choice(["true"] * 15 + ["false"]),
         "spark__sql__zorder__join__maxKeys": random.choice(["10000"] * 8 + ["3", "1"]),
+        # If a scan waited in vain, the query would take longer than it may (see test_joins.py).
+        "spark__sql__zorder__join__maxWait": random.choice(["1h"] * 7 + ["0s", "1ms", "50ms"]),
         "spark__sql__optimizer__dynamicPartitionPruning__enabled": random.choice(["true", "false"]),
         "spark__sql__shuffle__partitions": random.choice(["2", "2", "1"]),
         "spark__sql__files__minPartitionNum": random.choice(["1", "1", "1", "2"]),

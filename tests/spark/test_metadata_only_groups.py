@@ -93,6 +93,8 @@ QUERIES = [
      "ON a.c = b.id", None),
     ("SELECT id FROM {t} WHERE i IN (SELECT l / 10000000000 FROM {t} GROUP BY l)", None),
     ("SELECT count(*) FROM (SELECT DISTINCT i FROM {t})", 2),
+    ("SELECT i, count(DISTINCT s) FROM {t} GROUP BY i", 2),
+    ("SELECT count(DISTINCT i), sum(DISTINCT i) FROM {t}", 2),
 ]  # fmt: skip
 
 #: Queries that do not use the index.
@@ -101,7 +103,8 @@ UNANSWERED = [
     "SELECT i, id, count(*) FROM {t} GROUP BY i, id",
     "SELECT i % 2, count(*) FROM {t} GROUP BY i % 2",
     "SELECT i, sum(id) FROM {t} GROUP BY i",
-    "SELECT i, count(DISTINCT s) FROM {t} GROUP BY i",
+    "SELECT i, count(DISTINCT id) FROM {t} GROUP BY i",
+    "SELECT i, count(DISTINCT s), count(*) FROM {t} GROUP BY i",
     "SELECT i, count(*) FROM {t} GROUP BY ROLLUP (i)",
     "SELECT i, count(*) FILTER (WHERE id > 3) FROM {t} GROUP BY i",
     "SELECT i, count(*) OVER (PARTITION BY i) FROM {t}",

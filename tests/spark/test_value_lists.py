@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
-from tests.support import scans, sketches
+from tests.support import metadata_only, scans, sketches
 from tests.support.lookups import holding, opened, view
 from tests.support.tables import data_files
 
@@ -133,6 +133,84 @@ def test_counts_open_only_the_files_with_both_outcomes(spark: SparkSession, tabl
             assert spark.sql(f"SELECT count(*) FROM t WHERE {condition}").first() == found
         (scan,) = scans.explain(df)
         assert len(scan["opened"]) <= most, condition
+
+
+#: Queries for distinct values, with the number of files that they read.
+DISTINCT = [
+    *((f"SELECT DISTINCT {column} FROM t", 0) for column in COLUMNS if column != "x"),
+    ("SELECT DISTINCT x FROM t", FILES),
+    ("SELECT DISTINCT id FROM t", FILES),  # there is a value for each row
+    ("SELECT n FROM t GROUP BY n", 0),
+    ("SELECT DISTINCT n + 1 FROM t WHERE n % 2 = 0", 8),
+    ("SELECT n + 1 FROM t WHERE n % 2 = 0 GROUP BY n", 4),
+    ("SELECT DISTINCT name AS other FROM t ORDER BY 1 DESC LIMIT 3", 0),
+    ("SELECT count(DISTINCT n) FROM t", 0),
+    ("SELECT count(DISTINCT n), sum(DISTINCT n) FROM t", 0),
+    ("SELECT count(DISTINCT n), max(DISTINCT n) FROM t", FILES),  # Spark removes the second DISTINCT
+    ("SELECT count(DISTINCT name) FROM t HAVING count(DISTINCT name) > 5", 0),
+    ("SELECT count(*) FROM (SELECT DISTINCT price FROM t)", 0),
+    ("SELECT n FROM t INTERSECT SELECT n + 1 FROM t", None),
+    ("SELECT DISTINCT n FROM t WHERE n % 16 < 8", 2),  # two files have both such values and null
+    ("SELECT DISTINCT n FROM t WHERE n IS NOT NULL", 4),
+    ("SELECT DISTINCT n FROM t WHERE id >= 600", 0),
+    ("SELECT DISTINCT n FROM t WHERE id >= 630", 1),
+    ("SELECT count(DISTINCT n) FROM t WHERE id < 90", 1),
+    ("SELECT DISTINCT n, n FROM t", None),
+    ("SELECT DISTINCT n, name FROM t", FILES),  # the lists do not say which values are in one row
+    ("SELECT count(DISTINCT n, name) FROM t", FILES),
+    ("SELECT count(DISTINCT n), count(*) FROM t", FILES),
+    ("SELECT count(DISTINCT n), count(DISTINCT name) FROM t", FILES),
+    ("SELECT count(DISTINCT n) FILTER (WHERE id > 100) FROM t", FILES),
+    ("SELECT n, count(*) FROM t GROUP BY n", FILES),
+    ("SELECT n, min(id) FROM t GROUP BY n", FILES),
+    ("SELECT count(DISTINCT n % 2) FROM t", FILES),
+    ("SELECT n FROM t GROUP BY GROUPING SETS ((n), ())", FILES),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_distinct_values(spark: SparkSession, table: Path, adaptive: str) -> None:
+    view(spark, table)
+    counted = {}
+    with scans.settings(spark, spark__sql__adaptive__enabled=adaptive):
+        for query, _ in DISTINCT:
+            counted[query] = files_read(metadata_only.same(spark, query))
+    assert {q: counted[q] for q, most in DISTINCT if most not in (None, counted[q])} == {}
+
+
+def test_distinct_values_of_new_files(spark: SparkSession, table: Path) -> None:
+    rows(spark, FILES, 2).withColumn("n", expr("n + 100")).write.mode("append").parquet(str(table))
+    many = rows(spark, FILES + 2, 2).withColumn("n", expr("CAST(1000 + id AS INT)"))
+    many.write.mode("append").parquet(str(table))
+    view(spark, table)
+    df = metadata_only.same(spark, "SELECT DISTINCT n FROM t")
+    assert files_read(df) == 0
+    with scans.settings(spark, spark__sql__zorder__write__index="false"):
+        rows(spark, FILES + 4, 1).write.mode("append").parquet(str(table))
+    view(spark, table)
+    assert files_read(metadata_only.same(spark, "SELECT DISTINCT n FROM t")) == 1
+
+
+def test_groups_of_which_one_column_has_several_values(spark: SparkSession, tmp_path: Path) -> None:
+    """The first column has one value in each file, the second one has a list."""
+    spark.conf.set(sketches.BUDGET, "1")
+    folder = tmp_path / "t"
+    rows(spark).selectExpr(f"id DIV {ROWS} AS f", "n", "name", "id").write.parquet(str(folder))
+    spark.sql(f"CREATE SKIPPING INDEX ON '{folder}' (f, n, name, id)")
+    view(spark, folder)
+    for query, most in [
+        ("SELECT DISTINCT f, n FROM t", 0),
+        ("SELECT DISTINCT name, f FROM t WHERE f > 3", 0),
+        ("SELECT f, count(DISTINCT n) FROM t GROUP BY f", 0),
+        ("SELECT f, count(DISTINCT n), sum(DISTINCT n) FROM t WHERE id > 70 GROUP BY f", 1),
+        ("SELECT DISTINCT f, n, name FROM t", FILES),
+    ]:
+        assert files_read(metadata_only.same(spark, query)) == most, query
+
+
+def files_read(df: DataFrame) -> int:
+    """The number of files that a query reads from a table whose index may answer it."""
+    return sum(len(scan["opened"]) for scan in scans.explain(df))
 
 
 def test_describe_counts_lists(spark: SparkSession, table: Path) -> None:

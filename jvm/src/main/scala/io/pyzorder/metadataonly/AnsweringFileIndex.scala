@@ -13,7 +13,9 @@ import io.pyzorder.skipping.files.{ExaminedPartition, KnownFile}
  * of the file's rows pass the filters. If all of the rows pass, the entry must also contain the
  * exact value of every aggregate over the rows, and prove that the rows belong to the same group.
  *
- * @param grouping the columns of GROUP BY; empty if all rows form one group
+ * @param grouping   the columns of GROUP BY and of DISTINCT; empty if all rows form one group
+ * @param aggregates the aggregates; if there are groups but no aggregates, a file may have rows of
+ *                   several groups
  */
 final class AnsweringFileIndex(
     scan: IndexedScan,
@@ -37,20 +39,21 @@ final class AnsweringFileIndex(
     var answered = 0
     var inexact = Set.empty[IndexedAggregate]
     def answer(known: KnownFile, partition: InternalRow): Boolean = {
-      val key = grouping.map(_.of(known, partition))
+      val keys = groupsOf(known, partition)
       val answers = functions.map(_.of(known, partition))
-      if (key.exists(_.isEmpty)) false
+      if (keys.isEmpty) false
       else if (answers.exists(_.isEmpty)) {
         inexact ++= functions.zip(answers).collect { case (function, None) => function }
         false
       } else {
-        val group = key.map(_.get)
-        val before = groups.get(group)
-        val hasRoom = before.isDefined || groups.size < AnsweringFileIndex.MaxGroups
+        val added = keys.count(!groups.contains(_))
+        val hasRoom = groups.size + added <= AnsweringFileIndex.MaxGroups
         if (hasRoom) {
-          val buffers = before.getOrElse(functions.map(_.initial))
-          groups(group) =
-            functions.indices.map(i => functions(i).merge(buffers(i), answers(i).get))
+          for (group <- keys) {
+            val buffers = groups.getOrElse(group, functions.map(_.initial))
+            groups(group) =
+              functions.indices.map(i => functions(i).merge(buffers(i), answers(i).get))
+          }
           answered += 1
         }
         hasRoom
@@ -63,6 +66,16 @@ final class AnsweringFileIndex(
     new AnsweringFileIndex.Answers(
       groups.toSeq.map { case (group, buffers) => InternalRow.fromSeq(group ++ buffers) },
       answered, functions.filter(inexact), opened)
+  }
+
+  /** The groups to which the rows of a file belong; empty if they are not known. */
+  private def groupsOf(known: KnownFile, partition: InternalRow): Seq[Seq[Any]] = {
+    def single: Seq[Option[Seq[Any]]] = grouping.map(_.of(known, partition).map(Seq(_)))
+    val values = if (functions.nonEmpty) single else grouping.map(_.allOf(known, partition))
+    if (values.exists(_.isEmpty) || values.count(_.exists(_.size > 1)) > 1) Nil
+    else values.flatten.foldRight(Seq(Seq.empty[Any])) { (values, rest) =>
+      for (value <- values; others <- rest) yield value +: others
+    }
   }
 }
 

@@ -8,8 +8,9 @@ import io.pyzorder.skipping.files.KnownFile
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
- * A column of GROUP BY. The index answers a file only if all of its rows belong to the same group,
- * that is, if every such column has a single value in the file.
+ * A column of GROUP BY or DISTINCT. If the query has aggregates, the index answers a file only if
+ * all of its rows belong to the same group, that is, if every such column has a single value in the
+ * file. Without aggregates, one of the columns may have several values, if the index lists them.
  */
 sealed abstract class GroupingColumn {
 
@@ -22,6 +23,13 @@ sealed abstract class GroupingColumn {
    * @param partition the values of the file's partition columns
    */
   def of(file: KnownFile, partition: InternalRow): Option[Any]
+
+  /**
+   * All values that the column has in the rows of a file, which may include null, or None if the
+   * index does not list them. Never called for a file without rows.
+   */
+  def allOf(file: KnownFile, partition: InternalRow): Option[Seq[Any]] =
+    of(file, partition).map(Seq(_))
 }
 
 object GroupingColumn {
@@ -49,6 +57,8 @@ object GroupingColumn {
         else if (facts.oneValue(file.entry) && facts.exact(file.entry)) Some(facts.min(file.entry))
         else None
       }
+    override def allOf(file: KnownFile, partition: InternalRow): Option[Seq[Any]] =
+      super.allOf(file, partition).orElse(file.facts(column).flatMap(_.distinct(file.entry)))
   }
 
   /** A partition column, which has the same value in all rows of a file. */

@@ -48,12 +48,14 @@ final case class IndexedScan(
   }
 
   /**
-   * Whether the index may prove for most files that all of their rows belong to the same group.
-   * Otherwise, checking all files could take longer than the files that are not opened would.
+   * Whether the index may know for most files to which groups their rows belong. Otherwise,
+   * checking all files could take longer than the files that are not opened would.
+   *
+   * @param isDistinct whether a file may have rows of several groups
    */
-  def mayGroup(grouping: Seq[GroupingColumn]): Boolean = {
+  def mayGroup(grouping: Seq[GroupingColumn], isDistinct: Boolean): Boolean = {
     val columns = grouping.collect { case GroupingColumn.OfFile(column) => column }
-    columns.isEmpty || index.mostFilesHaveOneValue(columns)
+    columns.isEmpty || index.mostFilesHaveOneValue(columns, isDistinct)
   }
 
   /**

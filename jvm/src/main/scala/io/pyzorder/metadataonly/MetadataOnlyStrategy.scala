@@ -3,7 +3,7 @@ package io.pyzorder.metadataonly
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
-import org.apache.spark.sql.catalyst.expressions.NamedExpression
+import org.apache.spark.sql.catalyst.expressions.{Alias, Expression, NamedExpression}
 import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
@@ -14,10 +14,10 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.skipping.plan.SkippingStrategy
 
 /**
- * Plans COUNT, MIN and MAX over an indexed relation, also with GROUP BY, and SELECT DISTINCT. A
- * file is not read if the index provides the file's contribution to the result. This is a planner
- * strategy rather than an optimizer rule, because it must not change the logical plan. Spark
- * compares logical plans to merge, cache and reuse them.
+ * Plans COUNT, MIN and MAX over an indexed relation, also with GROUP BY, SELECT DISTINCT, and
+ * aggregates of DISTINCT values. A file is not read if the index provides the file's contribution
+ * to the result. This is a planner strategy rather than an optimizer rule, because it must not
+ * change the logical plan. Spark compares logical plans to merge, cache and reuse them.
  */
 final case class MetadataOnlyStrategy(session: shim.SparkSession) extends SparkStrategy {
 
@@ -40,16 +40,46 @@ final case class MetadataOnlyStrategy(session: shim.SparkSession) extends SparkS
       child: LogicalPlan): Option[SparkPlan] =
     for {
       scan <- IndexedScan.of(child)
-      answered = aggregates.flatMap(IndexedAggregate.of(_, scan))
-      if answered.length == aggregates.length
-      groups = grouping.flatMap(GroupingColumn.of(_, scan))
-      if groups.length == grouping.length && scan.mayGroup(groups)
+      distinct = distinctValues(aggregates)
+      answered = if (distinct.nonEmpty) Nil else aggregates.flatMap(IndexedAggregate.of(_, scan))
+      if distinct.nonEmpty || answered.length == aggregates.length
+      columns = grouping ++ distinct
+      groups = columns.flatMap(GroupingColumn.of(_, scan))
+      if groups.length == columns.length && scan.mayGroup(groups, isDistinct = answered.isEmpty)
       index = new AnsweringFileIndex(scan, groups, answered)
       read <- SkippingStrategy(scan.over(index)).headOption
-      whole <- AggUtils
-        .planAggregateWithoutDistinct(grouping, aggregates, results, read).headOption
+      whole <- aggregated(grouping, aggregates, distinct, results, read).headOption
       plan <- withAnswers(whole, read, index)
     } yield plan
+
+  /**
+   * The columns whose distinct values are aggregated; empty unless this is the case in all of the
+   * aggregates. Spark first determines the distinct values in each group.
+   */
+  private def distinctValues(aggregates: Seq[AggregateExpression]): Seq[Expression] =
+    if (!aggregates.forall(a => a.isDistinct && a.filter.isEmpty)) Nil
+    else
+      aggregates.map(_.aggregateFunction.children.filterNot(_.foldable)).distinct match {
+        case Seq(columns) => columns
+        case _ => Nil
+      }
+
+  private def aggregated(
+      grouping: Seq[NamedExpression],
+      aggregates: Seq[AggregateExpression],
+      distinct: Seq[Expression],
+      results: Seq[NamedExpression],
+      read: SparkPlan): Seq[SparkPlan] =
+    if (distinct.isEmpty) {
+      AggUtils.planAggregateWithoutDistinct(grouping, aggregates, results, read)
+    } else {
+      val named = distinct.map {
+        case column: NamedExpression => column
+        case other => Alias(other, other.toString)()
+      }
+      AggUtils.planAggregateWithOneDistinct(
+        grouping, aggregates, Nil, distinct, named, results, read)
+    }
 
   /**
    * Adds an IndexAnswersExec above the partial aggregation. Returns None unless `whole` contains

@@ -134,6 +134,13 @@ final class IndexSnapshot(
       passes: Any => Boolean): Option[Int => Boolean] =
     sketches.someValue(column, test, passes).map(test => i => test(files.sketches(i)))
 
+  /**
+   * Reads an entry's list of the column's distinct values, without null. The returned function is
+   * None if there is none. The result is valid for the same scans as the entries' bounds.
+   */
+  def valuesOf(column: IndexedColumn): Option[Int => Option[Seq[Any]]] =
+    sketches.valuesOf(column).map(read => i => read(files.sketches(i)))
+
   private def resolve(
       schema: StructType,
       path: Seq[String],

@@ -41,14 +41,18 @@ final class ListColumn(
    * @param most the maximum length of the list in bytes
    */
   def listOf(file: Int, block: ListBlock, most: Long): Option[ValueList] =
+    positionsOf(file, block).map { found =>
+      val list = ValueList(block.values, found.map(_.toShort))
+      SegmentDirectory.checkLength(list.size, most)
+      list
+    }
+
+  /** The positions of a file's values in the block, or None if the file has no list. */
+  def positionsOf(file: Int, block: ListBlock): Option[Array[Int]] =
     if (rices(file) == 0) None
     else {
       val ids = idsOf(file, block)
-      val found = Iterator.continually(ids.next()).takeWhile(_ >= 0)
-        .map(id => block.checked(id).toShort).toArray
-      val list = ValueList(block.values, found)
-      SegmentDirectory.checkLength(list.size, most)
-      Some(list)
+      Some(Iterator.continually(ids.next()).takeWhile(_ >= 0).map(block.checked).toArray)
     }
 
   private def idsOf(file: Int, block: ListBlock): RiceReader =

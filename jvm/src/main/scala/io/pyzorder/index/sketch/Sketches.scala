@@ -26,6 +26,12 @@ trait Sketches {
       test: AnyRef,
       passes: Any => Boolean): Option[FileSketches => Boolean]
 
+  /**
+   * Reads the list of a file's column: its distinct values, without null. The returned function is
+   * None for a file without a usable list. None if no file can have a list of the column.
+   */
+  def valuesOf(column: IndexedColumn): Option[FileSketches => Option[Seq[Any]]]
+
   /** How many files have a sketch of the column, and of which size. */
   def sizeOf(column: IndexedColumn): SketchSize
 }
@@ -50,6 +56,9 @@ object Sketches {
         column: IndexedColumn,
         test: AnyRef,
         passes: Any => Boolean): Option[FileSketches => Boolean] = Option.empty
+
+    override def valuesOf(column: IndexedColumn): Option[FileSketches => Option[Seq[Any]]] =
+      Option.empty
 
     override def sizeOf(column: IndexedColumn): SketchSize = SketchSize(0, 0, 0L)
   }

@@ -58,34 +58,43 @@ private[store] final class StoredSketches(
       column: IndexedColumn,
       test: AnyRef,
       passes: Any => Boolean): Option[FileSketches => Boolean] =
+    ofLists(column) { (segment, lists) =>
+      val path = new Path(folder.index, segment).toString
+      val passing = tested.get((path, column, test), () => lists.values.map(passes))
+      number => lists.column.containsAny(number, lists.block, passing(_))
+    }.map(_.andThen(_.getOrElse(true)))
+
+  override def valuesOf(column: IndexedColumn): Option[FileSketches => Option[Seq[Any]]] =
+    ofLists(column) { (_, lists) => number =>
+      lists.column.positionsOf(number, lists.block).map(_.toSeq.map(lists.values))
+    }.map(_.andThen(_.flatten))
+
+  /**
+   * Returns a function that reads a file's list. Its result is None if the file is in no readable
+   * segment with lists. None if no file can have a list of the column.
+   *
+   * @param use given a segment and its lists, returns a function of a file's number in the segment
+   */
+  private def ofLists[T](column: IndexedColumn)(
+      use: (String, Lists) => Int => T): Option[FileSketches => Option[T]] =
     if (!sketched.contains(column.name) || ValueBytes.of(column.dataType).isEmpty) None
     else {
-      val found = new ConcurrentHashMap[String, Option[Listed]]
+      val found = new ConcurrentHashMap[String, Option[(Lists, Int => T)]]
+      def lists(segment: String): Option[(Lists, Int => T)] =
+        reading(segment, otherwise = Option.empty[Lists]) { reader =>
+          find(reader, column).collect { case own: ListColumn =>
+            val block = reader.lists(own)
+            Lists(reader.directory.numFiles, own, block, block.values.map(own.bytes.decode))
+          }
+        }.map(lists => lists -> use(segment, lists))
       Some {
         case FileSketches.Stored(segment, number) if !unusable.contains(segment) =>
-          found.computeIfAbsent(segment, listed(_, column, test, passes)).forall { lists =>
-            number >= lists.numFiles || number < 0 ||
-            reading(segment, otherwise = true)(_ =>
-              lists.column.containsAny(number, lists.block, lists.passing(_)))
+          found.computeIfAbsent(segment, lists(_)).flatMap { case (lists, read) =>
+            if (number >= lists.numFiles || number < 0) None
+            else reading(segment, otherwise = Option.empty[T])(_ => Some(read(number)))
           }
-        case _ => true
+        case _ => None
       }
-    }
-
-  private def listed(
-      segment: String,
-      column: IndexedColumn,
-      test: AnyRef,
-      passes: Any => Boolean): Option[Listed] =
-    reading(segment, otherwise = Option.empty[(Int, ListColumn, ListBlock, Array[Any])]) { reader =>
-      find(reader, column).collect { case own: ListColumn =>
-        val block = reader.lists(own)
-        (reader.directory.numFiles, own, block, block.values.map(own.bytes.decode))
-      }
-    }.map { case (numFiles, own, block, values) =>
-      val path = new Path(folder.index, segment).toString
-      val passing = tested.get((path, column, test), () => values.map(passes))
-      Listed(numFiles, own, block, passing)
     }
 
   override def sizeOf(column: IndexedColumn): SketchSize = {
@@ -133,13 +142,13 @@ private object StoredSketches {
   /**
    * The lists of a column in one segment.
    *
-   * @param passing for each value of the block, whether it passes a test
+   * @param values the values of the block
    */
-  private final case class Listed(
+  private final case class Lists(
       numFiles: Int,
       column: ListColumn,
       block: ListBlock,
-      passing: Array[Boolean])
+      values: Array[Any])
 
   /**
    * For the path of a segment, a column and a test, which of the values in the lists pass. A query

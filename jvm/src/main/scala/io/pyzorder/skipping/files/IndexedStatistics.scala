@@ -138,6 +138,19 @@ final class IndexedStatistics(
       }
     }
 
+  private lazy val listed: Int => Option[Seq[Any]] =
+    (if (hash.isEmpty) None else snapshot.valuesOf(indexed)).getOrElse(_ => None)
+
+  /**
+   * All distinct values of the column in the file, including null. None if the index does not list
+   * them.
+   */
+  def distinct(file: Int): Option[Seq[Any]] = {
+    val nulls = nullCount(file)
+    if (!bounded(file) || nulls < 0) None
+    else listed(file).filter(_.nonEmpty).map(values => if (nulls > 0) null +: values else values)
+  }
+
   private def compare(a: Double, b: Double): Int = if (a < b) -1 else if (a > b) 1 else 0
 
   /**

@@ -316,8 +316,8 @@ final class ZOrderFileIndex private (
   def hasListsFor(filter: IndexFilter): Boolean = pruner.hasListsFor(indexes, filter)
 
   /** Whether, in most of the indexed files, each of the columns has a single value. */
-  def mostFilesHaveOneValue(columns: Seq[FilterColumn]): Boolean =
-    pruner.mostFilesHaveOneValue(indexes, columns)
+  def mostFilesHaveOneValue(columns: Seq[FilterColumn], orList: Boolean): Boolean =
+    pruner.mostFilesHaveOneValue(indexes, columns, orList)
 
   /** Ranges that contain all values of the column in the indexed files; see FilePruner. */
   def values(column: FilterColumn, limit: Int): Option[KeyValues] =
