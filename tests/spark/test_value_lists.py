@@ -156,6 +156,9 @@ DISTINCT = [
     ("SELECT DISTINCT n FROM t WHERE id >= 630", 1),
     ("SELECT count(DISTINCT n) FROM t WHERE id < 90", 1),
     ("SELECT DISTINCT n, n FROM t", None),
+    ("SELECT n, count(DISTINCT n) FROM t GROUP BY n", None),
+    ("SELECT DISTINCT n FROM t UNION ALL SELECT count(DISTINCT n) FROM t", 0),
+    ("SELECT count(DISTINCT bytes), length(max(bytes)) > 1 FROM (SELECT DISTINCT bytes FROM t)", 0),
     ("SELECT DISTINCT n, name FROM t", FILES),  # the lists do not say which values are in one row
     ("SELECT count(DISTINCT n, name) FROM t", FILES),
     ("SELECT count(DISTINCT n), count(*) FROM t", FILES),
@@ -183,12 +186,32 @@ def test_distinct_values_of_new_files(spark: SparkSession, table: Path) -> None:
     many = rows(spark, FILES + 2, 2).withColumn("n", expr("CAST(1000 + id AS INT)"))
     many.write.mode("append").parquet(str(table))
     view(spark, table)
-    df = metadata_only.same(spark, "SELECT DISTINCT n FROM t")
-    assert files_read(df) == 0
+    for column in ("n", "bytes", "wide", "at"):
+        assert files_read(metadata_only.same(spark, f"SELECT DISTINCT {column} FROM t")) == 0
     with scans.settings(spark, spark__sql__zorder__write__index="false"):
         rows(spark, FILES + 4, 1).write.mode("append").parquet(str(table))
     view(spark, table)
     assert files_read(metadata_only.same(spark, "SELECT DISTINCT n FROM t")) == 1
+
+
+@pytest.mark.parametrize("fmt", ["parquet", "orc"])
+def test_distinct_values_of_fields(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
+    spark.conf.set(sketches.BUDGET, "1")
+    folder = tmp_path / "t"
+    spark.sql("DROP TABLE IF EXISTS nested")
+    table = f"nested USING {fmt} LOCATION '{folder}'"
+    spark.sql(
+        f"CREATE TABLE {table} AS SELECT struct(n AS `a.b`, name) AS s FROM {{rows}}",
+        rows=rows(spark),
+    )
+    spark.sql("CREATE SKIPPING INDEX ON nested (s.`a.b`, s.name)")
+    for query in (
+        "SELECT DISTINCT s.`a.b` FROM nested",
+        "SELECT count(DISTINCT s.name) FROM nested",
+        "SELECT sum(DISTINCT s.`a.b`) FROM nested",
+    ):
+        assert files_read(metadata_only.same(spark, query)) == 0, query
+    spark.sql("DROP TABLE nested")
 
 
 def test_groups_of_which_one_column_has_several_values(spark: SparkSession, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from time import sleep
 
 import pytest
 from py4j.protocol import Py4JJavaError
@@ -97,20 +98,37 @@ def test_explain_says_that_the_keys_were_late(
     assert f"not usable: join key day ({reason})" in reasons(df)
 
 
+@pytest.mark.long
 def test_a_query_that_is_run_long_after_it_was_explained(session: SparkSession) -> None:
     """The time begins when the scan begins to wait."""
     df = session.sql(f"{SOLD} JOIN {JULY} ON s.day = d")
-    with limit(session, "5s"):
+    with limit(session, "10s"):
         df.explain()
-        session.sql(f"SELECT {SUM.replace('l)', 'id)', 1)} FROM range(16)").collect()
+        sleep(11)
         df.collect()
     assert counts(df, "sales") == (MONTH,)
+
+
+def test_without_keys_the_scan_is_an_ordinary_one(session: SparkSession) -> None:
+    """Spark can therefore reuse an exchange above it."""
+    read = "SELECT s.day, r.q FROM sales s JOIN returns r ON s.ticket = r.ticket WHERE s.day IS NOT NULL"
+    with limit(session, "0s"):
+        df = checked(
+            session,
+            f"SELECT day, q FROM ({read}) JOIN {JULY} ON day = d UNION ALL SELECT day, q FROM ({read})",
+        )
+    assert "ZOrderJoinKeys" not in df._jdf.queryExecution().executedPlan().toString()
+    assert counts(df, "sales") == (ALL,)
 
 
 @pytest.mark.parametrize(
     "sql",
     [
         pytest.param(f"{SOLD} JOIN {JULY} ON s.day = d", id="a broadcast"),
+        pytest.param(
+            f"SELECT /*+ MERGE(x) */ s.q FROM sales s JOIN {JULY} x ON s.day = d",
+            id="a shuffled side",
+        ),
         pytest.param(
             f"SELECT count(*) FROM sales JOIN {JULY} ON day = d JOIN returns USING (ticket) "
             f"WHERE sales.q > (SELECT avg(q) FROM web JOIN {JULY} ON day = d)",

@@ -1,9 +1,12 @@
 package io.pyzorder.metadataonly
 
+import java.nio.ByteBuffer
+
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.DataType
+import org.apache.spark.unsafe.types.UTF8String
 
 import io.pyzorder.skipping.files.{ExaminedPartition, KnownFile}
 
@@ -38,6 +41,7 @@ final class AnsweringFileIndex(
     if (grouping.isEmpty) groups(Nil) = functions.map(_.initial)
     var answered = 0
     var inexact = Set.empty[IndexedAggregate]
+    var bytes = 0L
     def answer(known: KnownFile, partition: InternalRow): Boolean = {
       val keys = groupsOf(known, partition)
       val answers = functions.map(_.of(known, partition))
@@ -46,9 +50,12 @@ final class AnsweringFileIndex(
         inexact ++= functions.zip(answers).collect { case (function, None) => function }
         false
       } else {
-        val added = keys.count(!groups.contains(_))
-        val hasRoom = groups.size + added <= AnsweringFileIndex.MaxGroups
+        val added = keys.filterNot(groups.contains)
+        val size = bytes + added.map(AnsweringFileIndex.sizeOf).sum
+        val hasRoom = groups.size + added.size <= AnsweringFileIndex.MaxGroups &&
+          size <= AnsweringFileIndex.MaxBytes
         if (hasRoom) {
+          bytes = size
           for (group <- keys) {
             val buffers = groups.getOrElse(group, functions.map(_.initial))
             groups(group) =
@@ -64,7 +71,9 @@ final class AnsweringFileIndex(
         !file.known.filter(_.allRows).exists(answer(_, partition.values)))
     }
     new AnsweringFileIndex.Answers(
-      groups.toSeq.map { case (group, buffers) => InternalRow.fromSeq(group ++ buffers) },
+      groups.toSeq.map { case (group, buffers) =>
+        InternalRow.fromSeq(group.map(AnsweringFileIndex.valueOf) ++ buffers)
+      },
       answered, functions.filter(inexact), opened)
   }
 
@@ -74,7 +83,7 @@ final class AnsweringFileIndex(
     val values = if (functions.nonEmpty) single else grouping.map(_.allOf(known, partition))
     if (values.exists(_.isEmpty) || values.count(_.exists(_.size > 1)) > 1) Nil
     else values.flatten.foldRight(Seq(Seq.empty[Any])) { (values, rest) =>
-      for (value <- values; others <- rest) yield value +: others
+      for (value <- values; others <- rest) yield AnsweringFileIndex.keyOf(value) +: others
     }
   }
 }
@@ -83,6 +92,26 @@ object AnsweringFileIndex {
 
   /** The maximum number of groups whose aggregates are taken from the index. */
   private val MaxGroups = 10000
+
+  /** The maximum size of the groups' strings and binaries in bytes. */
+  private val MaxBytes = 16L << 20
+
+  private def sizeOf(group: Seq[Any]): Long = group.map {
+    case string: UTF8String => string.numBytes.toLong
+    case binary: ByteBuffer => binary.capacity.toLong
+    case _ => 0L
+  }.sum
+
+  /** An object that equals another one if the values are equal, which is not true of arrays. */
+  private def keyOf(value: Any): Any = value match {
+    case binary: Array[Byte] => ByteBuffer.wrap(binary)
+    case other => other
+  }
+
+  private def valueOf(key: Any): Any = key match {
+    case binary: ByteBuffer => binary.array
+    case other => other
+  }
 
   /**
    * @param rows     for each group, its values and the aggregation buffers after aggregating all

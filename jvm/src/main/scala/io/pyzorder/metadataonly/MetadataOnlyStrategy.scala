@@ -2,7 +2,9 @@ package io.pyzorder.metadataonly
 
 import scala.util.control.NonFatal
 
-import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.catalyst.expressions.aggregate.{
+  AggregateExpression, Average, Count, Sum
+}
 import org.apache.spark.sql.catalyst.expressions.{Alias, Expression, NamedExpression}
 import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -53,16 +55,23 @@ final case class MetadataOnlyStrategy(session: shim.SparkSession) extends SparkS
     } yield plan
 
   /**
-   * The columns whose distinct values are aggregated; empty unless this is the case in all of the
-   * aggregates. Spark first determines the distinct values in each group.
+   * The columns whose distinct values are aggregated; empty unless all of the aggregates are
+   * counts, sums or averages of the same columns' distinct values. Spark first determines the
+   * distinct values in each group.
    */
   private def distinctValues(aggregates: Seq[AggregateExpression]): Seq[Expression] =
-    if (!aggregates.forall(a => a.isDistinct && a.filter.isEmpty)) Nil
+    if (!aggregates.forall(isOfDistinct)) Nil
     else
       aggregates.map(_.aggregateFunction.children.filterNot(_.foldable)).distinct match {
         case Seq(columns) => columns
         case _ => Nil
       }
+
+  private def isOfDistinct(aggregate: AggregateExpression): Boolean =
+    aggregate.isDistinct && aggregate.filter.isEmpty && (aggregate.aggregateFunction match {
+      case _: Count | _: Sum | _: Average => true
+      case _ => false
+    })
 
   private def aggregated(
       grouping: Seq[NamedExpression],

@@ -151,8 +151,8 @@ final class FilePruner private[skipping] (
    * Whether each of the columns has a single value in at least half of the files of some index. In
    * a large index, only about `SampledFiles` files are examined.
    *
-   * @param orList whether one of the columns may instead have several values, if the index has
-   *               lists of its values
+   * @param orList whether one of the columns may instead have several values, if the index lists
+   *               them
    */
   def mostFilesHaveOneValue(
       indexes: Seq[SnapshotRef],
@@ -162,7 +162,7 @@ final class FilePruner private[skipping] (
       val facts = columns.flatMap(judge.facts(_))
       val files = judge.question.numFiles
       val sample = 0 until files by math.max(1, files / FilePruner.SampledFiles)
-      val listed = if (orList) facts.filter(_.hasLists) else Nil
+      val listed = if (orList) facts.filter(_.mostHaveLists) else Nil
       def isKnown(file: Int): Boolean = {
         val several = facts.filterNot(_.oneValue(file))
         several.isEmpty || several.size == 1 && listed.contains(several.head)

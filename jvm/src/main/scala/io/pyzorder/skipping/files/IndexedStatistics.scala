@@ -127,6 +127,10 @@ final class IndexedStatistics(
   private[files] def hasLists: Boolean =
     hash.isDefined && snapshot.sketches.sizeOf(indexed).lists > 0
 
+  /** Whether at least half of the files have a list of the column's values. */
+  private[files] def mostHaveLists: Boolean =
+    hash.isDefined && snapshot.sketches.sizeOf(indexed).lists * 2L >= snapshot.numFiles
+
   override def someValue(
       filter: ListedValuesFilter,
       passes: Any => Boolean): Option[FileTest] =

@@ -293,6 +293,9 @@ private[skipping] object PlanState {
     /** Starts the clock, unless it already runs. */
     def begin(): Unit = begun.compareAndSet(null, System.nanoTime)
 
+    /** Stops the clock. */
+    def reset(): Unit = begun.set(null)
+
     /** Whether the wait began at least this many milliseconds ago. */
     def hasTaken(millis: Long): Boolean = millis == 0 ||
       Option(begun.get).exists(System.nanoTime - _ >= TimeUnit.MILLISECONDS.toNanos(millis))

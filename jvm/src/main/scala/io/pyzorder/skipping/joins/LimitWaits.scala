@@ -18,7 +18,8 @@ import io.pyzorder.skipping.files.PlanState
  * starts when all stages below it are done, so the limit is itself a stage (see WaitLimitExec). It
  * is done after this time, and Spark then plans the rest of the query again. This rule removes the
  * keys that are still unknown by then, and the scan starts without them. The stages that compute
- * these keys go on, because their joins need them, too.
+ * these keys go on, because their joins need them, too. If Spark does not adopt the new plan,
+ * because it would shuffle more, the scan waits on.
  *
  * There is no limit for the keys of a join in the scan's own stage, which cannot start before they
  * are known.
@@ -43,10 +44,14 @@ object LimitWaits extends Rule[SparkPlan] {
       plan: PlanState): SparkPlan = {
     val limit = ZOrderConf.joinMaxWait.get(conf)
     val (late, inTime) = sides.filterNot(isDone).partition(plan.waitFor(_).hasTaken(limit))
-    scan.without(late, NotAwaited.late(limit)).withSides { side =>
-      if (inTime.exists(_ eq side))
-        AwaitedSideExec(side, WaitLimitExec(side, limit, plan.waitFor(side)))
-      else side
+    scan.without(late, NotAwaited.late(limit)) match {
+      case kept: ScanWithKeysExec => kept.withSides { side =>
+          if (inTime.exists(_ eq side)) {
+            val waiting = plan.waitFor(side)
+            AwaitedSideExec(side, WaitLimitExec(side, limit, waiting))(waiting)
+          } else side
+        }
+      case other => other
     }
   }
 

@@ -95,12 +95,12 @@ private[joins] final case class ScanWithKeysExec(
   }
 
   /**
-   * The same scan without the keys of some sides.
+   * The same scan without the keys of some sides, or the scan alone if it has no other keys.
    *
    * @param dropped the sides
    * @param why     the reason, which is recorded for each column
    */
-  def without(dropped: Seq[SparkPlan], why: String): ScanWithKeysExec =
+  def without(dropped: Seq[SparkPlan], why: String): SparkPlan =
     if (dropped.isEmpty) this
     else {
       def isDropped(keys: ScanKeys): Boolean =
@@ -109,7 +109,9 @@ private[joins] final case class ScanWithKeysExec(
         NotAwaited.add(files, key.column, why)
       val kept = restrictions.only(keys => !isDropped(keys), Nil)
       val used = kept.sides.sorted
-      val node = copy(sides = used.map(sides), restrictions = kept.moved(used.indexOf(_)))
+      val node =
+        if (kept.isEmpty) scan
+        else copy(sides = used.map(sides), restrictions = kept.moved(used.indexOf(_)))
       node.copyTagsFrom(this)
       node
     }

@@ -5,6 +5,7 @@ import java.util.UUID
 import java.util.concurrent.{CancellationException, CompletableFuture, Executors, TimeUnit}
 
 import scala.concurrent.{Future, Promise}
+import scala.util.control.NonFatal
 
 import com.google.common.util.concurrent.ThreadFactoryBuilder
 import org.apache.spark.broadcast.Broadcast
@@ -21,9 +22,16 @@ import io.pyzorder.skipping.files.PlanState
 /**
  * A broadcast side for which a scan waits although it could start without it, and the limit of this
  * wait.
+ *
+ * @param waiting the wait
  */
-private[joins] final case class AwaitedSideExec(side: SparkPlan, limit: SparkPlan)
+private[joins] final case class AwaitedSideExec(side: SparkPlan, limit: SparkPlan)(
+    @transient waiting: PlanState.Wait)
     extends BinaryExecNode {
+
+  override def nodeName: String = "ZOrderAwaitedSide"
+
+  override protected def otherCopyArgs: Seq[AnyRef] = Seq(waiting)
 
   override def left: SparkPlan = side
 
@@ -39,12 +47,11 @@ private[joins] final case class AwaitedSideExec(side: SparkPlan, limit: SparkPla
   override protected def withNewChildrenInternal(
       newLeft: SparkPlan,
       newRight: SparkPlan): AwaitedSideExec = {
-    (limit, newLeft) match {
-      case (limit: WaitLimitExec, stage: QueryStageExec) =>
-        limit.waiting.endIf(stage.isMaterialized)
+    newLeft match {
+      case stage: QueryStageExec => waiting.endIf(stage.isMaterialized)
       case _ =>
     }
-    copy(side = newLeft, limit = newRight)
+    copy(side = newLeft, limit = newRight)(waiting)
   }
 }
 
@@ -65,7 +72,7 @@ private[joins] final case class WaitLimitExec(
     awaited: SparkPlan,
     millis: Long,
     child: SparkPlan)(
-    @transient val waiting: PlanState.Wait)
+    @transient waiting: PlanState.Wait)
     extends BroadcastExchangeLike {
 
   override def nodeName: String = "ZOrderWaitLimit"
@@ -85,12 +92,16 @@ private[joins] final case class WaitLimitExec(
     waiting.begin()
     val looks = WaitLimitExec.clock.scheduleWithFixedDelay(
       look, 0, WaitLimitExec.Interval, TimeUnit.MILLISECONDS)
-    future.whenComplete((_, _) => looks.cancel(false))
+    future.whenComplete { (_, failure) =>
+      looks.cancel(false)
+      if (failure != null) waiting.reset() // the query has been cancelled, but may run again
+    }
     future
   }
 
   private def endIfOver(): Unit =
-    if (waiting.hasEnded || waiting.hasTaken(millis)) relationFuture.complete(null)
+    try if (waiting.hasEnded || waiting.hasTaken(millis)) relationFuture.complete(null)
+    catch { case NonFatal(_) => relationFuture.complete(null) }
 
   @transient override protected lazy val completionFuture: Future[Broadcast[Any]] = {
     val done = Promise[Broadcast[Any]]()
