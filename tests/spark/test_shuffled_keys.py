@@ -141,3 +141,10 @@ def test_too_many_keys_are_not_used(session: SparkSession, tmp_path: Path) -> No
         df = checked(session, few.format(f"{JULY} a"))
         assert counts(df, "sales") == (MONTH,)
     session.catalog.dropTempView("many")
+
+
+def test_a_limit_that_rules_out_broadcasts(session: SparkSession) -> None:
+    """Even a broadcast of a few keys takes 64 MiB."""
+    with settings(session, spark__sql__maxBroadcastTableSize="1m"):
+        df = checked(session, f"SELECT s.q FROM sales s JOIN {JULY} ON s.day = d")
+        assert counts(df, "sales") == (ALL,)

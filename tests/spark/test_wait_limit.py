@@ -94,8 +94,12 @@ def test_explain_says_that_the_keys_were_late(
     session: SparkSession, time: str, reason: str
 ) -> None:
     with limit(session, time):
-        df = checked(session, f"{SOLD} JOIN {SLOW} ON s.day = d")
-    assert f"not usable: join key day ({reason})" in reasons(df)
+        for sql in (
+            f"{SOLD} JOIN {SLOW} ON s.day = d",
+            f"SELECT /*+ MERGE(x) */ s.q FROM sales s JOIN {SLOW} x ON s.day = d",
+        ):
+            df = checked(session, sql)
+            assert f"not usable: join key day ({reason})" in reasons(df)
 
 
 @pytest.mark.long

@@ -1,6 +1,7 @@
 package io.pyzorder.skipping.joins
 
 import org.apache.spark.SparkEnv
+import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
@@ -67,8 +68,14 @@ private[joins] object ShuffledKeys {
   private def isSmall(shuffle: SparkPlan): Boolean = {
     val bytes = size(shuffle)
     val limit = SparkEnv.get.conf.getSizeAsBytes("spark.driver.maxResultSize", "1g")
-    bytes <= shuffle.conf.runtimeFilterCreationSideThreshold && (limit <= 0 || bytes * 20 <= limit)
+    val largest = JavaUtils.byteStringAsBytes(
+      shuffle.conf.getConfString("spark.sql.maxBroadcastTableSize", "8g"))
+    bytes <= shuffle.conf.runtimeFilterCreationSideThreshold &&
+    (limit <= 0 || bytes * 20 <= limit) && bytes * 20 + LeastTable <= largest
   }
+
+  /** Spark allocates a hash table of 64 MiB even for a few keys. */
+  private val LeastTable = 128L << 20
 
   /** The size of the shuffled rows or, if the shuffle is not done, of what it reads. */
   private def size(shuffle: SparkPlan): BigInt = shuffle match {

@@ -137,6 +137,10 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
       case _: BroadcastHashJoinExec =>
         if (join.conf.exchangeReuseEnabled) None else Some("spark.sql.exchange.reuse is false")
       case _ if phase == SkippingDiagnostics.HasNotRun => Some(SkippingDiagnostics.Later)
+      case _ => None
+    }
+    def otherwise: Option[String] = join match {
+      case _: BroadcastHashJoinExec => None
       case _ =>
         val isShared = KeyOrigins(side, own).exists(_.exists(_.column.scan.index.isShared))
         val isKnown = KeyOrigins(if (isLeft) join.right else join.left, other).isDefined
@@ -146,8 +150,9 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
            else "the other side's key is neither in an index nor cheap to compute"))
     }
     obstacle =>
-      fixed.orElse(obstacle).getOrElse(
-        "the key is not in the index, or the other side has too many rows to collect its keys")
+      fixed.orElse(obstacle.filter(_ != NotAwaited.Starts)).orElse(otherwise).orElse(obstacle)
+        .getOrElse(
+          "the key is not in the index, or the other side has too many rows to collect its keys")
   }
 
   /**
