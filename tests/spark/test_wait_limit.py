@@ -141,7 +141,7 @@ def test_without_keys_the_scan_is_an_ordinary_one(session: SparkSession) -> None
     ],
 )
 def test_a_scan_waits_no_longer_than_necessary(session: SparkSession, sql: str) -> None:
-    with limit(session, "1h"), ThreadPoolExecutor(1) as pool:
+    with limit(session, "150s"), ThreadPoolExecutor(1) as pool:
         running = pool.submit(lambda: counts(checked(session, sql), "sales"))
         try:
             assert running.result(timeout=90) == (MONTH,)

@@ -1,6 +1,7 @@
 package io.pyzorder.skipping.joins
 
 import scala.collection.mutable
+import scala.util.control.NonFatal
 
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -18,7 +19,7 @@ import io.pyzorder.skipping.files.PlanState
  * starts when all stages below it are done, so the limit is itself a stage (see WaitLimitExec). It
  * is done after this time, and Spark then plans the rest of the query again. This rule removes the
  * keys that are still unknown by then, and the scan starts without them. The stages that compute
- * these keys go on, because their joins need them, too. If Spark does not adopt the new plan,
+ * these keys go on, because most joins need them, too. If Spark does not adopt the new plan,
  * because it would shuffle more, the scan waits on.
  *
  * There is no limit for the keys of a join in the scan's own stage, which cannot start before they
@@ -26,7 +27,15 @@ import io.pyzorder.skipping.files.PlanState
  */
 object LimitWaits extends Rule[SparkPlan] {
 
-  override def apply(plan: SparkPlan): SparkPlan = {
+  override def apply(plan: SparkPlan): SparkPlan =
+    try limited(plan)
+    catch {
+      case NonFatal(failure) =>
+        logDebug("Scans wait for join keys without a limit", failure)
+        plan
+    }
+
+  private def limited(plan: SparkPlan): SparkPlan = {
     val waiting = awaited(plan)
     if (waiting.isEmpty) plan
     else plan.transform { case scan: ScanWithKeysExec =>
