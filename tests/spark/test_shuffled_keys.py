@@ -148,3 +148,13 @@ def test_a_limit_that_rules_out_broadcasts(session: SparkSession) -> None:
     with settings(session, spark__sql__maxBroadcastTableSize="1m"):
         df = checked(session, f"SELECT s.q FROM sales s JOIN {JULY} ON s.day = d")
         assert counts(df, "sales") == (ALL,)
+
+
+def test_explain_says_that_the_keys_rule_out_no_file(session: SparkSession) -> None:
+    df = checked(session, f"SELECT s.q FROM sales s JOIN {JULY} ON s.spread = d")
+    (scan,) = scans_of(df, "sales")
+    if session.conf.get("spark.sql.adaptive.enabled") == "true":
+        assert (
+            "not usable: join key spread (the scan starts before the key is known, and does not "
+            "wait for it: almost all files may contain any of its values)"
+        ) in scan["reasons"]

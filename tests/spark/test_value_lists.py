@@ -194,6 +194,14 @@ def test_distinct_values_of_new_files(spark: SparkSession, table: Path) -> None:
     assert files_read(metadata_only.same(spark, "SELECT DISTINCT n FROM t")) == 1
 
 
+def test_distinct_values_with_a_damaged_segment(spark: SparkSession, table: Path) -> None:
+    segment = table / "_zorder" / "_index" / sketches.segments(table)[0]
+    content = segment.read_bytes()
+    segment.write_bytes(content[:100] + bytes(len(content) - 100))
+    view(spark, table)
+    assert files_read(metadata_only.same(spark, "SELECT DISTINCT name FROM t")) == FILES
+
+
 @pytest.mark.parametrize("fmt", ["parquet", "orc"])
 def test_distinct_values_of_fields(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
     spark.conf.set(sketches.BUDGET, "1")

@@ -70,6 +70,10 @@ CASES = [
     Case("another key of the scan's own stage", f"""
         SELECT s.pad, r.q FROM (SELECT day, ticket, pad FROM sales JOIN {JULY} ON day = d) s
         JOIN returns r ON s.ticket = r.ticket JOIN {SLOW_EVEN} e ON s.day = e.d""", soon=MONTH, late=3),
+    Case("a key of the scan's own stage that another key restricts", f"""
+        SELECT s.day, s.v, e.l FROM (SELECT month, day, sum(q) AS v FROM sales
+        JOIN (SELECT * FROM days WHERE month < 3) ON day = d GROUP BY month, day) s
+        JOIN (SELECT * FROM days WHERE l = 11 AND {SUM} > 0) e ON s.month = e.month""", soon=15),
     Case("the scan's own stage, which needs the broadcast",
          f"SELECT s.q FROM sales s JOIN {SLOW} ON s.day = d", soon=MONTH),
 ]  # fmt: skip

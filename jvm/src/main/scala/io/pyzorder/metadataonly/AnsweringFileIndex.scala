@@ -14,11 +14,11 @@ import io.pyzorder.skipping.files.{ExaminedPartition, KnownFile}
  * Lists the files that an aggregation must read, and computes the aggregates over the other files
  * from the index. A file is not read if its index entry is valid and proves that either none or all
  * of the file's rows pass the filters. If all of the rows pass, the entry must also contain the
- * exact value of every aggregate over the rows, and prove that the rows belong to the same group.
+ * exact value of every aggregate over the rows, and tell to which groups the rows belong (see
+ * GroupingColumn).
  *
  * @param grouping   the columns of GROUP BY and of DISTINCT; empty if all rows form one group
- * @param aggregates the aggregates; if there are groups but no aggregates, a file may have rows of
- *                   several groups
+ * @param aggregates the aggregates; empty for DISTINCT
  */
 final class AnsweringFileIndex(
     scan: IndexedScan,

@@ -55,7 +55,7 @@ final case class IndexedScan(
    */
   def mayGroup(grouping: Seq[GroupingColumn], isDistinct: Boolean): Boolean = {
     val columns = grouping.collect { case GroupingColumn.OfFile(column) => column }
-    columns.isEmpty || index.mostFilesHaveOneValue(columns, isDistinct)
+    columns.isEmpty || index.knowsMostGroups(columns, isDistinct)
   }
 
   /**

@@ -151,18 +151,18 @@ final class FilePruner private[skipping] (
    * Whether each of the columns has a single value in at least half of the files of some index. In
    * a large index, only about `SampledFiles` files are examined.
    *
-   * @param orList whether one of the columns may instead have several values, if the index lists
-   *               them
+   * @param isDistinct whether one of the columns may instead have several values, if the index
+   *                   lists them
    */
-  def mostFilesHaveOneValue(
+  def knowsMostGroups(
       indexes: Seq[SnapshotRef],
       columns: Seq[FilterColumn],
-      orList: Boolean): Boolean =
+      isDistinct: Boolean): Boolean =
     judgesOf(load(indexes.filterNot(isLarge)), IndexFilter.Always).exists { judge =>
       val facts = columns.flatMap(judge.facts(_))
       val files = judge.question.numFiles
       val sample = 0 until files by math.max(1, files / FilePruner.SampledFiles)
-      val listed = if (orList) facts.filter(_.mostHaveLists) else Nil
+      val listed = if (isDistinct) facts.filter(_.mostHaveLists) else Nil
       def isKnown(file: Int): Boolean = {
         val several = facts.filterNot(_.oneValue(file))
         several.isEmpty || several.size == 1 && listed.contains(several.head)
@@ -264,6 +264,6 @@ final class FilePruner private[skipping] (
 
 private object FilePruner {
 
-  /** See mostFilesHaveOneValue. */
+  /** See knowsMostGroups. */
   private val SampledFiles = 1000
 }

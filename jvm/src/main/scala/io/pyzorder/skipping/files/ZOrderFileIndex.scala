@@ -315,9 +315,9 @@ final class ZOrderFileIndex private (
   /** Whether the index has the lists of values without which the filter keeps every file. */
   def hasListsFor(filter: IndexFilter): Boolean = pruner.hasListsFor(indexes, filter)
 
-  /** Whether, in most of the indexed files, each of the columns has a single value. */
-  def mostFilesHaveOneValue(columns: Seq[FilterColumn], orList: Boolean): Boolean =
-    pruner.mostFilesHaveOneValue(indexes, columns, orList)
+  /** Whether the index knows the groups in most of the indexed files; see FilePruner. */
+  def knowsMostGroups(columns: Seq[FilterColumn], isDistinct: Boolean): Boolean =
+    pruner.knowsMostGroups(indexes, columns, isDistinct)
 
   /** Ranges that contain all values of the column in the indexed files; see FilePruner. */
   def values(column: FilterColumn, limit: Int): Option[KeyValues] =

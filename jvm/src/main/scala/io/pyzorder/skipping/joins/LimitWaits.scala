@@ -37,12 +37,13 @@ object LimitWaits extends Rule[SparkPlan] {
 
   private def limited(plan: SparkPlan): SparkPlan = {
     val waiting = awaited(plan)
-    if (waiting.isEmpty) plan
-    else plan.transform { case scan: ScanWithKeysExec =>
+    val limit = ZOrderConf.joinMaxWait.get(conf)
+    val progress = new Progress(limit)
+    plan.transform { case scan: ScanWithKeysExec =>
       val limited = for {
         (_, sides) <- waiting.find(_._1 eq scan)
         index <- ScanWithKeysExec.indexOf(scan)
-      } yield withLimits(scan, sides, index.plan)
+      } yield withLimits(scan, sides, limit, progress.of(_, index.plan))
       limited.getOrElse(scan)
     }
   }
@@ -50,23 +51,48 @@ object LimitWaits extends Rule[SparkPlan] {
   private def withLimits(
       scan: ScanWithKeysExec,
       sides: Seq[SparkPlan],
-      plan: PlanState): SparkPlan = {
-    val limit = ZOrderConf.joinMaxWait.get(conf)
-    val (late, inTime) = sides.filterNot(isDone).partition(plan.waitFor(_).hasTaken(limit))
+      limit: Long,
+      progress: SparkPlan => Progress.State): SparkPlan = {
+    val states = sides.map(side => side -> progress(side))
+    val late = states.collect { case (side, Progress.Late) => side }
     scan.without(late, NotAwaited.late(limit)) match {
       case kept: ScanWithKeysExec => kept.withSides { side =>
-          if (inTime.exists(_ eq side)) {
-            val waiting = plan.waitFor(side)
-            AwaitedSideExec(side, WaitLimitExec(side, limit, waiting))(waiting)
-          } else side
+          states.collectFirst {
+            case (awaited, Progress.Pending(waiting)) if awaited eq side =>
+              AwaitedSideExec(side, WaitLimitExec(limit, waiting))(waiting)
+          }.getOrElse(side)
         }
       case other => other
     }
   }
 
-  private def isDone(side: SparkPlan): Boolean = side match {
-    case stage: QueryStageExec => stage.isMaterialized
-    case _ => false
+  /**
+   * The states of broadcasts. They may change at any time, so each is determined only once for all
+   * scans. Otherwise, one of two equal exchanges could lose its keys, and Spark would execute both.
+   */
+  private final class Progress(limit: Long) {
+    private val known = mutable.HashMap.empty[PlanState.Wait, Progress.State]
+
+    def of(side: SparkPlan, plan: PlanState): Progress.State = {
+      val wait = plan.waitFor(side)
+      known.getOrElseUpdate(
+        wait,
+        if (isDone(side) || wait.hasEnded) Progress.Done
+        else if (wait.hasTaken(limit)) Progress.Late
+        else Progress.Pending(wait))
+    }
+
+    private def isDone(side: SparkPlan): Boolean = side match {
+      case stage: QueryStageExec => stage.isMaterialized
+      case _ => false
+    }
+  }
+
+  private object Progress {
+    sealed trait State
+    case object Done extends State
+    case object Late extends State
+    final case class Pending(waiting: PlanState.Wait) extends State
   }
 
   /** The scans that wait, each with the broadcasts without which it could start. */

@@ -139,7 +139,8 @@ object PruneByRestrictedFiles extends Rule[SparkPlan] {
         def isKept(key: ScanKeys): Boolean =
           CheapKeys.ofSource(key.from, index, key.from.restrictions.nonEmpty).isEmpty &&
             key.sides.map(keyed.sides).forall(isUnchanging)
-        keyed.copy(restrictions = keyed.restrictions.only(isKept, KeyOrigins.columnsOf(files)))
+        keyed.copy(restrictions =
+          keyed.restrictions.only(Some(_).filter(isKept), KeyOrigins.columnsOf(files)))
       })
 
     /** Whether no scan in the broadcast waits for keys, and none ever will. */

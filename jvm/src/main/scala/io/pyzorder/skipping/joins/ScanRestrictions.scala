@@ -1,6 +1,7 @@
 package io.pyzorder.skipping.joins
 
 import org.apache.spark.sql.catalyst.expressions.{ExprId, Expression}
+import org.apache.spark.sql.execution.SparkPlan
 
 import io.pyzorder.skipping.files.{FileRanges, PlanState, ScannedColumn}
 import io.pyzorder.skipping.predicate.JoinKeyFilter
@@ -29,11 +30,12 @@ private[joins] final case class ScanRestrictions(keys: Seq[ScanKeys], ranges: Se
     ranges.map(_.restricted(_.moved(positions))))
 
   /**
-   * Only the restrictions that are derived from accepted keys, and not by way of the files of the
+   * Only the restrictions that are derived from remaining keys, and not by way of the files of the
    * scan with these columns.
    */
-  def only(isKept: ScanKeys => Boolean, without: Seq[ExprId]): ScanRestrictions =
-    ScanRestrictions(keys.filter(isKept), ranges.flatMap(_.only(isKept, without)))
+  def only(remaining: ScanKeys => Option[ScanKeys], without: Seq[ExprId]): ScanRestrictions =
+    ScanRestrictions(
+      keys.flatMap(remaining(_)), ranges.flatMap(_.only(remaining, without)))
 
   /** Adds ranges, in place of older ranges of the same columns. */
   def withRanges(more: ScanRanges): ScanRestrictions =
@@ -68,7 +70,18 @@ private[joins] final case class ScanKeys(
     keys: Seq[ScanKey],
     sides: Seq[Int],
     values: BroadcastKeys.Values)(
-    @transient val from: BroadcastKeys)
+    @transient val from: BroadcastKeys) {
+
+  /**
+   * The same keys without the restrictions that need dropped sides. None if the keys themselves
+   * need one.
+   */
+  def without(isDropped: SparkPlan => Boolean): Option[ScanKeys] = {
+    val kept = from.restrictedIf(!_.from.sides.exists(isDropped))
+    val positions = kept.sides.map(side => sides(from.sides.indexWhere(_ eq side)))
+    if (kept.sides.exists(isDropped)) None else Some(ScanKeys(keys, positions, kept.values)(kept))
+  }
+}
 
 /**
  * A column of a scan whose values must occur in files of other scans.
@@ -89,11 +102,13 @@ private[joins] final case class ScanRanges(
     copy(sources = sources.map(s => s.withRestrictions(change(s.restrictions))))
 
   /** See ScanRestrictions. None if no restrictions remain. */
-  def only(isKept: ScanKeys => Boolean, without: Seq[ExprId]): Option[ScanRanges] = {
+  def only(
+      remaining: ScanKeys => Option[ScanKeys],
+      without: Seq[ExprId]): Option[ScanRanges] = {
     val kept = sources.map(source =>
       source.withRestrictions(
         if (source.of == without) ScanRestrictions.none
-        else source.restrictions.only(isKept, without)))
+        else source.restrictions.only(remaining, without)))
     if (kept.forall(_.restrictions.isEmpty)) None else Some(copy(sources = kept))
   }
 

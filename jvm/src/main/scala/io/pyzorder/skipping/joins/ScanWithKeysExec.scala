@@ -95,19 +95,20 @@ private[joins] final case class ScanWithKeysExec(
   }
 
   /**
-   * The same scan without the keys of some sides, or the scan alone if it has no other keys.
+   * The same scan without what depends on some sides, or the scan alone if nothing remains. A key
+   * remains without the restrictions by these sides.
    *
    * @param dropped the sides
-   * @param why     the reason, which is recorded for each column
+   * @param why     the reason, which is recorded for each column whose key is dropped
    */
   def without(dropped: Seq[SparkPlan], why: String): SparkPlan =
     if (dropped.isEmpty) this
     else {
-      def isDropped(keys: ScanKeys): Boolean =
-        keys.sides.map(sides).exists(side => dropped.exists(_ eq side))
-      for (files <- files; keys <- restrictions.keys.filter(isDropped); key <- keys.keys)
+      def remaining(keys: ScanKeys): Option[ScanKeys] =
+        keys.without(side => dropped.exists(_.sameResult(side)))
+      for (files <- files; keys <- restrictions.keys if remaining(keys).isEmpty; key <- keys.keys)
         NotAwaited.add(files, key.column, why)
-      val kept = restrictions.only(keys => !isDropped(keys), Nil)
+      val kept = restrictions.only(remaining, Nil)
       val used = kept.sides.sorted
       val node =
         if (kept.isEmpty) scan

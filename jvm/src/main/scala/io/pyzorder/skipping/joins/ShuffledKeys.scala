@@ -74,7 +74,7 @@ private[joins] object ShuffledKeys {
     (limit <= 0 || bytes * 20 <= limit) && bytes * 20 + LeastTable <= largest
   }
 
-  /** Spark allocates a hash table of 64 MiB even for a few keys. */
+  /** Spark's hash table takes up 64 MiB even for a few keys. This is twice as much. */
   private val LeastTable = 128L << 20
 
   /** The size of the shuffled rows or, if the shuffle is not done, of what it reads. */

@@ -3,6 +3,7 @@ package io.pyzorder.skipping.joins
 import java.lang.ref.WeakReference
 import java.util.UUID
 import java.util.concurrent.{CancellationException, CompletableFuture, Executors, TimeUnit}
+import java.util.concurrent.atomic.AtomicLong
 
 import scala.concurrent.{Future, Promise}
 import scala.util.control.NonFatal
@@ -56,20 +57,21 @@ private[joins] final case class AwaitedSideExec(side: SparkPlan, limit: SparkPla
 }
 
 /**
- * A stage of adaptive execution that does nothing but end. It ends when the broadcast is done that
- * a scan waits for, or when the scan has waited long enough. The time begins with the first wait
- * for this broadcast in the query. Its result is never read.
+ * A stage of adaptive execution that only waits. It ends when the broadcast is done for which a
+ * scan waits, or when the scan has waited long enough. The time begins with the first wait for this
+ * broadcast in the query. The stage has no result.
  *
  * A broadcast that is reused may already be done when the scan's wait begins. Adaptive execution
  * does not plan the query again in this case, so the end of this stage cannot be left to the rule.
  *
- * @param awaited the broadcast in canonical form; the same broadcast has only one limit in a query
+ * @param number  differs for each limit. Otherwise, Spark would reuse a stage that has ended, and
+ *                would not plan the query again
  * @param millis  the limit in milliseconds
  * @param child   a plan without rows, because Spark requires a child
  * @param waiting the wait for the broadcast
  */
 private[joins] final case class WaitLimitExec(
-    awaited: SparkPlan,
+    number: Long,
     millis: Long,
     child: SparkPlan)(
     @transient waiting: PlanState.Wait)
@@ -130,9 +132,11 @@ private[joins] object WaitLimitExec {
   private lazy val clock = Executors.newSingleThreadScheduledExecutor(
     new ThreadFactoryBuilder().setNameFormat("pyzorder-wait-limits").setDaemon(true).build())
 
-  def apply(side: SparkPlan, millis: Long, waiting: PlanState.Wait): WaitLimitExec = {
-    val limit =
-      new WaitLimitExec(side.canonicalized, millis, RangeExec(Range(0, 0, 1, 1)))(waiting)
+  private val numbers = new AtomicLong
+
+  def apply(millis: Long, waiting: PlanState.Wait): WaitLimitExec = {
+    val limit = new WaitLimitExec(
+      numbers.incrementAndGet(), millis, RangeExec(Range(0, 0, 1, 1)))(waiting)
     // the stage replaces no node of the query (see ShuffledKeys)
     limit.setTagValue(SparkPlan.LOGICAL_PLAN_TAG, LocalRelation(Nil))
     limit
