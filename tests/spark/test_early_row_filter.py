@@ -13,7 +13,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.support.joins import broadcasting_only_days, checked, counts, fact_tables, stage_rows
+from tests.support.joins import (
+    broadcasting_only_days,
+    checked,
+    counts,
+    fact_tables,
+    scans_of,
+    stage_rows,
+)
 from tests.support.scans import plain, settings
 
 #: Types of a column, and how it is computed from a number.
@@ -79,6 +86,13 @@ def shuffled(spark: SparkSession, sql: str, adds: str) -> int:
 def has_filter(df: DataFrame) -> bool:
     df.collect()
     return "is a join key" in df._jdf.queryExecution().executedPlan().toString()
+
+
+def test_explain(session: SparkSession) -> None:
+    df = session.sql(f"{SOLD} JOIN days ON s.c_int = days.c_bigint AND month = 2")
+    df.collect()
+    (scan,) = scans_of(df, "sales")
+    assert "drops rows by join key CAST(c_int AS BIGINT)" in scan["reasons"]
 
 
 @pytest.mark.parametrize("name", TYPES)

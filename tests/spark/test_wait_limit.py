@@ -37,6 +37,13 @@ def session(spark: SparkSession, tables: Path) -> Iterator[SparkSession]:
         yield spark
 
 
+@pytest.fixture
+def static(spark: SparkSession, tables: Path) -> Iterator[SparkSession]:
+    """A session without adaptive execution."""
+    with broadcasting_only_days(spark, "false"):
+        yield spark
+
+
 def limit(session: SparkSession, time: str) -> AbstractContextManager[None]:
     return settings(session, spark__sql__zorder__join__maxWait=time)
 
@@ -50,17 +57,23 @@ SLOW_EVEN = f"(SELECT d FROM days WHERE l % 2 = 0 AND {SUM} > 0)"
 
 @dataclass(frozen=True)
 class Case:
-    """A query, and how many files of `sales` it opens if scans wait for 100 ms or a minute."""
+    """A query, and how many files of `sales` it opens if scans wait for 100 ms or a minute.
+
+    Without adaptive execution, a join waits for its broadcast before the scan starts. It then opens
+    `soon_static` files if scans wait for 100 ms.
+    """
 
     name: str
     sql: str
     soon: int
     late: int = MONTH
+    soon_static: int = MONTH
 
 
 CASES = [
     Case("a broadcast", f"{SOLD} JOIN {SLOW} ON s.day = d", soon=ALL),
-    Case("a shuffled side", f"SELECT /*+ MERGE(x) */ s.q FROM sales s JOIN {SLOW} x ON s.day = d", soon=ALL),
+    Case("a shuffled side", f"SELECT /*+ MERGE(x) */ s.q FROM sales s JOIN {SLOW} x ON s.day = d",
+         soon=ALL, soon_static=ALL),
     Case("from one fact to the other", f"""
         SELECT s.ticket, w.pad FROM web w JOIN {SLOW} ON w.day = d
         JOIN sales s ON s.day = w.day AND s.ticket = w.ticket""", soon=ALL),
@@ -69,7 +82,7 @@ CASES = [
         JOIN returns r ON s.ticket = r.ticket JOIN {SLOW} ON s.day = d""", soon=ALL),
     Case("another key of the scan's own stage", f"""
         SELECT s.pad, r.q FROM (SELECT day, ticket, pad FROM sales JOIN {JULY} ON day = d) s
-        JOIN returns r ON s.ticket = r.ticket JOIN {SLOW_EVEN} e ON s.day = e.d""", soon=MONTH, late=3),
+        JOIN returns r ON s.ticket = r.ticket JOIN {SLOW_EVEN} e ON s.day = e.d""", soon=MONTH, late=3, soon_static=3),
     Case("a key of the scan's own stage that another key restricts", f"""
         SELECT s.day, s.v, e.l FROM (SELECT month, day, sum(q) AS v FROM sales
         JOIN (SELECT * FROM days WHERE month < 3) ON day = d GROUP BY month, day) s
@@ -84,6 +97,13 @@ def test_files_opened(session: SparkSession, case: Case) -> None:
     with limit(session, "100ms"):
         assert counts(checked(session, case.sql), "sales") == (case.soon,)
     assert counts(checked(session, case.sql), "sales") == (case.late,)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_files_opened_without_adaptive_execution(static: SparkSession, case: Case) -> None:
+    with limit(static, "100ms"):
+        assert counts(checked(static, case.sql), "sales") == (case.soon_static,)
+    assert counts(checked(static, case.sql), "sales") == (case.late,)
 
 
 @pytest.mark.parametrize(

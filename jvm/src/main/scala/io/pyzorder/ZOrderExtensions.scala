@@ -40,16 +40,12 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
     }
     extensions.injectPreCBORule(session => WrapFileIndexes(session.asInstanceOf[shim.SparkSession]))
     extensions.injectPreCBORule(session => RecordWorkload(session.asInstanceOf[shim.SparkSession]))
-    extensions.injectQueryStagePrepRule(_ => PruneByFileRanges(isAdaptive = true))
-    extensions.injectQueryStagePrepRule(_ => PruneByJoinKeys(isAdaptive = true))
-    extensions.injectQueryStagePrepRule(_ => PruneByRestrictedFiles)
-    extensions.injectQueryStagePrepRule(_ => LimitWaits)
+    joinRules(isAdaptive = true).foreach(rule => extensions.injectQueryStagePrepRule(_ => rule))
     extensions.injectQueryStageOptimizerRule(_ => ApplyJoinKeys)
     extensions.injectColumnar { _ =>
       new ColumnarRule { // the only extension point for plans without adaptive execution
         override def postColumnarTransitions: Rule[SparkPlan] = plan =>
-          PruneByRestrictedFiles(
-            PruneByJoinKeys(isAdaptive = false)(PruneByFileRanges(isAdaptive = false)(plan)))
+          joinRules(isAdaptive = false).foldLeft(plan)((plan, rule) => rule(plan))
       }
     }
     extensions.injectPlannerStrategy { session =>
@@ -62,4 +58,11 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
     extensions.injectPlannerStrategy(_ => ClusteredRowsStrategy)
     ZOrderFunctions.all.foreach(extensions.injectFunction)
   }
+
+  /** The rules that pass the keys of joins to scans, in the order in which they run. */
+  private def joinRules(isAdaptive: Boolean): Seq[Rule[SparkPlan]] = Seq(
+    PruneByFileRanges(isAdaptive),
+    PruneByJoinKeys(isAdaptive),
+    PruneByRestrictedFiles,
+    LimitWaits(isAdaptive))
 }

@@ -198,10 +198,9 @@ object ZOrderConf {
   val joinMaxWait: Setting[Long] = new Setting(
     "spark.sql.zorder.join.maxWait",
     "60s",
-    "With adaptive execution, how long a scan that could start immediately waits for the keys of " +
-      "a join, such as 500ms or 2min. If the keys are not known by then, the scan starts without " +
-      "them and skips no files by these keys. With 0s, scans use only keys that they must wait " +
-      "for in any case.",
+    "How long a scan that could start immediately waits for the keys of a join, such as 500ms or " +
+      "2min. If the keys are not known by then, the scan starts without them and skips no files " +
+      "by these keys. With 0s, scans use only keys that they must wait for in any case.",
     notNegativeMilliseconds)
 
   /** The unit is hours. */

@@ -20,12 +20,18 @@ import io.pyzorder.skipping.files.PlanState
  * is done after this time, and Spark then plans the rest of the query again. This rule removes the
  * keys that are still unknown by then, and the scan starts without them. The stages that compute
  * these keys go on, because most joins need them, too. If Spark does not adopt the new plan,
- * because it would shuffle more, the scan waits on.
+ * because it would shuffle more, the scan waits on. Without adaptive execution, the scan itself
+ * observes the limit (see ScanWithKeysExec).
  *
- * There is no limit for the keys of a join in the scan's own stage, which cannot start before they
- * are known.
+ * There is no limit for keys that Spark waits for in any case before it starts the scan. With
+ * adaptive execution, these are the keys of a join in the scan's own stage. Otherwise, they are the
+ * keys of any join above the scan, because a join fetches its broadcast before it executes its
+ * other side.
+ *
+ * @param isAdaptive whether the rule runs in adaptive execution
  */
-object LimitWaits extends Rule[SparkPlan] {
+case class LimitWaits(isAdaptive: Boolean) extends Rule[SparkPlan] {
+  import LimitWaits._
 
   override def apply(plan: SparkPlan): SparkPlan =
     try limited(plan)
@@ -36,7 +42,7 @@ object LimitWaits extends Rule[SparkPlan] {
     }
 
   private def limited(plan: SparkPlan): SparkPlan = {
-    val waiting = awaited(plan)
+    val waiting = awaited(plan, isAdaptive)
     val limit = ZOrderConf.joinMaxWait.get(conf)
     val progress = new Progress(limit)
     plan.transform { case scan: ScanWithKeysExec =>
@@ -65,6 +71,33 @@ object LimitWaits extends Rule[SparkPlan] {
       case other => other
     }
   }
+}
+
+object LimitWaits {
+
+  /** The scans that wait, each with the broadcasts without which it could start. */
+  private[joins] def awaited(
+      plan: SparkPlan,
+      isAdaptive: Boolean): Seq[(ScanWithKeysExec, Seq[SparkPlan])] = {
+    val found = mutable.ArrayBuffer.empty[(ScanWithKeysExec, Seq[SparkPlan])]
+    def visit(plan: SparkPlan, joined: Seq[SparkPlan]): Unit = plan match {
+      case scan: ScanWithKeysExec =>
+        found += scan -> scan.sides.filterNot(side => joined.exists(_.sameResult(side)))
+        scan.sides.foreach(visit(_, Nil))
+      case join: BroadcastHashJoinExec =>
+        val (built, streamed) = sidesOf(join)
+        visit(built, Nil)
+        visit(streamed, built +: joined)
+      case exchange: Exchange => visit(exchange.child, if (isAdaptive) Nil else joined)
+      case other => other.children.foreach(visit(_, joined))
+    }
+    visit(plan, Nil)
+    found.toSeq
+  }
+
+  /** The broadcast side of a join, and its other side. */
+  private[joins] def sidesOf(join: BroadcastHashJoinExec): (SparkPlan, SparkPlan) =
+    if (join.buildSide == BuildLeft) (join.left, join.right) else (join.right, join.left)
 
   /**
    * The states of broadcasts. They may change at any time, so each is determined only once for all
@@ -94,26 +127,4 @@ object LimitWaits extends Rule[SparkPlan] {
     case object Late extends State
     final case class Pending(waiting: PlanState.Wait) extends State
   }
-
-  /** The scans that wait, each with the broadcasts without which it could start. */
-  def awaited(plan: SparkPlan): Seq[(ScanWithKeysExec, Seq[SparkPlan])] = {
-    val found = mutable.ArrayBuffer.empty[(ScanWithKeysExec, Seq[SparkPlan])]
-    def visit(plan: SparkPlan, joined: Seq[SparkPlan]): Unit = plan match {
-      case scan: ScanWithKeysExec =>
-        found += scan -> scan.sides.filterNot(side => joined.exists(_.sameResult(side)))
-        scan.sides.foreach(visit(_, Nil))
-      case join: BroadcastHashJoinExec =>
-        val (built, streamed) = sidesOf(join)
-        visit(built, Nil)
-        visit(streamed, built +: joined)
-      case exchange: Exchange => visit(exchange.child, Nil)
-      case other => other.children.foreach(visit(_, joined))
-    }
-    visit(plan, Nil)
-    found.toSeq
-  }
-
-  /** The broadcast side of a join, and its other side. */
-  def sidesOf(join: BroadcastHashJoinExec): (SparkPlan, SparkPlan) =
-    if (join.buildSide == BuildLeft) (join.left, join.right) else (join.right, join.left)
 }

@@ -73,7 +73,7 @@ object PruneByRestrictedFiles extends Rule[SparkPlan] {
 
     /** The broadcasts for which scans wait that could start without them. */
     private val awaited: Set[SparkPlan] =
-      LimitWaits.awaited(whole).flatMap(_._2).map(_.canonicalized).toSet
+      LimitWaits.awaited(whole, isAdaptive = true).flatMap(_._2).map(_.canonicalized).toSet
 
     /** Such a broadcast must remain equal to the copies that the scans wait for. */
     override protected def isFinal(exchange: Exchange): Boolean =

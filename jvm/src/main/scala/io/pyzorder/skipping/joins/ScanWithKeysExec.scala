@@ -13,6 +13,7 @@ import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.execution.pyzorder.BuildSide
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
+import io.pyzorder.common.ZOrderConf
 import io.pyzorder.skipping.files.{FileRanges, FilteredScan, ZOrderFileIndex}
 import io.pyzorder.skipping.plan.SkippingScanExec
 import io.pyzorder.skipping.predicate.JoinKeyFilter
@@ -21,8 +22,8 @@ import io.pyzorder.skipping.predicate.JoinKeyFilter
  * A scan that skips the files that contain none of the keys of joins above it. The broadcast sides
  * of these joins are children of this node, so they are executed before the scan. Adaptive
  * execution starts a stage only when all stages below it are done. Without adaptive execution, this
- * node itself waits for the broadcasts. The joins reuse the same broadcasts, or the shuffles that
- * they read (see ShuffledKeys), so nothing is executed twice.
+ * node itself waits for the broadcasts and observes the limit. The joins reuse the same broadcasts,
+ * or the shuffles that they read (see ShuffledKeys), so nothing is executed twice.
  *
  * There are no deadlocks, because a scan waits only for broadcasts that are below it, and a plan is
  * a finite tree. Spark reuses a broadcast in place of another only if their trees are equal. If a
@@ -144,9 +145,19 @@ private[joins] final case class ScanWithKeysExec(
    * scan's metrics.
    */
   private lazy val chooseFiles: Unit = {
-    val found = filters(restrictions.keys, !_.isStage)
-    ScanWithKeysExec.indexOf(scan).foreach(_.addFilters(found, fileRanges))
+    inTime match {
+      case keyed: ScanWithKeysExec =>
+        val found = keyed.filters(keyed.restrictions.keys, !_.isStage)
+        ScanWithKeysExec.indexOf(scan).foreach(_.addFilters(found, keyed.fileRanges))
+      case _ =>
+    }
     hasKeys = true
+  }
+
+  /** The scan without the keys that do not become known within the limit (see LimitWaits). */
+  private def inTime: SparkPlan = {
+    val late = sides.collect { case side: AwaitedSideExec if !side.isInTime => side }
+    without(late, NotAwaited.late(ZOrderConf.joinMaxWait.get(conf)))
   }
 
   @volatile private var hasKeys: Boolean = false

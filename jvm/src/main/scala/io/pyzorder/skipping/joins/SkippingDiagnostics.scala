@@ -23,8 +23,9 @@ import io.pyzorder.skipping.predicate.FilterColumn
 /**
  * Finds conditions that restrict the rows of a query's scans but, contrary to what users may
  * expect, skip no files. These are join keys, and conditions that Spark does not pass to the scan
- * (nondeterministic ones and, in Spark 3.5, those with a subquery). The results are only for
- * display; PruneByJoinKeys decides which join keys are used.
+ * (nondeterministic ones and, in Spark 3.5, those with a subquery). Also finds the join keys by
+ * which a scan drops rows (see EarlyRowFilter). The results are only for display; PruneByJoinKeys
+ * decides which join keys are used.
  */
 final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelper {
 
@@ -79,7 +80,12 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
           project.child, asked.map(a => a.copy(expression = replaceAlias(a.expression, named))),
           phase)
       case filter: FilterExec =>
-        val kept = splitConjunctivePredicates(filter.condition).collect {
+        val conditions = splitConjunctivePredicates(filter.condition)
+        val early = conditions.collect { case IsJoinKey(key, _) =>
+          s"drops rows by join key ${spelled(key).sql}"
+        }
+        filter.collectFirst { case scan: FileSourceScanExec if early.nonEmpty => add(scan, early) }
+        val kept = conditions.collect {
           case drawn if !drawn.deterministic =>
             RowCondition(drawn, (condition, _) => s"not usable: $condition (not deterministic)")
           case compared if FilterColumn.hasSubquery(compared) =>
@@ -187,9 +193,12 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
             else obstacle.map(whyNotAwaited(scan, expression, _))
           why(plain.sql, blocked)
         }
-        found.computeIfAbsent(scan, _ => mutable.ListBuffer.empty) ++= texts
+        add(scan, texts)
       case _ =>
     }
+
+  private def add(scan: FileSourceScanExec, texts: Seq[String]): Unit =
+    found.computeIfAbsent(scan, _ => mutable.ListBuffer.empty) ++= texts
 
   private def whyNotAwaited(
       scan: FileSourceScanExec,

@@ -17,6 +17,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, Range, Statis
 import org.apache.spark.sql.execution.{BinaryExecNode, RangeExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike
+import org.apache.spark.sql.execution.pyzorder.BuildSide
 
 import io.pyzorder.skipping.files.PlanState
 
@@ -41,6 +42,21 @@ private[joins] final case class AwaitedSideExec(side: SparkPlan, limit: SparkPla
   override def output: Seq[Attribute] = side.output
 
   override protected def doExecute(): RDD[InternalRow] = side.execute()
+
+  /**
+   * Waits, and tells whether the broadcast has ended within the limit. With adaptive execution,
+   * Spark itself has waited for both stages.
+   */
+  def isInTime: Boolean = limit match {
+    case clock: WaitLimitExec =>
+      for (build <- BuildSide.unapply(side)) {
+        val hasEnded = build.started()
+        waiting.endIf(hasEnded())
+      }
+      clock.relationFuture.get()
+      waiting.hasEnded
+    case _ => true
+  }
 
   /** The limit has no influence on the rows, so exchanges with and without one are equal. */
   override protected def doCanonicalize(): SparkPlan = side.canonicalized

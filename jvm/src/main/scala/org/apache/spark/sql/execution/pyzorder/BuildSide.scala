@@ -46,6 +46,15 @@ final class BuildSide private (
     case _ => false
   }
 
+  /**
+   * Starts the broadcast, unless it has been started already. The result tells whether it has
+   * ended, successfully or not.
+   */
+  def started(): () => Boolean = {
+    val future = exchange.relationFuture
+    () => future.isDone
+  }
+
   /** The number of rows that have been broadcast so far. */
   def rowCount: Long = exchange.runtimeStatistics.rowCount.fold(0L)(_.toLong)
 
