@@ -100,12 +100,13 @@ def session_manifest(spark: SparkSession) -> dict[str, str] | None:
     return manifest(spark.sparkContext._jvm)
 
 
-def explain(df: DataFrame) -> list[dict[str, Any]]:
-    """Returns the JVM's description of data skipping in each scan of `df`."""
+def explain(df: DataFrame) -> tuple[list[dict[str, Any]], list[str]]:
+    """Returns the JVM's description of data skipping in each scan of `df`, and the names of the
+    tables whose scans Spark removed while the query ran."""
     jvm: Any = df.sparkSession.sparkContext._jvm
+    api = jvm.io.pyzorder.api.ExplainApi
     execution = df._jdf.queryExecution()
-    found: list[dict[str, Any]] = json.loads(jvm.io.pyzorder.api.ExplainApi.explain(execution))
-    return found
+    return json.loads(api.explain(execution)), json.loads(api.removed(execution))
 
 
 def launch_jvm(options: dict[str, Any], output: IO[bytes]) -> None:

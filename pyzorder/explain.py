@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 NO_SCAN = "The query scans no Parquet or ORC table."
 """Printed if a query has no scan that pyzorder can explain."""
+
+REMOVED = "not read: when the query ran, Spark removed the scan, because no row can match"
+"""Printed for each table that a query would have read if another part of it had any rows."""
 
 
 @dataclass(frozen=True)
@@ -86,17 +90,29 @@ class ScanExplanation:
 
 
 class Explanation(list[ScanExplanation]):
-    """The explanations of a query's scans, in the order of the plan. `str` joins their texts."""
+    """The explanations of a query's scans, in the order of the plan. `str` joins their texts.
+
+    Attributes:
+        removed: the tables whose scans Spark removed while the query ran, because a part of the
+            query turned out to have no rows.
+    """
+
+    def __init__(
+        self, scans: Iterable[ScanExplanation] = (), *, removed: Iterable[str] = ()
+    ) -> None:
+        super().__init__(scans)
+        self.removed = tuple(removed)
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self)) or NO_SCAN
+        removed = [f"{table}: {REMOVED}" for table in self.removed]
+        return "\n".join([*map(str, self), *removed]) or NO_SCAN
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         head = ["table", "files", "selected", "skipped", "by joins", "by sketches", "unindexed",
                 "answered", "why"]  # fmt: skip
-        rows = [
+        rows: list[list[Any]] = [
             [
                 scan.table,
                 scan.total,
@@ -110,6 +126,7 @@ class Explanation(list[ScanExplanation]):
             ]
             for scan in self
         ]
+        rows += [[table, *[0] * 7, REMOVED] for table in self.removed]
         return html_table.table("The query opens the selected and the unindexed files", head, rows)
 
 
@@ -130,7 +147,8 @@ def explain(df: DataFrame) -> Explanation:
     if not isinstance(df, DataFrame):
         raise errors.not_a_dataframe(df)
     check_session(df.sparkSession)
-    return Explanation(scan_explanation(scan) for scan in bridge.explain(df))
+    scans, removed = bridge.explain(df)
+    return Explanation(map(scan_explanation, scans), removed=removed)
 
 
 def scan_explanation(scan: dict[str, Any]) -> ScanExplanation:

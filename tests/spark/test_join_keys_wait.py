@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+import pyzorder
 from tests.support.joins import (
     FACTS,
     broadcasting_only_days,
@@ -286,7 +287,7 @@ def test_a_plan_from_before_reuse_was_switched_off(session: SparkSession) -> Non
          "cheap, because it has no condition"),
         (f"{SOLD} JOIN (SELECT d FROM days WHERE month = 2 LIMIT 3) ON s.day = d",
          "the scan starts before the key is known, and does not wait for it: the other side is not "
-         "cheap, because its rows may differ each time it is executed"),
+         "cheap, because the rows of its GlobalLimit may differ each time it is executed"),
         (f"{SOLD} JOIN (SELECT d FROM days WHERE month = 2 GROUP BY d) ON s.day = d",
          "the scan starts before the key is known, and does not wait for it: the other side is not "
          "cheap, because it needs a shuffle or waits for keys itself"),
@@ -295,6 +296,11 @@ def test_a_plan_from_before_reuse_was_switched_off(session: SparkSession) -> Non
          "contain any of its values"),
         ("SELECT rk FROM (SELECT *, rank() OVER (ORDER BY ticket) AS rk FROM sales) s JOIN days "
          "ON s.day = d WHERE month = 2", "the scan is below Window, which needs all rows"),
+        (f"SELECT s.q FROM (SELECT day, q, rand(1) AS r FROM sales) s JOIN {JULY} ON s.day = d WHERE r >= 0",
+         "the scan is below rand(1) AS r, which is not deterministic"),
+        ("SELECT /*+ MERGE(e) */ s.q FROM sales s JOIN (SELECT d FROM days WHERE rand(1) < 0.9) e ON s.day = d",
+         "both sides are read before any key is known, and the other side's key is neither in an index "
+         "nor cheap to compute, because the rows of its Filter may differ each time it is executed"),
     ],
 )  # fmt: skip
 def test_explain_says_why_keys_were_not_used(session: SparkSession, sql: str, reason: str) -> None:
@@ -314,6 +320,17 @@ def test_explain_before_the_query_runs(session: SparkSession) -> None:
     assert not any("not usable: join key day" in reason for reason in reasons(df))
     ((keys,),) = [scan["joinKeys"] for scan in scans_of(df, "sales")]
     assert re.fullmatch(r"days\.d \(5 values after \d+ ms\)", keys)
+
+
+def test_explain_names_the_tables_whose_scans_were_removed(session: SparkSession) -> None:
+    df = session.sql(f"{SOLD} JOIN (SELECT d FROM days WHERE month = 99) ON s.day = d")
+    assert pyzorder.explain(df).removed == ()
+    df.collect()
+    explanation = pyzorder.explain(df)
+    if session.conf.get("spark.sql.adaptive.enabled") == "true":
+        assert "sales" in explanation.removed and "sales: not read" in str(explanation)
+    else:
+        assert explanation.removed == () and counts(df, "sales") == (0,)
 
 
 def reasons(df: DataFrame) -> list[str]:

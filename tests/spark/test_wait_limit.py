@@ -14,7 +14,7 @@ from time import sleep
 
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import ArithmeticException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.support.joins import broadcasting_only_days, checked, counts, fact_tables, scans_of
@@ -177,6 +177,14 @@ def test_a_broadcast_that_fails(session: SparkSession) -> None:
     failing = "(SELECT d FROM days WHERE month = 2 AND raise_error(concat('day ', d)) IS NULL)"
     with pytest.raises((Py4JJavaError, PySparkException), match="day 1"):
         session.sql(f"{SOLD} JOIN {failing} ON s.day = d").collect()
+
+
+def test_a_failure_is_reported_once(session: SparkSession) -> None:
+    """Spark would hide the cause if the scan and the join each had a broadcast that fails."""
+    failing = "(SELECT d FROM days WHERE month = 2 AND 1 / (l - 12) > -9)"
+    for _ in range(3):
+        with pytest.raises(ArithmeticException, match="DIVIDE_BY_ZERO"):
+            session.sql(f"SELECT s.q FROM sales s JOIN {failing} ON s.day = d").collect()
 
 
 def reasons(df: DataFrame) -> list[str]:

@@ -41,5 +41,13 @@ def test_scans(counts: tuple[int, int, int, int], more: dict[str, Any], text: st
     assert f">{counts[0]:,}</td>" in Explanation([scan])._repr_html_()
 
 
+def test_removed_scans() -> None:
+    explanation = Explanation(removed=["sales"])
+    assert str(explanation) == (
+        "sales: not read: when the query ran, Spark removed the scan, because no row can match"
+    )
+    assert "sales" in explanation._repr_html_()
+
+
 def test_no_scan() -> None:
     assert str(Explanation()) == "The query scans no Parquet or ORC table."

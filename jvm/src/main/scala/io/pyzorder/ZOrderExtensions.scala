@@ -11,7 +11,8 @@ import io.pyzorder.expressions.ZOrderFunctions
 import io.pyzorder.metadataonly.{LimitStrategy, MetadataOnlyStrategy}
 import io.pyzorder.parser.ZOrderSqlParser
 import io.pyzorder.skipping.joins.{
-  ApplyJoinKeys, LimitWaits, PruneByFileRanges, PruneByJoinKeys, PruneByRestrictedFiles
+  ApplyJoinKeys, LimitWaits, OmitJoinedSides, PruneByFileRanges, PruneByJoinKeys,
+  PruneByRestrictedFiles
 }
 import io.pyzorder.skipping.plan.{CacheRelations, SkippingStrategy, WrapFileIndexes}
 import io.pyzorder.workload.RecordWorkload
@@ -64,5 +65,5 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
     PruneByFileRanges(isAdaptive),
     PruneByJoinKeys(isAdaptive),
     PruneByRestrictedFiles,
-    LimitWaits(isAdaptive))
+    LimitWaits(isAdaptive)) ++ (if (isAdaptive) Seq(OmitJoinedSides) else Nil)
 }

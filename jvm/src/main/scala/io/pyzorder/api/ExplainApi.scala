@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.Alias
 import org.apache.spark.sql.catalyst.plans.logical.Project
 import org.apache.spark.sql.connector.read.Scan
 import org.apache.spark.sql.execution.{FileSourceScanExec, LeafExecNode, QueryExecution, SparkPlan}
-import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, AdaptiveSparkPlanHelper}
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.{BatchScanExec, FileScan}
@@ -57,6 +57,23 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
       outcome.asOf.foreach(time => item.put("asOf", time))
       val opened = item.putArray("opened")
       outcome.opened.foreach(path => opened.add(path))
+    }
+    mapper.writeValueAsString(list)
+  }
+
+  /**
+   * Returns a JSON array with the names of the tables that a query does not read, because adaptive
+   * execution found a part of the query to be empty and removed the scans that it made unnecessary.
+   */
+  def removed(execution: QueryExecution): String = {
+    val list = mapper.createArrayNode()
+    execution.executedPlan match {
+      case adaptive: AdaptiveSparkPlanExec if adaptive.isFinalPlan =>
+        val read = outcomes(adaptive).map(_.table).toSet
+        execution.optimizedPlan.collect { case relation: LogicalRelation => relation.relation }
+          .collect { case HadoopFsRelation(index: ZOrderFileIndex, _, _, _, _, _) => index.table }
+          .distinct.filterNot(read).foreach(name => list.add(name))
+      case _ =>
     }
     mapper.writeValueAsString(list)
   }

@@ -104,11 +104,19 @@ private[skipping] object KeyBounds {
     catch { case NonFatal(_) => false }
 
   /** Whether files of the scan may have sketches of the column. */
-  def hasSketches(scan: FilteredScan, column: Expression): Boolean = column match {
+  def hasSketches(scan: FilteredScan, column: Expression): Boolean =
+    factsOf(scan, column).exists(_.hasSketches)
+
+  /** Whether the index has statistics of the column. */
+  def isIndexed(scan: FilteredScan, column: Expression): Boolean =
+    try factsOf(scan, column).nonEmpty
+    catch { case NonFatal(_) => true }
+
+  /** What the index knows about the column in the first file. */
+  private def factsOf(scan: FilteredScan, column: Expression) = column match {
     case FilterColumn(own) =>
-      scan.unfiltered.estimated.iterator.flatMap(_.known).take(1)
-        .flatMap(_.facts(own)).exists(_.hasSketches)
-    case _ => false
+      scan.unfiltered.estimated.iterator.flatMap(_.known).take(1).flatMap(_.facts(own))
+    case _ => Iterator.empty
   }
 
   private def share(

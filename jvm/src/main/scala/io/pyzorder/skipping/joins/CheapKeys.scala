@@ -38,8 +38,11 @@ private[joins] object CheapKeys extends PredicateHelper {
       .orElse(
         if (columns.forall(c =>
             KeyBounds.isEverywhere(scan, c) && !KeyBounds.hasSketches(scan, c)))
-          Some("almost all files may contain any of its values")
+          Some(Everywhere)
         else None)
+
+  /** Why keys of a column are of no use if its values in each file span all values. */
+  val Everywhere = "almost all files may contain any of its values"
 
   /**
    * Why the broadcast side is too costly to wait for, whichever columns must equal the keys. None
@@ -87,22 +90,33 @@ private[joins] object CheapKeys extends PredicateHelper {
     isSelective(ShuffledKeys.rowsOf(keys.build)) && keys.alternatives.forall(isSelective)
 
   /**
-   * Whether scans should wait for the keys of these rows, which Spark shuffles for a join. Keys of
+   * Why scans should not wait for the keys of these rows, which Spark shuffles for a join. Keys of
    * other joins must not restrict the rows, because the shuffle for the join would then differ from
    * the one whose keys are broadcast.
    */
-  def areCheapWhenShuffled(rows: SparkPlan): Boolean =
-    RepeatableRows(rows) && startsAtOnce(rows) && isSelective(rows) &&
-      !rows.exists(ScanWithKeysExec.indexOf(_).exists(_.isWorthKeys))
+  def ofShuffled(rows: SparkPlan): Option[String] =
+    if (!RepeatableRows(rows)) Some(mayDiffer(rows))
+    else ofRows(rows, isRestricted = false).orElse(
+      if (rows.exists(ScanWithKeysExec.indexOf(_).exists(_.isWorthKeys)))
+        Some("it reads a large table with a skipping index")
+      else None)
 
-  private def ofAnyScan(keys: BroadcastKeys, isRestricted: Boolean): Option[String] =
-    if (!keys.isRepeatable) Some("its rows may differ each time it is executed")
+  private def ofAnyScan(keys: BroadcastKeys, isRestricted: Boolean): Option[String] = {
+    val rows = ShuffledKeys.rowsOf(keys.build)
+    if (!keys.isRepeatable) Some(mayDiffer(rows))
     else if (isDone(keys)) None
-    else if (!startsAtOnce(ShuffledKeys.rowsOf(keys.build)))
-      Some("it needs a shuffle or waits for keys itself")
-    else if (!isRestricted && !isSelective(ShuffledKeys.rowsOf(keys.build)))
-      Some("it has no condition")
+    else ofRows(rows, isRestricted)
+  }
+
+  private def ofRows(rows: SparkPlan, isRestricted: Boolean): Option[String] =
+    if (!startsAtOnce(rows)) Some("it needs a shuffle or waits for keys itself")
+    else if (!isRestricted && !isSelective(rows)) Some("it has no condition")
     else None
+
+  private def mayDiffer(rows: SparkPlan): String = {
+    val of = RepeatableRows.doubtful(rows).map(node => s"the rows of its ${node.nodeName}")
+    s"${of.getOrElse("its rows")} may differ each time it is executed"
+  }
 
   private def ofBytes(keys: BroadcastKeys, index: ZOrderFileIndex): Option[String] =
     if (!isDone(keys) &&

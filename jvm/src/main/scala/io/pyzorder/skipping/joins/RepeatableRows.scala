@@ -21,7 +21,10 @@ import io.pyzorder.skipping.predicate.FilterColumn
  */
 private[joins] object RepeatableRows {
 
-  def apply(plan: SparkPlan): Boolean = !plan.exists(node => !isRepeatable(node))
+  def apply(plan: SparkPlan): Boolean = doubtful(plan).isEmpty
+
+  /** The first operator because of which the rows may differ. */
+  def doubtful(plan: SparkPlan): Option[SparkPlan] = plan.find(node => !isRepeatable(node))
 
   private def isRepeatable(node: SparkPlan): Boolean =
     node.expressions.forall(_.deterministic) && (node match {

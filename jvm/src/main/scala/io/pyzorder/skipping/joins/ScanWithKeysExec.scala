@@ -21,9 +21,10 @@ import io.pyzorder.skipping.predicate.JoinKeyFilter
 /**
  * A scan that skips the files that contain none of the keys of joins above it. The broadcast sides
  * of these joins are children of this node, so they are executed before the scan. Adaptive
- * execution starts a stage only when all stages below it are done. Without adaptive execution, this
- * node itself waits for the broadcasts and observes the limit. The joins reuse the same broadcasts,
- * or the shuffles that they read (see ShuffledKeys), so nothing is executed twice.
+ * execution starts a stage only when all stages below it are done, and needs only a placeholder for
+ * a join in the scan's own stage (see OmitJoinedSides). Without adaptive execution, this node
+ * itself waits for the broadcasts and observes the limit. The joins reuse the same broadcasts, or
+ * the shuffles that they read (see ShuffledKeys), so nothing is executed twice.
  *
  * There are no deadlocks, because a scan waits only for broadcasts that are below it, and a plan is
  * a finite tree. Spark reuses a broadcast in place of another only if their trees are equal. If a
@@ -66,9 +67,16 @@ private[joins] final case class ScanWithKeysExec(
    * contain one of the selective keys of joins in later stages. The plans in `sides` must already
    * have been broadcast.
    *
-   * @param joined the broadcasts of the joins in the scan's own stage
+   * @param joined the broadcast sides of the joins in the scan's own stage
    */
-  def withKeys(joined: Seq[AnyRef]): SparkPlan = {
+  def withKeys(joined: Seq[BuildSide]): SparkPlan =
+    withSides {
+      case omitted: JoinedSideExec =>
+        joined.map(_.side).find(_.sameResult(omitted.side)).getOrElse(omitted)
+      case side => side
+    }.withKnownKeys(joined.map(_.broadcast))
+
+  private def withKnownKeys(joined: Seq[AnyRef]): SparkPlan = {
     def isJoined(build: BuildSide): Boolean = joined.exists(_ eq build.broadcast)
     val (ofRows, ofFiles) = restrictions.keys.partition(key =>
       (CheapKeys.isSelective(key.from) || key.from.restrictions.nonEmpty) &&
@@ -327,7 +335,7 @@ private[joins] object ScanWithKeysExec {
 object ApplyJoinKeys extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan = {
     val joined = plan.collect { case join: BroadcastHashJoinExec => join.children }
-      .flatten.collect { case BuildSide(build) => build.broadcast }
+      .flatten.collect { case BuildSide(build) => build }
     plan.transform { case scan: ScanWithKeysExec => scan.withKeys(joined) }
   }
 }

@@ -44,12 +44,24 @@ private[joins] object ShuffledKeys {
       case _: SortExec | _: AQEShuffleReadExec =>
         of(side.children.head, keys, maxRows, isAdaptive)
       case Shuffled(rows)
-          if keys.nonEmpty && !side.supportsColumnar &&
-            CheapKeys.areCheapWhenShuffled(rows) && isSmall(side) =>
+          if keys.nonEmpty && !side.supportsColumnar && obstacle(side, rows).isEmpty =>
         BuildSide.unapply(broadcast(if (isAdaptive) side else CoalesceExec(Tasks, side), keys,
             maxRows))
       case _ => None
     }
+
+  /** Why scans do not wait for the keys of a side, if the join shuffles it. For display only. */
+  def obstacle(side: SparkPlan): Option[String] = side match {
+    case Shuffled(rows) => obstacle(side, rows)
+    case _: SortExec | _: AQEShuffleReadExec | _: WholeStageCodegenExec | _: InputAdapter =>
+      obstacle(side.children.head)
+    case _ => None
+  }
+
+  private def obstacle(shuffle: SparkPlan, rows: SparkPlan): Option[String] =
+    CheapKeys.ofShuffled(rows).orElse(
+      if (isSmall(shuffle)) None
+      else Some("it is larger than spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold"))
 
   /** Matches a shuffle, or a stage of adaptive execution for one, by the plan that it shuffles. */
   private object Shuffled {

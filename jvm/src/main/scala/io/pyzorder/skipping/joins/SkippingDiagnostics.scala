@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.exchange.Exchange
 import org.apache.spark.sql.execution.joins.{BaseJoinExec, BroadcastHashJoinExec}
 
 import io.pyzorder.common.ZOrderConf
-import io.pyzorder.skipping.files.{ReportingFileIndex, ZOrderFileIndex}
+import io.pyzorder.skipping.files.{KeyBounds, ReportingFileIndex, ZOrderFileIndex}
 import io.pyzorder.skipping.plan.SkippingScanExec
 import io.pyzorder.skipping.predicate.FilterColumn
 
@@ -40,12 +40,14 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
   /**
    * An expression over a plan's columns that filters rows, and why it skips no files.
    *
+   * @param why      returns the reason, given the expression's text, the obstacle, and a reason for
+   *                 when no other is known
    * @param obstacle why join keys from above do not reach the plan, if an operator in between
    *                 blocks them
    */
   private case class RowCondition(
       expression: Expression,
-      why: (String, Option[String]) => String,
+      why: (String, Option[String], () => String) => String,
       obstacle: Option[String] = None) {
 
     def behind(what: String): RowCondition = copy(obstacle = obstacle.orElse(Some(what)))
@@ -76,8 +78,9 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
         keyed.sides.foreach(visit(_, Nil, phase))
       case project: ProjectExec =>
         val named = getAliasMap(project.projectList)
+        val below = behindRandom(asked, project.projectList)
         visit(
-          project.child, asked.map(a => a.copy(expression = replaceAlias(a.expression, named))),
+          project.child, below.map(a => a.copy(expression = replaceAlias(a.expression, named))),
           phase)
       case filter: FilterExec =>
         val conditions = splitConjunctivePredicates(filter.condition)
@@ -87,12 +90,12 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
         filter.collectFirst { case scan: FileSourceScanExec if early.nonEmpty => add(scan, early) }
         val kept = conditions.collect {
           case drawn if !drawn.deterministic =>
-            RowCondition(drawn, (condition, _) => s"not usable: $condition (not deterministic)")
+            RowCondition(drawn, (condition, _, _) => s"not usable: $condition (not deterministic)")
           case compared if FilterColumn.hasSubquery(compared) =>
             RowCondition(compared,
-              (condition, _) => s"not usable: $condition (its subquery runs later)")
+              (condition, _, _) => s"not usable: $condition (its subquery runs later)")
         }
-        visit(filter.child, asked ++ kept, phase)
+        visit(filter.child, behindRandom(asked, conditions) ++ kept, phase)
       case join: BaseJoinExec =>
         val (ofLeft, ofRight) = (join.leftKeys, join.rightKeys)
         Seq((join.left, ofLeft, ofRight), (join.right, ofRight, ofLeft)).foreach {
@@ -100,14 +103,17 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
             val conditions = keys.zip(others).map { case (key, other) =>
               val why = whyNot(join, side, key, other, phase)
               RowCondition(
-                key, (name, obstacle) => s"not usable: join key $name (${why(obstacle)})")
+                key,
+                (name, obstacle, ofScan) =>
+                  s"not usable: join key $name (${why(obstacle).getOrElse(ofScan())})")
             }
             visit(side, within(asked, side) ++ conditions, phase)
         }
       case exchange: Exchange =>
         visit(exchange.child, asked.map(_.behind(NotAwaited.Starts)), phase)
       case passing if SkippingDiagnostics.passesKeys(passing) =>
-        passing.children.foreach(child => visit(child, within(asked, child), phase))
+        val below = behindRandom(asked, passing.expressions)
+        passing.children.foreach(child => visit(child, within(below, child), phase))
       case other =>
         val all = s"the scan is below ${other.nodeName}, which needs all rows"
         other.children.foreach(child =>
@@ -115,12 +121,21 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
     }
   }
 
+  /** The results of such an expression for a row depend on which rows are before it. */
+  private def behindRandom(
+      asked: Seq[RowCondition],
+      expressions: Seq[Expression]): Seq[RowCondition] =
+    expressions.find(!_.deterministic).fold(asked) { drawn =>
+      val why = s"the scan is below ${spelled(drawn).sql}, which is not deterministic"
+      asked.map(_.behind(why))
+    }
+
   private def within(asked: Seq[RowCondition], plan: SparkPlan): Seq[RowCondition] =
     asked.filter(_.expression.references.subsetOf(plan.outputSet))
 
   /**
    * Returns a function from a RowCondition's obstacle to the reason why a join key skips no files
-   * on one side of the join.
+   * on one side of the join. None if the reason lies in the scan.
    *
    * @param own   the key on this side
    * @param other the corresponding key on the other side
@@ -130,7 +145,7 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
       side: SparkPlan,
       own: Expression,
       other: Expression,
-      phase: SkippingDiagnostics.Phase): Option[String] => String = {
+      phase: SkippingDiagnostics.Phase): Option[String] => Option[String] = {
     val isLeft = side eq join.left
     val (left, right) = KeyPushdown.prunable(join)
     val fixed = join match {
@@ -149,16 +164,18 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
       case _: BroadcastHashJoinExec => None
       case _ =>
         val isShared = KeyOrigins(side, own).exists(_.exists(_.column.scan.index.isShared))
-        val isKnown = KeyOrigins(if (isLeft) join.right else join.left, other).isDefined
+        val others = if (isLeft) join.right else join.left
+        val isKnown = KeyOrigins(others, other).isDefined
+        val costly = ShuffledKeys.obstacle(others).map(", because " + _)
         Some("both sides are read before any key is known, and " +
-          (if (isShared) "a subquery may read the same table"
-           else if (isKnown) "the key ranges on the other side do not rule out any files"
-           else "the other side's key is neither in an index nor cheap to compute"))
+          (if (isShared) "a subquery of the query or of Spark may read the same table"
+           else if (isKnown) "the key ranges on the other side do not rule out any files" +
+             costly.fold("")("; its keys are not cheap to compute" + _)
+           else "the other side's key is neither in an index nor cheap to compute" +
+             costly.getOrElse("")))
     }
     obstacle =>
       fixed.orElse(obstacle.filter(_ != NotAwaited.Starts)).orElse(otherwise).orElse(obstacle)
-        .getOrElse(
-          "the key is not in the index, or the other side has too many rows to collect its keys")
   }
 
   /**
@@ -191,11 +208,24 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
           val blocked =
             if (isFew) Some(SkippingDiagnostics.Few)
             else obstacle.map(whyNotAwaited(scan, expression, _))
-          why(plain.sql, blocked)
+          why(plain.sql, blocked, () => ofScan(scan, index, expression))
         }
         add(scan, texts)
       case _ =>
     }
+
+  /** Why the keys of a broadcast that reaches the scan skip no files. */
+  private def ofScan(
+      scan: FileSourceScanExec,
+      index: ReportingFileIndex,
+      key: Expression): String = (index, JoinedKey.columnOf(scan, key)) match {
+    case (own: ZOrderFileIndex, Some(column)) =>
+      val files = KeyOrigins.scanOf(own, scan)
+      if (!KeyBounds.isIndexed(files, column)) "the key is not in the index"
+      else if (KeyBounds.isEverywhere(files, column)) CheapKeys.Everywhere
+      else "the other side has too many rows to collect its keys"
+    case _ => "the key is not in the index"
+  }
 
   private def add(scan: FileSourceScanExec, texts: Seq[String]): Unit =
     found.computeIfAbsent(scan, _ => mutable.ListBuffer.empty) ++= texts
