@@ -150,6 +150,14 @@ def test_a_join_in_the_same_stage_drops_the_rows_itself(session: SparkSession) -
     assert has_filter(session.sql(f"{SOLD} {days}"))
 
 
+def test_a_join_in_the_same_stage_whose_keys_a_later_join_restricts(session: SparkSession) -> None:
+    sold = """
+        SELECT s.month, r.q FROM (SELECT month, s.ticket FROM sales s JOIN days ON s.c_int = days.c_int) s
+        JOIN returns r ON s.ticket = r.ticket"""
+    assert not has_filter(checked(session, sold))
+    assert has_filter(checked(session, f"{sold} JOIN (VALUES (2)) AS v (m) ON s.month = m"))
+
+
 def test_without_skipping_all_rows_are_read(session: SparkSession) -> None:
     with plain(session):
         assert not has_filter(

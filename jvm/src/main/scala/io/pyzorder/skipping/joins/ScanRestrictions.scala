@@ -72,6 +72,10 @@ private[joins] final case class ScanKeys(
     values: BroadcastKeys.Values)(
     @transient val from: BroadcastKeys) {
 
+  /** The positions of the sides that restrict the source's rows. */
+  def sidesOfRestrictions: Seq[Int] =
+    sides.slice(1, 1 + from.restrictions.map(_.from.sides.size).sum)
+
   /**
    * The same keys without the restrictions that need dropped sides. None if the keys themselves
    * need one.

@@ -64,8 +64,9 @@ private[joins] final case class ScanWithKeysExec(
 
   /**
    * The scan alone, restricted to the files that may contain one of the keys, and to the rows that
-   * contain one of the selective keys of joins in later stages. The plans in `sides` must already
-   * have been broadcast.
+   * contain one of the selective keys of joins in later stages. If a join in the scan's own stage
+   * has keys that a later join restricts, the scan drops rows by these keys, too. The plans in
+   * `sides` must already have been broadcast.
    *
    * @param joined the broadcast sides of the joins in the scan's own stage
    */
@@ -80,7 +81,7 @@ private[joins] final case class ScanWithKeysExec(
     def isJoined(build: BuildSide): Boolean = joined.exists(_ eq build.broadcast)
     val (ofRows, ofFiles) = restrictions.keys.partition(key =>
       (CheapKeys.isSelective(key.from) || key.from.restrictions.nonEmpty) &&
-        !built(key.sides.head).exists(isJoined))
+        !(key.sides.head +: key.sidesOfRestrictions).forall(built(_).exists(isJoined)))
     val early = filters(ofRows, isJoined)
     val found = filters(ofFiles, isJoined) ++ early
     val ranges = fileRanges
