@@ -106,6 +106,14 @@ def test_files_opened_without_adaptive_execution(static: SparkSession, case: Cas
     assert counts(checked(static, case.sql), "sales") == (case.late,)
 
 
+def test_generated_code_without_adaptive_execution(static: SparkSession) -> None:
+    shuffled = f"SELECT /*+ MERGE(x) */ s.q FROM sales s JOIN {SLOW} x ON s.day = d"
+    broadcast = f"SELECT /*+ BROADCAST(s) */ r.q, s.pad FROM returns r JOIN sales s ON s.ticket < r.ticket JOIN {SLOW} ON s.day = d"
+    with limit(static, "100ms"), settings(static, spark__sql__codegen__factoryMode="FALLBACK"):
+        for sql in (shuffled, broadcast):
+            assert counts(checked(static, sql), "sales") == (ALL,)
+
+
 @pytest.mark.parametrize(
     ("time", "reason"),
     [

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.QueryStageExec
-import org.apache.spark.sql.execution.exchange.Exchange
+import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, Exchange}
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 
 import io.pyzorder.common.ZOrderConf
@@ -26,7 +26,7 @@ import io.pyzorder.skipping.files.PlanState
  * There is no limit for keys that Spark waits for in any case before it starts the scan. With
  * adaptive execution, these are the keys of a join in the scan's own stage. Otherwise, they are the
  * keys of any join above the scan, because a join fetches its broadcast before it executes its
- * other side.
+ * other side. This does not apply to scans in a broadcast, which starts at once.
  *
  * @param isAdaptive whether the rule runs in adaptive execution
  */
@@ -88,6 +88,7 @@ object LimitWaits {
         val (built, streamed) = sidesOf(join)
         visit(built, Nil)
         visit(streamed, built +: joined)
+      case broadcast: BroadcastExchangeLike => visit(broadcast.child, Nil)
       case exchange: Exchange => visit(exchange.child, if (isAdaptive) Nil else joined)
       case other => other.children.foreach(visit(_, joined))
     }

@@ -1,7 +1,6 @@
 package io.pyzorder.skipping.joins
 
 import org.apache.spark.sql.catalyst.expressions.{ExprId, Expression}
-import org.apache.spark.sql.execution.SparkPlan
 
 import io.pyzorder.skipping.files.{FileRanges, PlanState, ScannedColumn}
 import io.pyzorder.skipping.predicate.JoinKeyFilter
@@ -79,11 +78,15 @@ private[joins] final case class ScanKeys(
   /**
    * The same keys without the restrictions that need dropped sides. None if the keys themselves
    * need one.
+   *
+   * @param isDropped whether the side at a position is dropped
    */
-  def without(isDropped: SparkPlan => Boolean): Option[ScanKeys] = {
-    val kept = from.restrictedIf(!_.from.sides.exists(isDropped))
+  def without(isDropped: Int => Boolean): Option[ScanKeys] = {
+    val dropped = from.sides.zip(sides).collect { case (side, i) if isDropped(i) => side }
+    def needs(keys: BroadcastKeys): Boolean = keys.sides.exists(side => dropped.exists(_ eq side))
+    val kept = from.restrictedIf(restriction => !needs(restriction.from))
     val positions = kept.sides.map(side => sides(from.sides.indexWhere(_ eq side)))
-    if (kept.sides.exists(isDropped)) None else Some(ScanKeys(keys, positions, kept.values)(kept))
+    if (needs(kept)) None else Some(ScanKeys(keys, positions, kept.values)(kept))
   }
 }
 

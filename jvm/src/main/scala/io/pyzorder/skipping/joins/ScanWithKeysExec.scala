@@ -13,7 +13,6 @@ import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.execution.pyzorder.BuildSide
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
-import io.pyzorder.common.ZOrderConf
 import io.pyzorder.skipping.files.{FileRanges, FilteredScan, ZOrderFileIndex}
 import io.pyzorder.skipping.plan.SkippingScanExec
 import io.pyzorder.skipping.predicate.JoinKeyFilter
@@ -108,14 +107,15 @@ private[joins] final case class ScanWithKeysExec(
    * The same scan without what depends on some sides, or the scan alone if nothing remains. A key
    * remains without the restrictions by these sides.
    *
-   * @param dropped the sides
+   * @param dropped some of this node's sides. They are compared by identity, because generated code
+   *                makes copies of the same side differ
    * @param why     the reason, which is recorded for each column whose key is dropped
    */
   def without(dropped: Seq[SparkPlan], why: String): SparkPlan =
     if (dropped.isEmpty) this
     else {
       def remaining(keys: ScanKeys): Option[ScanKeys] =
-        keys.without(side => dropped.exists(_.sameResult(side)))
+        keys.without(position => dropped.exists(_ eq sides(position)))
       for (files <- files; keys <- restrictions.keys if remaining(keys).isEmpty; key <- keys.keys)
         NotAwaited.add(files, key.column, why)
       val kept = restrictions.only(remaining, Nil)
@@ -165,8 +165,10 @@ private[joins] final case class ScanWithKeysExec(
 
   /** The scan without the keys that do not become known within the limit (see LimitWaits). */
   private def inTime: SparkPlan = {
-    val late = sides.collect { case side: AwaitedSideExec if !side.isInTime => side }
-    without(late, NotAwaited.late(ZOrderConf.joinMaxWait.get(conf)))
+    val awaited = sides.collect { case side: AwaitedSideExec => side }
+    awaited.foreach(_.start()) // one after the other, the waits would add up
+    val late = awaited.filterNot(_.isInTime)
+    without(late, NotAwaited.late(late.flatMap(_.millis).headOption.getOrElse(0L)))
   }
 
   @volatile private var hasKeys: Boolean = false

@@ -43,16 +43,30 @@ private[joins] final case class AwaitedSideExec(side: SparkPlan, limit: SparkPla
 
   override protected def doExecute(): RDD[InternalRow] = side.execute()
 
+  /** The limit in milliseconds. None if Spark itself waits. */
+  def millis: Option[Long] = limit match {
+    case clock: WaitLimitExec => Some(clock.millis)
+    case _ => None
+  }
+
+  /** Starts the broadcast and the time, unless they have been started already. */
+  def start(): Unit = limit match {
+    case clock: WaitLimitExec =>
+      for (build <- BuildSide.unapply(side)) {
+        val hasEnded = build.started()
+        waiting.endIf(hasEnded())
+      }
+      clock.relationFuture
+    case _ =>
+  }
+
   /**
    * Waits, and tells whether the broadcast has ended within the limit. With adaptive execution,
    * Spark itself has waited for both stages.
    */
   def isInTime: Boolean = limit match {
     case clock: WaitLimitExec =>
-      for (build <- BuildSide.unapply(side)) {
-        val hasEnded = build.started()
-        waiting.endIf(hasEnded())
-      }
+      start()
       clock.relationFuture.get()
       waiting.hasEnded
     case _ => true
