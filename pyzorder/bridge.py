@@ -102,11 +102,11 @@ def session_manifest(spark: SparkSession) -> dict[str, str] | None:
 
 def explain(df: DataFrame) -> tuple[list[dict[str, Any]], list[str]]:
     """Returns the JVM's description of data skipping in each scan of `df`, and the names of the
-    tables whose scans Spark removed while the query ran."""
+    tables whose scans Spark removed from the plan while the query ran."""
     jvm: Any = df.sparkSession.sparkContext._jvm
-    api = jvm.io.pyzorder.api.ExplainApi
     execution = df._jdf.queryExecution()
-    return json.loads(api.explain(execution)), json.loads(api.removed(execution))
+    found = json.loads(jvm.io.pyzorder.api.ExplainApi.explain(execution))
+    return found["scans"], found["removed"]
 
 
 def launch_jvm(options: dict[str, Any], output: IO[bytes]) -> None:

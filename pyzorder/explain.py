@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 NO_SCAN = "The query scans no Parquet or ORC table."
 """Printed if a query has no scan that pyzorder can explain."""
 
-REMOVED = "not read: when the query ran, Spark removed the scan, because no row can match"
-"""Printed for each table that a query would have read if another part of it had any rows."""
+REMOVED = "no details: Spark removed the scan from the plan, because part of the query has no rows"
+"""Printed for each table in `Explanation.removed`."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ class Explanation(list[ScanExplanation]):
     """The explanations of a query's scans, in the order of the plan. `str` joins their texts.
 
     Attributes:
-        removed: the tables whose scans Spark removed while the query ran, because a part of the
-            query turned out to have no rows.
+        removed: the tables whose scans Spark removed from the plan while the query ran, because
+            part of the query turned out to have no rows. It is not known whether they were read.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Explanation(list[ScanExplanation]):
             ]
             for scan in self
         ]
-        rows += [[table, *[0] * 7, REMOVED] for table in self.removed]
+        rows += [[table, *[""] * 7, REMOVED] for table in self.removed]
         return html_table.table("The query opens the selected and the unindexed files", head, rows)
 
 

@@ -328,9 +328,22 @@ def test_explain_names_the_tables_whose_scans_were_removed(session: SparkSession
     df.collect()
     explanation = pyzorder.explain(df)
     if session.conf.get("spark.sql.adaptive.enabled") == "true":
-        assert "sales" in explanation.removed and "sales: not read" in str(explanation)
+        assert "sales" in explanation.removed and "sales: no details" in str(explanation)
     else:
         assert explanation.removed == () and counts(df, "sales") == (0,)
+
+
+@pytest.mark.parametrize("sql", [
+    "SELECT count(*), max(day) FROM sales",
+    "SELECT DISTINCT day FROM sales",
+    "SELECT day, count(*) FROM sales GROUP BY day",
+])  # fmt: skip
+def test_tables_that_the_index_answers_for_do_not_count_as_removed(
+    session: SparkSession, sql: str
+) -> None:
+    df = session.sql(sql)
+    df.collect()
+    assert pyzorder.explain(df).removed == ()
 
 
 def reasons(df: DataFrame) -> list[str]:

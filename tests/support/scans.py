@@ -29,7 +29,8 @@ _Query = TypeVar("_Query")
 def explain(df: DataFrame) -> list[dict[str, Any]]:
     """The explanation of what skipping does in each scan of the query."""
     jvm: Any = df.sparkSession._jvm
-    return list(json.loads(jvm.io.pyzorder.api.ExplainApi.explain(df._jdf.queryExecution())))
+    found = json.loads(jvm.io.pyzorder.api.ExplainApi.explain(df._jdf.queryExecution()))
+    return list(found["scans"])
 
 
 def some(queries: Sequence[_Query], relation: str) -> Sequence[_Query]:

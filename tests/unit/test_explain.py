@@ -44,7 +44,7 @@ def test_scans(counts: tuple[int, int, int, int], more: dict[str, Any], text: st
 def test_removed_scans() -> None:
     explanation = Explanation(removed=["sales"])
     assert str(explanation) == (
-        "sales: not read: when the query ran, Spark removed the scan, because no row can match"
+        "sales: no details: Spark removed the scan from the plan, because part of the query has no rows"
     )
     assert "sales" in explanation._repr_html_()
 

@@ -24,8 +24,10 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
   private val mapper = new ObjectMapper()
 
   /**
-   * Reports how many files each scan of a query skips. Returns a JSON array with one object per
-   * scan. The scans are in plan order, and the scans of subqueries come last. Each object has
+   * Reports how many files each scan of a query skips. Returns a JSON object. Its array `scans` has
+   * one object per scan, in plan order; the scans of subqueries come last. Its array `removed` has
+   * the names of the tables whose scans are no longer in the plan, because adaptive execution found
+   * part of the query to have no rows. Such a scan may have been executed. The object of a scan has
    * `table`, `selectedBytes`, `totalBytes`, `milliseconds`, `indexFilter` and the file counts
    * `total`, `selected`, `skipped`, `skippedByJoins`, `skippedBySketches`, `unindexed` and
    * `answered`. It also has `joinKeys` (for each join whose keys were used, a description such as
@@ -35,9 +37,11 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
    * milliseconds since the epoch, when they were last known to be the table's current files.
    */
   def explain(execution: QueryExecution): String = {
-    val list = mapper.createArrayNode()
-    outcomes(execution.executedPlan).foreach { outcome =>
-      val item = list.addObject()
+    val result = mapper.createObjectNode()
+    val (scans, removed) = (result.putArray("scans"), result.putArray("removed"))
+    val found = outcomes(execution.executedPlan)
+    found.foreach { outcome =>
+      val item = scans.addObject()
       item.put("table", outcome.table)
       item.put("total", outcome.total)
       item.put("selected", outcome.selected)
@@ -58,25 +62,19 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
       val opened = item.putArray("opened")
       outcome.opened.foreach(path => opened.add(path))
     }
-    mapper.writeValueAsString(list)
-  }
-
-  /**
-   * Returns a JSON array with the names of the tables that a query does not read, because adaptive
-   * execution found a part of the query to be empty and removed the scans that it made unnecessary.
-   */
-  def removed(execution: QueryExecution): String = {
-    val list = mapper.createArrayNode()
     execution.executedPlan match {
       case adaptive: AdaptiveSparkPlanExec if adaptive.isFinalPlan =>
-        val read = outcomes(adaptive).map(_.table).toSet
-        execution.optimizedPlan.collect { case relation: LogicalRelation => relation.relation }
-          .collect { case HadoopFsRelation(index: ZOrderFileIndex, _, _, _, _, _) => index.table }
-          .distinct.filterNot(read).foreach(name => list.add(name))
+        tables(execution).filterNot(found.map(_.table).contains).foreach(name => removed.add(name))
       case _ =>
     }
-    mapper.writeValueAsString(list)
+    mapper.writeValueAsString(result)
   }
+
+  /** The tables that a query would read if it were executed as it was planned. */
+  private def tables(execution: QueryExecution): Seq[String] =
+    execution.optimizedPlan.collect { case relation: LogicalRelation => relation.relation }
+      .collect { case HadoopFsRelation(index: ZOrderFileIndex, _, _, _, _, _) => index.table }
+      .distinct
 
   /**
    * Takes a query of the form `SELECT p AS a, … FROM table` and evaluates each predicate `p` on the

@@ -292,22 +292,20 @@ object ZOrderConf {
   }
 
   private def milliseconds(text: String): Long = {
-    val value = time(text)
+    val value =
+      try JavaUtils.timeStringAs(text.trim, TimeUnit.MILLISECONDS)
+      catch { case _: NumberFormatException => 0L }
     mustBe(value > 0, "It must be a time greater than 0, with a unit, such as 120s.")
     value
   }
 
   private def notNegativeMilliseconds(text: String): Long = {
-    val value = time(text)
+    val value =
+      try JavaUtils.timeStringAs(text.trim, TimeUnit.MILLISECONDS)
+      catch { case _: NumberFormatException => -1L }
     mustBe(value >= 0, "It must be a time with a unit, such as 10min or 1h; 0s is allowed.")
     value
   }
-
-  /** A time in milliseconds, or -1. Spark would take a number without a unit for milliseconds. */
-  private def time(text: String): Long =
-    try if (text.trim.matches("0*[1-9]\\d*")) -1L
-      else JavaUtils.timeStringAs(text.trim, TimeUnit.MILLISECONDS)
-    catch { case _: NumberFormatException => -1L }
 
   private def positiveInt(text: String): Int = {
     val value = int(text)

@@ -50,7 +50,10 @@ private[joins] object ShuffledKeys {
       case _ => None
     }
 
-  /** Why scans do not wait for the keys of a side, if the join shuffles it. For display only. */
+  /**
+   * Why the keys of a side that the join shuffles are not broadcast. None if this is not known.
+   * Only for display.
+   */
   def obstacle(side: SparkPlan): Option[String] = side match {
     case Shuffled(rows) => obstacle(side, rows)
     case _: SortExec | _: AQEShuffleReadExec | _: WholeStageCodegenExec | _: InputAdapter =>

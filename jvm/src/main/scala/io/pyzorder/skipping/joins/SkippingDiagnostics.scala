@@ -33,7 +33,10 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
 
   visit(plan, Nil, SkippingDiagnostics.NotAdaptive)
 
-  /** The reasons why conditions skip no files in one scan, in order from the top of the plan. */
+  /**
+   * Why conditions skip no files of one scan, and by which join keys the scan drops rows, in order
+   * from the top of the plan.
+   */
   def of(scan: FileSourceScanExec): Seq[String] =
     Option(found.get(scan)).fold(Seq.empty[String])(_.toList.distinct)
 
@@ -121,7 +124,10 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
     }
   }
 
-  /** The results of such an expression for a row depend on which rows are before it. */
+  /**
+   * Join keys do not pass expressions that are not deterministic, because the result of such an
+   * expression depends on the rows before.
+   */
   private def behindRandom(
       asked: Seq[RowCondition],
       expressions: Seq[Expression]): Seq[RowCondition] =
